@@ -84,7 +84,6 @@ TIERS = {
     "tests/model/": DEFAULT,
     "tests/model/test_config.py": QUICK,
     "tests/model/test_counting.py": QUICK,
-    "tests/model/test_attention.py": QUICK,
     "tests/model/test_attention_kernels.py": QUICK,
     "tests/reference/": DEFAULT,
     "tests/reference/test_model_keys.py::test_each_key_alone": FULL,
@@ -116,9 +115,7 @@ TIERS = {
     "tests/model/test_architectures.py": FULL,
     "tests/model/test_fused_attention.py": FULL,
     "tests/model/test_compute_dtype.py": FULL,
-    "tests/model/test_low_precision_learning.py": FULL,
     "tests/model/test_remat.py": FULL,
-    "tests/model/test_rnn_learning.py": FULL,
     "tests/runtime/test_compilation_cache.py": FULL,
     # One of the real command, the page in a browser.
     "tests/serving/test_serve.py": FULL,

@@ -15,7 +15,7 @@ from flax import linen as nn
 
 from t2t_jax.errors import UserError
 from t2t_jax.model import counting
-from t2t_jax.model.attention_kernels import resolve_attention, with_kernel
+from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
@@ -47,7 +47,7 @@ def make_module(
         return RNN(config)
     if platform:
         choice = resolve_attention(config, platform, packs_rows=packs_rows)
-        config = with_kernel(config, choice)
+        config = dataclasses.replace(config, attention=choice.kernel)
     return Transformer(config)
 
 

@@ -20,11 +20,10 @@ from t2t_jax.functional.segment_attention import (
     packed_attention,
     ranged_attention,
 )
-from t2t_jax.model.cache import KVPair
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.defaults import attention_kernel
 from t2t_jax.model.initializers import declare, glorot_uniform, zeros
-from t2t_jax.model.past import LayerPast, Position
+from t2t_jax.model.past import KVPair, LayerPast, Position
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.types import Array
 
@@ -102,12 +101,8 @@ class MultiHeadAttention(nn.Module):
     def setup(self) -> None:
         """Declares the four projections."""
         config = self.config
-        d_model, heads, d_k, d_v = (
-            config.d_model,
-            config.num_heads,
-            config.d_k,
-            config.d_v,
-        )
+        d_model, heads = config.d_model, config.num_heads
+        d_k, d_v = config.d_k, config.d_v
         split, biases = "bld,dhk->bhlk", config.attention_biases
         self.query = Projection((d_model, heads, d_k), 1, split, biases)
         self.key = Projection((d_model, heads, d_k), 1, split, biases)
@@ -136,13 +131,32 @@ class MultiHeadAttention(nn.Module):
           mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1.
           segments: what the mask is made of, for kernels that take no mask.
         """
-        return self._attend(
-            self.query(x_BxQxD),
-            keys_values,
-            mask_Bx1xQxK=mask_Bx1xQxK,
-            rows_B=rows_B,
-            segments=segments,
-        )
+        q_BxHxQxDk, (keys, values) = self.query(x_BxQxD), keys_values
+        if self.is_mutable_collection("intermediates"):
+            weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=mask_Bx1xQxK)
+            self.sow("intermediates", "weights", weights)
+        kernel = self._kernel(q_BxHxQxDk, values, mask_Bx1xQxK, rows_B=rows_B)
+        if kernel == "cudnn_packed" and segments is not None:
+            context_BxHxQxDv = packed_attention(
+                q_BxHxQxDk, keys, values, segments=segments
+            )
+        elif kernel == "tokamax" and segments is not None:
+            context_BxHxQxDv = ranged_attention(
+                q_BxHxQxDk, keys, values, segments=segments
+            )
+        elif kernel == "cudnn":
+            context_BxHxQxDv = fused_attention(
+                q_BxHxQxDk, keys, values, mask_Bx1xQxK=mask_Bx1xQxK
+            )
+        else:
+            context_BxHxQxDv = attention(
+                q_BxHxQxDk,
+                keys,
+                values,
+                mask_xQxK=mask_Bx1xQxK,
+                dropout=functools.partial(self.dropout, rows_B=rows_B),
+            )
+        return self.output(context_BxHxQxDv)
 
     def attend_to_memory(
         self, x_BxWxD: jax.Array, memory: KVPair, *, mask_Bx1x1xS: jax.Array
@@ -174,42 +188,6 @@ class MultiHeadAttention(nn.Module):
         )
         context_BxHxWxDv = past.attend(self.query.of_position(x_BxWxD), position)
         return self.output(context_BxHxWxDv), past
-
-    def _attend(
-        self,
-        q_BxHxQxDk: jax.Array,
-        keys_values: KVPair,
-        *,
-        mask_Bx1xQxK: jax.Array,
-        rows_B: Array | None = None,
-        segments: Segments | None = None,
-    ) -> jax.Array:
-        keys, values = keys_values
-        if self.is_mutable_collection("intermediates"):
-            weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=mask_Bx1xQxK)
-            self.sow("intermediates", "weights", weights)
-        kernel = self._kernel(q_BxHxQxDk, values, mask_Bx1xQxK, rows_B=rows_B)
-        if kernel == "cudnn_packed" and segments is not None:
-            context_BxHxQxDv = packed_attention(
-                q_BxHxQxDk, keys, values, segments=segments
-            )
-        elif kernel == "tokamax" and segments is not None:
-            context_BxHxQxDv = ranged_attention(
-                q_BxHxQxDk, keys, values, segments=segments
-            )
-        elif kernel == "cudnn":
-            context_BxHxQxDv = fused_attention(
-                q_BxHxQxDk, keys, values, mask_Bx1xQxK=mask_Bx1xQxK
-            )
-        else:
-            context_BxHxQxDv = attention(
-                q_BxHxQxDk,
-                keys,
-                values,
-                mask_xQxK=mask_Bx1xQxK,
-                dropout=functools.partial(self.dropout, rows_B=rows_B),
-            )
-        return self.output(context_BxHxQxDv)
 
     def _kernel(
         self,

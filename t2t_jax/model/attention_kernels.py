@@ -6,7 +6,6 @@ the public ones take no segments: each is used with the versions that it is know
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 from importlib.metadata import PackageNotFoundError, version
@@ -142,13 +141,6 @@ def resolve_attention(
     if not isinstance(config, TransformerConfig) or config.attention == "plain":
         return KernelChoice("plain")
     return choose_kernel(config, device_support(platform), packs_rows=packs_rows)
-
-
-def with_kernel(config: TransformerConfig, choice: KernelChoice) -> TransformerConfig:
-    """Returns the configuration with what was chosen."""
-    if config.attention == choice.kernel:
-        return config
-    return dataclasses.replace(config, attention=choice.kernel)
 
 
 @functools.cache

@@ -46,30 +46,22 @@ def require_config(config: object, wanted: type, *, caller: str) -> None:
         )
 
 
-def check_sizes(
-    problems: ErrorCollector, config: object, section: str, *, names: Sequence[str]
-) -> None:
-    """Checks that sizes are whole numbers within bounds."""
-    for name in names:
+def _check_common(
+    config: Any, section: str, *, sizes: Sequence[str], rates: Sequence[str]
+) -> ErrorCollector:
+    """Checks sizes, dropout rates, the keys of `CHOICES` and the vocabularies."""
+    problems = ErrorCollector()
+    for name in ("vocab_size", "num_layers", "d_model", *sizes):
         size = getattr(config, name)
         rule = f"be a whole number from 1 to {_LARGEST:,}"
         problems.require(f"{section}.{name}", repr(size), is_size(size), rule)
-
-
-def check_rates(
-    problems: ErrorCollector, config: object, section: str, *, names: Sequence[str]
-) -> None:
-    """Checks that dropout rates lie in [0, 1)."""
-    for name in names:
+    problems.limit(f"{section}.num_layers", config.num_layers, MOST_LAYERS)
+    for name in rates:
         rate = getattr(config, name)
         # Comparisons with NaN are False, so NaN fails as well.
         in_range = is_number(rate) and 0 <= rate < 1
         rule = "be in [0, 1): it is the probability of being dropped (§5.4)"
         problems.require(f"{section}.{name}", repr(rate), in_range, rule)
-
-
-def check_choices(problems: ErrorCollector, config: object, section: str) -> None:
-    """Checks the keys of `CHOICES`."""
     for name, known in CHOICES.items():
         word = getattr(config, name, known[0])
         problems.check(
@@ -77,10 +69,6 @@ def check_choices(problems: ErrorCollector, config: object, section: str) -> Non
             f"{section}.{name}={word!r} is not known; known are "
             f"{', '.join(map(repr, known))}. Change config.{section}.{name}.",
         )
-
-
-def check_tying(problems: ErrorCollector, config: Any, section: str) -> None:
-    """Checks the source vocabulary's size against the tying."""
     size = config.source_vocab_size
     problems.check(
         size == 0 or is_size(size),
@@ -93,6 +81,7 @@ def check_tying(problems: ErrorCollector, config: Any, section: str) -> None:
         f"{section}.tying='all' needs one vocabulary of both sides, but the source has "
         f"its own. Change config.{section}.tying, or config.vocabulary.source_size.",
     )
+    return problems
 
 
 def is_size(value: object) -> bool:
@@ -208,23 +197,15 @@ class TransformerConfig:
     start: str = "bos"
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        sizes = ("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v")
+        sizes = ("d_ff", "num_heads", "d_k", "d_v", "max_positions")
         rates = ("dropout", "attention_dropout", "relu_dropout")
-        check_sizes(problems, self, "model", names=("vocab_size", *sizes))
-        check_sizes(problems, self, "model", names=("max_positions",))
-        problems.limit("model.num_layers", self.num_layers, MOST_LAYERS)
-        for name, most in (
-            ("num_decoder_layers", MOST_LAYERS),
-            ("first_position", 1_000),
-        ):
+        problems = _check_common(self, "model", sizes=sizes, rates=rates)
+        limits = {"num_decoder_layers": MOST_LAYERS, "first_position": 1_000}
+        for name, most in limits.items():
             value = getattr(self, name)
             in_range = type(value) is int and 0 <= value <= most
             rule = f"be a whole number from 0 to {most:,}"
             problems.require(f"model.{name}", repr(value), in_range, rule)
-        check_rates(problems, self, "model", names=rates)
-        check_choices(problems, self, "model")
-        check_tying(problems, self, "model")
         epsilon = self.layer_norm_epsilon
         is_positive = is_number(epsilon) and 0 < epsilon < math.inf
         key, rule = "model.layer_norm_epsilon", "be a positive number"
@@ -276,13 +257,8 @@ class RNNConfig:
     compute_dtype: str = "auto"
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        sizes = ("vocab_size", "num_layers", "d_model", "d_hidden", "d_attention")
-        check_sizes(problems, self, "rnn", names=sizes)
-        problems.limit("rnn.num_layers", self.num_layers, MOST_LAYERS)
-        check_rates(problems, self, "rnn", names=("dropout",))
-        check_choices(problems, self, "rnn")
-        check_tying(problems, self, "rnn")
+        sizes, rates = ("d_hidden", "d_attention"), ("dropout",)
+        problems = _check_common(self, "rnn", sizes=sizes, rates=rates)
         holds = not is_size(self.d_hidden) or self.d_hidden % 2 == 0
         rule = "be even: half of it goes to each direction of the encoder"
         problems.require("rnn.d_hidden", self.d_hidden, holds, rule)

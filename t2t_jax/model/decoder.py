@@ -11,11 +11,10 @@ from flax import linen as nn
 from t2t_jax.functional.masks import causal_segment_mask, segment_mask
 from t2t_jax.functional.segment_attention import Segments
 from t2t_jax.model.attention import MultiHeadAttention, kernel_segments
-from t2t_jax.model.cache import Cache, CrossKV, KVPair
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
-from t2t_jax.model.past import LayerPast, Position
+from t2t_jax.model.past import Cache, CrossKV, KVPair, LayerPast, Position
 from t2t_jax.model.sublayer import AddAndNorm, Dropout, LayerNorm
 from t2t_jax.types import Array
 

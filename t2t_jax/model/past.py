@@ -1,4 +1,6 @@
-"""What the beams of a search have decoded: keys and values of self-attention.
+"""The cache of a decoding: keys and values of the source and of earlier positions.
+
+Those of self-attention are the past: what the beams of a search have decoded.
 
 There are two layouts. Up to `MAX_SHARED_BEAMS`, all beams of a sentence attend to the
 slots of all of them, masked to their own ancestors (`SharedPast`): a reordering of the
@@ -22,6 +24,43 @@ from t2t_jax.types import Array
 
 MAX_SHARED_BEAMS = 8
 """The most beams that share slots; with 12, attention costs about what is saved."""
+
+
+class KVPair(NamedTuple):
+    """Projected keys and values of attention.
+
+    Attributes:
+      keys: [B, H, K, Dk].
+      values: [B, H, K, Dv].
+    """
+
+    keys: jax.Array
+    values: jax.Array
+
+
+class CrossKV(NamedTuple):
+    """The memory's keys and values, projected once for each sentence.
+
+    Attributes:
+      layers: for each layer, keys [B, H, S, Dk] and values [B, H, S, Dv]; those of a
+        `Cache` have keys [B, H, Dk, S].
+      segments: [B, S] the source's segment numbers.
+    """
+
+    layers: tuple[KVPair, ...]
+    segments: jax.Array
+
+    def transposed(self) -> CrossKV:
+        """Transposes the keys to [B, H, Dk, S].
+
+        A product of a few queries with [B, H, S, Dk] transposes all keys at every
+        position; where they lie like this, XLA takes their transpose as they are.
+        """
+        return self._replace(
+            layers=tuple(
+                layer._replace(keys=layer.keys.swapaxes(2, 3)) for layer in self.layers
+            )
+        )
 
 
 class Position(NamedTuple):
@@ -206,6 +245,18 @@ class Past(NamedTuple):
             return position, self
         own_BxW = jnp.broadcast_to(beams_W[None], self.parents.shape)
         return position, self._replace(parents=own_BxW)
+
+
+class Cache(NamedTuple):
+    """The inputs of a decoding step besides parameters and tokens.
+
+    Attributes:
+      memory: for cross-attention, `transposed`; shared by all beams of a sentence.
+      past: for self-attention.
+    """
+
+    memory: CrossKV
+    past: Past
 
 
 def empty_past(

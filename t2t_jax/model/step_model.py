@@ -10,19 +10,18 @@ from typing import Any
 import jax
 
 from t2t_jax.functional.masks import segments_of
-from t2t_jax.model.cache import Cache, CrossKV
 from t2t_jax.model.defaults import check_positions
-from t2t_jax.model.past import Past, empty_past
-from t2t_jax.model.transformer import Transformer
+from t2t_jax.model.past import Cache, CrossKV, Past, empty_past
 from t2t_jax.types import Array, Params, PyTree
 
-
-@functools.partial(
+as_pytree = functools.partial(
     jax.tree_util.register_dataclass, data_fields=["params"], meta_fields=["model"]
 )
+
+
 @dataclasses.dataclass(frozen=True)
-class TransformerStepModel:
-    """Binds a Transformer to its parameters, for decoding.
+class BoundModel:
+    """Binds a model to its parameters, for decoding.
 
     It is a pytree whose leaves are the parameters, so a jitted search takes it as an
     argument and compiles once for all checkpoints.
@@ -30,17 +29,17 @@ class TransformerStepModel:
     Paper: §6.1: what beam search requires of a model.
     """
 
-    model: Transformer
+    model: Any
     params: Params = dataclasses.field(repr=False)
 
     @property
     def source_size(self) -> int:
         """The size of the source vocabulary."""
         config = self.model.config
-        return config.source_vocab_size or config.vocab_size
+        return int(config.source_vocab_size or config.vocab_size)
 
-    def encode(self, source_BxS: Array) -> CrossKV:
-        """Encodes the source, and projects the memory to each layer's keys and values.
+    def encode(self, source_BxS: Array) -> Any:
+        """Encodes the source, and projects the memory once for all steps.
 
         Args:
           source_BxS: [B, S] tokens; pad = 0. One sentence a row.
@@ -48,8 +47,23 @@ class TransformerStepModel:
         Returns:
           Arrays that start with axis B, not repeated for beams.
         """
-        memory: CrossKV = self._apply(_encode_and_project, source_BxS)
-        return memory
+        return self._apply(_encode_and_project, source_BxS)
+
+    def _apply(self, method: str | Callable[..., Any], *args: PyTree) -> Any:
+        return self.model.apply({"params": self.params}, *args, method=method)
+
+
+def _encode_and_project(model: Any, source_BxS: Array) -> Any:
+    segments_BxS = segments_of(source_BxS)
+    memory_BxSxx = model.encode(source_BxS, source_segments=segments_BxS)
+    memory = model.decoder.project_memory(memory_BxSxx, segments_BxS)
+    return memory.transposed() if isinstance(memory, CrossKV) else memory
+
+
+@as_pytree
+@dataclasses.dataclass(frozen=True)
+class TransformerStepModel(BoundModel):
+    """The Transformer, bound to its parameters."""
 
     def init_cache(self, memory: CrossKV, num_beams: int, length: int) -> Past:
         """Allocates the cache of every beam, for `length` target positions."""
@@ -85,13 +99,3 @@ class TransformerStepModel:
         """
         check_positions(self.model.config, length)
         return cache.grow(length)
-
-    def _apply(self, method: str | Callable[..., Any], *args: PyTree) -> Any:
-        return self.model.apply({"params": self.params}, *args, method=method)
-
-
-def _encode_and_project(model: Transformer, source_BxS: Array) -> CrossKV:
-    """Encodes the source and projects the memory, in one pass."""
-    segments_BxS = segments_of(source_BxS)
-    memory_BxSxD = model.encode(source_BxS, source_segments=segments_BxS)
-    return model.decoder.project_memory(memory_BxSxD, segments_BxS).transposed()

@@ -8,7 +8,6 @@ from flax import linen as nn
 
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
-from t2t_jax.model.cache import Cache
 from t2t_jax.model.config import TransformerConfig, require_config
 from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.defaults import default_segments_and_positions, dropout_rows
@@ -19,7 +18,7 @@ from t2t_jax.model.embedding import (
     declare_matrices,
 )
 from t2t_jax.model.encoder import Encoder
-from t2t_jax.model.past import empty_past
+from t2t_jax.model.past import Cache, empty_past
 from t2t_jax.types import BOS, EOS, Array
 
 

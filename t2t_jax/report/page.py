@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from t2t_jax.training.reporting.timestamps import utc
+from t2t_jax.training.reporting.metrics_writer import utc
 from t2t_jax.version import __version__
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -29,8 +29,11 @@ from t2t_jax.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.sharding.mesh import local_batch_shard, make_mesh, row_shards
 from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training import loop
-from t2t_jax.training.batch_layout import BatchLayout
-from t2t_jax.training.compiled_step import StepCompiler, device_memory_limit
+from t2t_jax.training.compiled_step import (
+    BatchLayout,
+    StepCompiler,
+    device_memory_limit,
+)
 from t2t_jax.training.health.stop_signals import (
     StopRequest,
     abort_stuck_run,

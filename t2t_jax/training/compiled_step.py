@@ -1,10 +1,11 @@
-"""The training step, compiled for each batch shape."""
+"""The layout of batches over devices, and the step compiled for each shape."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -12,16 +13,96 @@ from jax.sharding import Mesh
 
 from t2t_jax.distributed.processes import barrier, current_processes
 from t2t_jax.errors import ConfigError
-from t2t_jax.sharding.mesh import row_shards
+from t2t_jax.sharding.mesh import local_batch_shard, round_up_rows, row_shards
 from t2t_jax.sharding.rules import make_global_batch, replicated
-from t2t_jax.training.batch_layout import BatchLayout, pluralize
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput, lower_step
-from t2t_jax.types import Batch
+from t2t_jax.types import Batch, BatchShard
 
 _GIGABYTE = 1e9
 _USABLE = 0.92
 """Usable share of a device's memory; fragments and prefetched batches take the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchLayout:
+    """The shapes of a run's global batches, and how they are split.
+
+    Attributes:
+      planned: (rows, slots of a row on each side) of the batches, short rows first.
+      micro_batches: parts that each device processes one after the other.
+    """
+
+    planned: Sequence[tuple[int, int]]
+    mesh: Mesh
+    micro_batches: int = 1
+
+    @property
+    def share(self) -> BatchShard:
+        """This process's shard of every batch."""
+        return local_batch_shard(self.mesh, process=jax.process_index())
+
+    @property
+    def row_multiple(self) -> int:
+        """The divisor of the rows of every batch."""
+        return round_up_rows(self.mesh, 1, micro_batches=self.micro_batches)
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """The shapes of the batches, padded with empty rows to be divisible."""
+        return [
+            (round_up_rows(self.mesh, rows, micro_batches=self.micro_batches), length)
+            for rows, length in self.planned
+        ]
+
+    def text(self) -> str:
+        """Describes how batches are split, and the padding rows.
+
+        Example:
+          >>> import jax
+          >>> from t2t_jax.sharding.mesh import make_mesh
+          >>> mesh = make_mesh(jax.devices()[:1])
+          >>> print(BatchLayout(planned=[(9, 8)], mesh=mesh, micro_batches=2).text())
+          1 device x 2 micro-batches x 40 = 80 tokens a side
+          1 of 10 rows x 8 slots are empty, so that all parts are alike. A
+          data.tokens_per_batch of 80 would fill them.
+        """
+        rows, length = max(self.shapes, key=lambda shape: shape[0] * shape[1])
+        most = "at most " * (len(self.planned) > 1)
+        parts = row_shards(self.mesh)
+        micro = pluralize(self.micro_batches, "micro-batch")
+        lines = [
+            f"{_devices(self.mesh)} x {micro} x "
+            f"{rows * length // (parts * self.micro_batches):,} = "
+            f"{most}{rows * length:,} tokens a side"
+        ]
+        for (wanted, length), (rows, _) in zip(self.planned, self.shapes, strict=True):
+            if rows > wanted:
+                lines.append(
+                    f"{rows - wanted} of {rows} rows x {length} slots are empty, so "
+                    "that all parts are alike."
+                )
+                if not most:  # Another number would change the length buckets.
+                    tokens = f"{rows * length:,}"
+                    lines[-1] += (
+                        f" A data.tokens_per_batch of {tokens} would fill them."
+                    )
+        return "\n".join(lines)
+
+
+def pluralize(number: int, thing: str) -> str:
+    """Formats a count with its noun: "2 micro-batches"."""
+    ending = "" if number == 1 else "es" if thing.endswith("ch") else "s"
+    return f"{number} {thing}{ending}"
+
+
+def _devices(mesh: Mesh) -> str:
+    """Formats the devices, and the number of row shards if it differs."""
+    named = pluralize(mesh.size, "device")
+    if row_shards(mesh) == mesh.shape["data"] == mesh.size:
+        return named
+    sizes = ", ".join(f"{axis} {size}" for axis, size in mesh.shape.items())
+    return f"{named} ({sizes}): {pluralize(row_shards(mesh), 'part')}"
 
 
 def bytes_needed(compiled: jax.stages.Compiled) -> int:

@@ -106,7 +106,7 @@ def train(
     loop = _Loop(meter, step, intervals, callbacks, stop, watchdog)
     is_over = progress.completes(intervals.steps, patience=intervals.patience)
     if progress.pending:
-        progress, is_over = loop.finish_pending(state, progress)
+        progress, is_over = loop.repeat_evaluation(state, progress)
     for position, batch in () if is_over else batches:
         before, number = progress, progress.step + 1
         state = loop.run_step(state, batch, number=number, position=before.position)
@@ -191,39 +191,39 @@ class _Loop:
         Returns:
           The progress, as saved if there is a checkpoint; and whether training ends.
         """
-        score = self._evaluate(state, now.step)
         kinds = ("periodic",) * self._is_periodic(before, now)
-        if score is None:  # Cancelled: `finish_pending` of the resumed run repeats it.
+        score = self._evaluate(state, now.step)
+        if score is None:
             kinds += ("stopped",)
             return self._save(state, now._replace(pending=kinds), kinds), True
-        now, more, is_last = self._after_evaluation(now, score)
+        now, kinds, is_last = self._after_evaluation(now, score, kinds)
         # Read once: a signal between here and the end would leave without saving.
         stops = not is_last and self.stop.should_stop(now.step)
-        kinds += (*more, *["stopped"] * stops)
+        kinds += ("stopped",) * stops
         return self._save(state, now, kinds) if kinds else now, is_last or stops
 
-    def finish_pending(
+    def repeat_evaluation(
         self, state: TrainState, now: RunProgress
     ) -> tuple[RunProgress, bool]:
-        """Repeats the cancelled evaluation of a checkpoint, and saves it again.
+        """Repeats the evaluation that `now.pending` names, and saves the step again.
 
         Cancelled once more, it leaves the checkpoint as it is.
         """
         score = self._evaluate(state, now.step, force=True)
         if score is None:
             return now, True
-        earlier = [kind for kind in now.pending if kind != "stopped"]
-        done, more, is_last = self._after_evaluation(now._replace(pending=()), score)
-        kinds = (*dict.fromkeys((*earlier, *more)),) or now.pending
-        return self._save(state, done, kinds), is_last
+        due = tuple(kind for kind in now.pending if kind != "stopped")
+        done, kinds, is_last = self._after_evaluation(now, score, due)
+        return self._save(state, done, kinds or now.pending), is_last
 
     def _after_evaluation(
-        self, now: RunProgress, score: Score
+        self, now: RunProgress, score: Score, kinds: tuple[str, ...]
     ) -> tuple[RunProgress, tuple[str, ...], bool]:
         """Returns the progress, the kinds of its checkpoint, and whether it is last."""
-        is_best, now = score > now.best, now.after_evaluation(score)
+        kinds += ("best",) * (score > now.best)
+        now = now._replace(pending=()).after_evaluation(score)
         is_last = now.completes(self.intervals.steps, patience=self.intervals.patience)
-        return now, ("best",) * is_best + ("final",) * is_last, is_last
+        return now, kinds + ("final",) * is_last, is_last
 
     def _evaluate(
         self, state: TrainState, step: int, *, force: bool = False

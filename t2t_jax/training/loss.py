@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -59,15 +58,9 @@ def training_loss(
         symmetric=config.r_drop > 0,
         chunks=config.loss_chunks,
     )
-    sums = _with_counts(
-        batch,
-        real_BxT,
-        loss=found.loss,
-        nll=found.nll,
-        correct=found.correct,
-        consistency=found.consistency,
-    )
-    return found.objective, sums
+    terms = found._asdict()
+    objective: jax.Array = terms.pop("objective")
+    return objective, _with_counts(batch, real_BxT, **terms)
 
 
 def forward_loss(
@@ -90,9 +83,18 @@ def forward_loss(
     """
     real_BxT = batch.target_segments > 0
     if loss_chunks > 1:
-        in_chunks = partial(
-            _loss_head, batch, label_smoothing=label_smoothing, chunks=loss_chunks
-        )
+        # Computed by the model, in place of the logits.
+        def in_chunks(pre_softmax: Embedding, y_BxTxD: jax.Array) -> LossSums:
+            return chunked_loss_sums(
+                y_BxTxD,
+                pre_softmax.table,
+                batch.target_outputs,
+                real_BxT=batch.target_segments > 0,
+                label_smoothing=label_smoothing,
+                chunks=loss_chunks,
+                bias_V=pre_softmax.bias,
+            )
+
         module = module.clone(head=in_chunks)
     found = _apply(module, params, batch, dropout_key=dropout_key)
     if loss_chunks == 1:
@@ -130,26 +132,6 @@ def _with_counts(batch: Batch, real_BxT: Array, **sums: Scalar) -> Sums:
         target_tokens=jnp.sum(real_BxT, dtype=jnp.int32),
         source_tokens=jnp.sum(batch.source_segments > 0, dtype=jnp.int32),
         slots=jnp.asarray(real_BxT.size + batch.source.size, jnp.int32),
-    )
-
-
-def _loss_head(
-    batch: Batch,
-    pre_softmax: Embedding,
-    y_BxTxD: jax.Array,
-    *,
-    label_smoothing: float,
-    chunks: int,
-) -> LossSums:
-    """Computes the loss in place of the logits, as the head of a model."""
-    return chunked_loss_sums(
-        y_BxTxD,
-        pre_softmax.table,
-        batch.target_outputs,
-        real_BxT=batch.target_segments > 0,
-        label_smoothing=label_smoothing,
-        chunks=chunks,
-        bias_V=pre_softmax.bias,
     )
 
 

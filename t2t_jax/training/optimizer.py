@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import partial
+from typing import Any
 
 import jax
 import optax
@@ -66,7 +67,8 @@ def make_optimizer(
 
     Departs: `frozen` parameters are not trained; optimizers other than "adam".
     """
-    optimizer = _OPTIMIZERS[config.name](config, d_model)
+    build = _muon if config.name == "muon" else _adam
+    optimizer = build(config, d_model)
     if not frozen:
         return optimizer
     parts = {"trained": optimizer, "frozen": optax.set_to_zero()}
@@ -89,37 +91,19 @@ def _schedule(config: OptimizerConfig, d_model: int) -> Schedule:
 
 
 def _adam(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
-    return optax.adam(
-        _schedule(config, d_model),
-        b1=config.beta1,
-        b2=config.beta2,
-        eps=config.epsilon,
-    )
-
-
-def _adamw(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
-    return optax.adamw(
-        _schedule(config, d_model),
-        b1=config.beta1,
-        b2=config.beta2,
-        eps=config.epsilon,
-        weight_decay=config.weight_decay,
-        mask=_is_decayed,
-    )
-
-
-def _schedule_free(
-    config: OptimizerConfig, d_model: int
-) -> optax.GradientTransformation:
-    return schedule_free_adamw(
-        _schedule(config, d_model),
-        warmup_steps=config.warmup_steps,
-        b1=config.beta1,
-        b2=config.beta2,
-        eps=config.epsilon,
-        weight_decay=config.weight_decay,
-        mask=_is_decayed,
-    )
+    """Builds Adam, with decoupled weight decay or an average of the parameters."""
+    schedule = _schedule(config, d_model)
+    keys: dict[str, Any] = {
+        "b1": config.beta1,
+        "b2": config.beta2,
+        "eps": config.epsilon,
+    }
+    if config.name == "adam":
+        return optax.adam(schedule, **keys)
+    keys |= {"weight_decay": config.weight_decay, "mask": _is_decayed}
+    if config.name == "schedule_free":
+        return schedule_free_adamw(schedule, warmup_steps=config.warmup_steps, **keys)
+    return optax.adamw(schedule, **keys)
 
 
 def _muon(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
@@ -143,19 +127,11 @@ def _muon(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation
         optax.add_decayed_weights(config.weight_decay, mask=_is_decayed),
         optax.scale_by_learning_rate(_schedule(config, d_model)),
     )
-    others = _adamw(dataclasses.replace(config, peak_learning_rate=peak), d_model)
+    others = _adam(dataclasses.replace(config, peak_learning_rate=peak), d_model)
     return optax.partition(
         {"muon": matrices, "adam": others},
         partial(_map_paths, lambda path, _: "muon" if is_matrix(path) else "adam"),
     )
-
-
-_OPTIMIZERS = {
-    "adam": _adam,
-    "adamw": _adamw,
-    "schedule_free": _schedule_free,
-    "muon": _muon,
-}
 
 
 def is_matrix(path: str) -> bool:
@@ -225,14 +201,16 @@ def _labels(params: Params, frozen: str) -> PyTree:
                 f"training.frozen: {pattern!r} matches no parameter, such as "
                 f"{paths[0]} or {paths[-1]}. Change config.training.frozen."
             )
-    labels = [any(_matches(path, pattern) for pattern in patterns) for path in paths]
-    if all(labels):
+    labels = [
+        "frozen" if any(_matches(path, pattern) for pattern in patterns) else "trained"
+        for path in paths
+    ]
+    if "trained" not in labels:
         raise ConfigError(
             f"training.frozen={frozen!r} freezes all parameters. Change "
             "config.training.frozen."
         )
-    names = ["frozen" if is_frozen else "trained" for is_frozen in labels]
-    return jax.tree.unflatten(jax.tree.structure(params), names)
+    return jax.tree.unflatten(jax.tree.structure(params), labels)
 
 
 def _matches(path: str, pattern: str) -> bool:

@@ -32,14 +32,15 @@ class _Window(NamedTuple):
       timed_seconds: which it took for them.
     """
 
-    sums: tuple[float, ...]
-    timed_tokens: float
-    timed_seconds: float
+    sums: tuple[float, ...] = ()
+    timed_tokens: float = 0.0
+    timed_seconds: float = 0.0
 
     def joined(self, other: _Window) -> _Window:
-        """Returns two windows with steps as one."""
+        """Returns two windows as one."""
+        parts = [Sums(*window.sums) for window in (self, other) if window.sums]
         return _Window(
-            _plain(total([Sums(*self.sums), Sums(*other.sums)])),
+            _plain(total(parts)) if parts else (),
             self.timed_tokens + other.timed_tokens,
             self.timed_seconds + other.timed_seconds,
         )
@@ -64,14 +65,11 @@ class StepMeter:
     def __init__(self, progress: RunProgress, *, skip: Callable[[Record], None]):
         self._pending: deque[_PendingStep] = deque()
         self._skip = skip
-        self._window = progress.window
+        self._window, self._last = _Window(progress.window), _Window()
         self._gradient_norm = progress.gradient_norm
         self._skipped = progress.skipped
         self._skipped_in_a_row = progress.skipped_in_a_row
         self._position = progress.position
-        self._timed_tokens = 0.0
-        self._timed_seconds = 0.0
-        self._last = _Window((), 0.0, 0.0)
         self._seconds = 60 * progress.minutes
         self._started = time.perf_counter()
         self.last_shown = self._started
@@ -104,7 +102,7 @@ class StepMeter:
     def store_in(self, progress: RunProgress) -> RunProgress:
         """Stores the window and the counts of drained steps in a progress."""
         return progress._replace(
-            window=self._window,
+            window=self._window.sums,
             gradient_norm=self._gradient_norm,
             skipped=self._skipped,
             skipped_in_a_row=self._skipped_in_a_row,
@@ -128,13 +126,12 @@ class StepMeter:
 
     def close_window(self) -> None:
         """Starts the next record after the steps so far."""
-        self._last = self._now()
-        self._window, self._timed_tokens, self._timed_seconds = (), 0.0, 0.0
+        self._last, self._window = self._now(), _Window()
 
     def _now(self) -> _Window:
         self.drain()
         self._lap()
-        return _Window(self._window, self._timed_tokens, self._timed_seconds)
+        return self._window
 
     def _record(self, step: int, window: _Window) -> Record:
         if not window.sums:
@@ -163,9 +160,7 @@ class StepMeter:
             return
         self._skipped_in_a_row = 0
         self._gradient_norm = float(gradient_norm)
-        before = [Sums(*self._window)] if self._window else []
-        self._window = _plain(total([*before, sums]))
-        self._timed_tokens += tokens
+        self._window = self._window.joined(_Window(_plain(sums), tokens))
 
     def _skipped_record(self, step: int, loss: float, gradient_norm: float) -> Record:
         """Returns the record of a skipped update; JSON has null for NaN."""
@@ -181,5 +176,5 @@ class StepMeter:
     def _lap(self) -> None:
         now = time.perf_counter()
         self._seconds += now - self._started
-        self._timed_seconds += now - self._started
-        self._started = now
+        lap = _Window(timed_seconds=now - self._started)
+        self._window, self._started = self._window.joined(lap), now

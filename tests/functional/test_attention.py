@@ -79,12 +79,6 @@ def test_dropout_comes_between_softmax_and_values():
     assert_allclose(doubled, 2 * attention(q, k, v), rtol=1e-6)
 
 
-def test_it_works_under_jit_and_vmap():
-    q, k, v = _random((4, 2, 5), (4, 3, 5), (4, 3, 7))
-    mapped = jax.jit(jax.vmap(lambda q, k, v: attention(q, k, v)))(q, k, v)
-    assert_allclose(mapped, attention(q, k, v), rtol=1e-5)
-
-
 def test_depths_that_differ_are_refused_by_name():
     with pytest.raises(ValueError, match=r"k must be .* Dk=5 \(as in q\)"):
         attention_weights(jnp.zeros((2, 5)), jnp.zeros((3, 7)))

@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from t2t_jax.functional.dropout import dropout, token_cutoff
 
@@ -27,20 +27,13 @@ def test_what_is_kept_is_scaled_up():
     assert set(np.unique(y)) == {0.0, 10.0}
 
 
-def test_a_row_keeps_its_mask_in_any_batch():
+def test_a_row_keeps_its_mask_in_any_batch_however_long_or_wide_it_is():
     whole = kept((7, 5, 11))
     assert_array_equal(kept((3, 5, 11), rows=jnp.array([4, 0, 6])), whole[[4, 0, 6]])
-
-
-def test_a_row_keeps_its_mask_however_long_or_wide_it_is():
-    whole = kept((2, 5, 11))
-    assert_array_equal(kept((2, 3, 11)), whole[:, :3])
-    assert_array_equal(kept((2, 5, 7)), whole[:, :, :7])
-
-
-def test_attention_weights_keep_their_mask_however_much_padding_there_is():
-    whole = kept((2, 3, 5, 7))
-    assert_array_equal(kept((2, 3, 4, 6)), whole[:, :, :4, :6])
+    assert_array_equal(kept((2, 3, 11)), whole[:2, :3])
+    assert_array_equal(kept((2, 5, 7)), whole[:2, :, :7])
+    weights = kept((2, 3, 5, 7))  # of attention
+    assert_array_equal(kept((2, 3, 4, 6)), weights[:, :, :4, :6])
 
 
 def test_keys_rows_positions_and_features_have_masks_of_their_own():
@@ -78,13 +71,9 @@ def test_neither_the_zero_key_nor_row_0_is_special():
     assert kept((1, 1, 1), key=jax.random.key(0), rate=1e-6).all()
 
 
-def test_rate_0_changes_nothing():
-    x = jax.random.normal(KEY, (2, 3, 5))
-    assert_array_equal(dropout(x, rate=0, key=KEY, rows_B=jnp.arange(2)), x)
-
-
 def test_the_gradient_passes_where_the_value_did():
     x = jax.random.normal(KEY, (2, 3, 5))
+    assert_array_equal(dropout(x, rate=0, key=KEY, rows_B=jnp.arange(2)), x)
 
     def total(x):
         return dropout(x, rate=0.5, key=KEY, rows_B=jnp.arange(2)).sum()
@@ -93,15 +82,12 @@ def test_the_gradient_passes_where_the_value_did():
 
 
 def test_keys_can_be_mapped_over():
-    keys = jax.random.split(KEY, 3)
-    masks = jax.jit(
-        jax.vmap(
-            lambda key: dropout(
-                jnp.ones((2, 3, 5)), rate=0.3, key=key, rows_B=jnp.arange(2)
-            )
-        )
-    )(keys)
-    for mask, key in zip(masks, keys, strict=True):
+    keys, x = jax.random.split(KEY, 3), jnp.ones((2, 3, 5))
+
+    def drop(key):
+        return dropout(x, rate=0.3, key=key, rows_B=jnp.arange(2))
+
+    for mask, key in zip(jax.jit(jax.vmap(drop))(keys), keys, strict=True):
         assert_array_equal(mask != 0, kept((2, 3, 5), key=key))
 
 
@@ -119,20 +105,13 @@ def test_rates_just_below_1_drop_nearly_everything(below_1):
     assert cut((3, 5), rate=1 - below_1).sum() == 0
 
 
-def test_a_mean_of_1_is_kept_in_expectation():
-    y = dropout(jnp.ones((31, 64, 67)), rate=0.3, key=KEY, rows_B=jnp.arange(31))
-    assert_allclose(y.mean(), 1, atol=8e-3)  # 4 standard deviations
-
-
 @pytest.mark.parametrize("rate", [1.0, -0.1, float("nan")])
-def test_a_rate_outside_0_to_1_is_refused(rate):
-    with pytest.raises(ValueError, match=r"must be in \[0, 1\)"):
-        kept((2, 3, 5), rate=rate)
-
-
-def test_rows_of_another_batch_are_refused():
-    with pytest.raises(ValueError, match=r"rows must be \[B=2\].*\[3\]"):
-        kept((2, 3, 5), rows=jnp.arange(3))
+def test_a_rate_outside_0_to_1_and_other_rows_are_refused(rate):
+    for function, shape in ((kept, (2, 3, 5)), (cut, (2, 3))):
+        with pytest.raises(ValueError, match=r"must be in \[0, 1\)"):
+            function(shape, rate=rate)
+        with pytest.raises(ValueError, match=r"rows must be \[B"):
+            function(shape, rows=jnp.arange(3))
 
 
 def cut(shape, *, rows=None, rate=0.3, spared=None):
@@ -160,10 +139,3 @@ def test_a_token_is_cut_off_or_not_in_any_batch_and_however_long_its_row_is():
 def test_spared_tokens_are_never_cut_off_and_change_no_other():
     spared = jnp.arange(7 * 23).reshape(7, 23) % 3 == 0
     assert_array_equal(cut((7, 23), spared=spared), cut((7, 23)) | np.asarray(spared))
-
-
-def test_cutting_off_all_tokens_or_other_rows_is_refused():
-    with pytest.raises(ValueError, match=r"rate=1 must be in \[0, 1\)"):
-        cut((2, 3), rate=1)
-    with pytest.raises(ValueError, match=r"rows must be \[B\]"):
-        cut((2, 3), rows=jnp.arange(3))

@@ -39,12 +39,6 @@ def test_the_activations_are_those_of_their_formulas(activation, expected):
     assert_allclose(found, [expected], atol=1e-6)  # the digits above
 
 
-def test_positions_do_not_see_one_another():
-    x = jax.random.normal(jax.random.key(0), (3, 5, 2))
-    alone = feed_forward(x[1, 2], **WEIGHTS)
-    assert_allclose(feed_forward(x, **WEIGHTS)[1, 2], alone, rtol=1e-6)
-
-
 def test_dropout_comes_after_the_relu():
     seen = []
     feed_forward(

@@ -52,14 +52,6 @@ def test_a_shift_is_a_rotation_that_does_not_depend_on_the_position():
     assert_allclose(turned.reshape(41, d_model), there, atol=1e-5)  # float32 angles
 
 
-def test_positions_are_taken_as_given():
-    packed = jnp.array([[0, 1, 2, 0, 1], [0, 0, 0, 1, 0]])
-    pe = sinusoidal_positions(packed, 6)
-    assert pe.shape == (2, 5, 6)
-    assert_array_equal(pe[0, 3:], pe[0, :2])
-    assert_array_equal(pe[1, 3], pe[0, 1])
-
-
 def test_far_positions_keep_their_precision():
     positions = np.array([1021, 4093])
     angles = positions[:, None] / 10000 ** (np.arange(0, 512, 2) / 512)

@@ -62,19 +62,16 @@ def kernel(q, k, v, *, scale, mask_type, **extents):
     """Plays cuDNN: [B, L, H, D] in and out."""
     assert {x.dtype.name for x in extents.values()} == {"int32"}
     sizes = (q.shape[0], q.shape[1], k.shape[1])
-    shapes = (
-        jax.ShapeDtypeStruct(sizes, bool),
-        jax.ShapeDtypeStruct(sizes[:2], bool),
-    )
-    build = functools.partial(
-        mask_of, causal=mask_type == "PADDING_CAUSAL", sizes=sizes
-    )
-    given = [extents[name] for name in ("q_seqlen", "kv_seqlen")]
-    given += [extents[name] for name in ("q_offsets", "kv_offsets")]
+    shapes = [jax.ShapeDtypeStruct(shape, bool) for shape in (sizes, sizes[:2])]
+    is_causal = mask_type == "PADDING_CAUSAL"
+
+    def build(*given):
+        return mask_of(*map(np.asarray, given), causal=is_causal, sizes=sizes)
+
+    names = ("q_seqlen", "kv_seqlen", "q_offsets", "kv_offsets")
     assert extents["q_offsets"].shape[1] == extents["q_seqlen"].shape[1] + 1
-    mask, written = jax.pure_callback(
-        lambda *a: build(*map(np.asarray, a)), shapes, *given
-    )
+    given = [extents[name] for name in names]
+    mask, written = jax.pure_callback(build, shapes, *given)
     q, k, v = (jnp.swapaxes(x, 1, 2) for x in (q * scale * q.shape[-1] ** 0.5, k, v))
     context = attention(q, k, v, mask_xQxK=mask[:, None])
     return jnp.where(written[..., None, None], jnp.swapaxes(context, 1, 2), jnp.nan)
@@ -94,6 +91,11 @@ def of_both(function, arrays):
         return jnp.sin(context).sum(), context
 
     return jax.grad(total, argnums=(0, 1, 2), has_aux=True)(*arrays)
+
+
+def require_close(found, expected):
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5)
+    jax.tree.map(close, found, expected)
 
 
 def cases():
@@ -116,11 +118,7 @@ def test_packed_rows_are_attention_with_the_mask(name, max_segments):
         packed_attention, segments=segments, max_segments=max_segments, kernel=kernel
     )
     plain = functools.partial(attention, mask_xQxK=mask[:, None])
-    jax.tree.map(
-        functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
-        of_both(packed, arrays),
-        of_both(plain, arrays),
-    )
+    require_close(of_both(packed, arrays), of_both(plain, arrays))
 
 
 def test_extents_are_what_was_drawn():
@@ -176,11 +174,7 @@ def test_tokamax_computes_attention_with_the_mask(name):
         arrays,
     )
     plain = of_both(functools.partial(attention, mask_xQxK=mask[:, None]), arrays)
-    jax.tree.map(
-        functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-5),
-        found,
-        plain,
-    )
+    require_close(found, plain)
 
 
 @pytest.mark.parametrize("name", cases())

@@ -19,21 +19,21 @@ def test_an_argument_left_out_is_not_checked():
     assert check_axes(rows=(None, "B")) == {}
 
 
-def test_a_missing_axis_is_named():
-    with pytest.raises(ValueError, match=r"source must have the axes \[B, S\].*\[3\]"):
-        check_axes(source=(np.zeros(3), "BxS"))
-
-
-def test_a_missing_axis_is_named_below_leading_ones():
-    with pytest.raises(ValueError, match=r"q must have the axes \[\.\.\., Q, Dk\]"):
-        check_axes(q=(np.zeros(3), "...xQxDk"))
-
-
-def test_two_sizes_of_a_letter_are_told_with_both_arguments():
-    with pytest.raises(ValueError, match=r"memory .* S=3 \(as in source\).*\[2, 5\]"):
-        check_axes(source=(np.zeros((2, 3)), "BxS"), memory=(np.zeros((2, 5)), "BxS"))
-
-
-def test_a_number_must_be_met():
-    with pytest.raises(ValueError, match=r"memory must be \[B, 5\] with 5=5"):
-        check_axes(memory=(np.zeros((2, 7)), "Bx5"))
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"source": ((3,), "BxS")}, r"source must have the axes \[B, S\].*\[3\]"),
+        ({"q": ((3,), "...xQxDk")}, r"q must have the axes \[\.\.\., Q, Dk\]"),
+        (
+            {"source": ((2, 3), "BxS"), "memory": ((2, 5), "BxS")},
+            r"memory .* S=3 \(as in source\).*\[2, 5\]",
+        ),
+        ({"memory": ((2, 7), "Bx5")}, r"memory must be \[B, 5\] with 5=5"),
+    ],
+)
+def test_an_axis_that_is_missing_or_of_another_size_is_named(arguments, message):
+    arrays = {
+        name: (np.zeros(shape), axes) for name, (shape, axes) in arguments.items()
+    }
+    with pytest.raises(ValueError, match=message):
+        check_axes(**arrays)

@@ -75,43 +75,31 @@ def test_packed_rows_are_for_steps_in_one_part():
     assert "in parts" in choice.reason
 
 
-def test_a_recurrent_model_has_none():
-    assert resolve_attention(RNNConfig(), "gpu").kernel == "plain"
+def absent():
+    raise RuntimeError("cuDNN is not detected.")
 
 
-@pytest.fixture
-def _gpus(monkeypatch):
-    """Lets JAX have two GPUs, the second older."""
+@pytest.mark.parametrize(
+    ("cudnn_version", "no_cudnn"),
+    [(lambda: 92_300, ""), (absent, "JAX finds no cuDNN")],
+)
+def test_the_oldest_gpu_decides_and_what_is_installed(
+    monkeypatch, cudnn_version, no_cudnn
+):
+    cudnn = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
+    monkeypatch.setattr(cudnn, "check_cudnn_version", cudnn_version)
+    monkeypatch.setattr(attention_kernels, "version", lambda name: "0.2.0")
     gpus = [
         types.SimpleNamespace(platform="gpu", compute_capability=text)
         for text in ("9.0", "8.6")
     ]
     monkeypatch.setattr(jax, "local_devices", lambda: gpus)
     device_support.cache_clear()
-    yield
-    device_support.cache_clear()
-
-
-@pytest.mark.usefixtures("_gpus")
-def test_the_oldest_gpu_decides_and_what_is_installed(monkeypatch):
-    cudnn = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
-    monkeypatch.setattr(cudnn, "check_cudnn_version", lambda: 92_300)
-    monkeypatch.setattr(attention_kernels, "version", lambda name: "0.2.0")
     found = device_support("gpu")
+    device_support.cache_clear()
     assert found.capability == (8, 6)
-    assert (found.no_cudnn, found.no_packing) == ("", "")
+    assert (found.no_cudnn, found.no_packing) == (no_cudnn, "")
     assert found.no_tokamax == "tokamax 0.2.0 is not known to have ranges of keys"
-
-
-@pytest.mark.usefixtures("_gpus")
-def test_without_cudnn_there_is_a_reason(monkeypatch):
-    cudnn = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
-
-    def absent():
-        raise RuntimeError("cuDNN is not detected.")
-
-    monkeypatch.setattr(cudnn, "check_cudnn_version", absent)
-    assert device_support("gpu").no_cudnn == "JAX finds no cuDNN"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +119,8 @@ def test_a_function_without_offsets_is_not_called(monkeypatch):
     assert "has no packed rows" in attention_kernels._without_packing()
 
 
-def test_here_it_is_plain():
+def test_here_it_is_plain_and_in_a_recurrent_model():
+    assert resolve_attention(RNNConfig(), "gpu").kernel == "plain"
     config = TransformerConfig(attention="auto")
     assert resolve_attention(config, "cpu") == ("plain", "")
     asked = dataclasses.replace(config, attention="tokamax")

@@ -1,85 +1,73 @@
-import dataclasses
+import functools
 import math
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
 import pytest
+from flax import linen as nn
 
-from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.counting import count_parameters, training_flops
+from t2t_jax.model.architectures import count_parameters, make_module, training_flops
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.rnn.counting import rnn_training_flops
 from t2t_jax.model.transformer import Transformer
 from tests.jaxprs import equations
 from tests.model.tiny import TINY
+from tests.model.tiny_rnn import TINY_RNN
 
+TOKEN = jnp.ones((1, 1), int)
+WIDE = {"d_model": 62, "d_ff": 127, "d_k": 41, "d_v": 43}
 BASE = TransformerConfig()
 BIG = {"d_model": 1024, "d_ff": 4096, "num_heads": 16}
 
 
 def real_sizes(config):
     """Initialises without computing anything, and counts."""
-    tokens = jnp.zeros((1, 1), int)
-    shapes = jax.eval_shape(Transformer(config).init, jax.random.key(0), tokens, tokens)
-    return {
-        part: sum(leaf.size for leaf in jax.tree.leaves(tree))
-        for part, tree in shapes["params"].items()
-    }
+    shapes = jax.eval_shape(make_module(config).init, jax.random.key(0), TOKEN, TOKEN)
+    made = {"embedding": 0, "encoder": 0, "decoder": 0}
+    for path, leaf in jax.tree_util.tree_leaves_with_path(shapes["params"]):
+        part = path[0].key
+        is_table = part not in made or path[-2].key == "learned"
+        made["embedding" if is_table else part] += leaf.size
+    return made
 
 
-@pytest.mark.parametrize("changes", [{}, {"d_k": 16}, BIG], ids=["base", "B", "big"])
-def test_the_formula_counts_what_initialisation_makes(changes):
-    config = dataclasses.replace(BASE, **changes)
-    assert count_parameters(config)._asdict() == real_sizes(config)
-
-
-@pytest.mark.parametrize("tying", ["all", "decoder", "none"])
-def test_it_counts_every_variant(tying):
-    config = dataclasses.replace(
-        TINY, tying=tying, norm_position="pre", positions="learned", max_positions=31
-    )
-    count = count_parameters(config)
-    assert count.total == sum(real_sizes(config).values())
-    matrices = {"all": 1, "decoder": 2, "none": 3}[tying]
-    assert count.embedding == (matrices * 29 + 2 * 31) * 14
-
-
-@pytest.mark.parametrize("tying", ["decoder", "none"])
-def test_it_counts_a_source_vocabulary_of_its_own(tying):
-    config = dataclasses.replace(TINY, tying=tying, source_vocab_size=23)
-    count = count_parameters(config)
-    assert count.total == sum(real_sizes(config).values())
-    assert count.embedding == (23 + {"decoder": 1, "none": 2}[tying] * 29) * 14
+LEARNED = {"positions": "learned", "max_positions": 31}
+SOURCE_OF_ITS_OWN = {"source_vocab_size": 23}
 
 
 @pytest.mark.parametrize(
-    ("changes", "more"),
+    "config",
     [
-        # queries and keys of 5, values of 7 in 3 heads, and 14 outputs; 2 layers have 6
-        ({"attention_biases": True}, 6 * (3 * (5 + 5 + 7) + 14)),
-        ({"output_bias": True}, 29),
-        ({"output_bias": True, "tying": "none"}, 29 + 2 * 29 * 14),
-        ({"positions": "learned", "max_positions": 11}, 2 * 11 * 14),
-        (
-            {"positions": "learned", "max_positions": 11, "first_position": 3},
-            2 * 14 * 14,
+        *(replace(BASE, **changes) for changes in ({}, {"d_k": 16}, BIG)),
+        *(
+            replace(TINY, **changes)
+            for changes in (
+                *({"tying": tying} for tying in ("decoder", "none")),
+                *({"tying": n, **SOURCE_OF_ITS_OWN} for n in ("decoder", "none")),
+                {"norm_position": "pre", **LEARNED},
+                {"tying": "none", "norm_position": "pre", **LEARNED},
+                {"attention_biases": True, "num_decoder_layers": 1},
+                {"norm_position": "pre", "num_decoder_layers": 5},
+                {"output_bias": True, "activation": "swish", "start": "zero"},
+                {"output_bias": True, "tying": "none", "scale_embeddings": False},
+                {"position_rates": "tensor2tensor", "first_position": 2},
+                {**LEARNED, "first_position": 3},
+            )
         ),
-        ({"num_decoder_layers": 2}, 0),
-        ({"activation": "swish", "scale_embeddings": False, "start": "zero"}, 0),
-        ({"position_rates": "tensor2tensor", "first_position": 2}, 0),
+        RNNConfig(),
+        *(
+            replace(TINY_RNN, **changes)
+            for changes in (
+                {},
+                {"num_layers": 1},
+                {"num_layers": 3, "tying": "decoder"},
+                {"tying": "none", **SOURCE_OF_ITS_OWN},
+            )
+        ),
     ],
-    ids=str,
 )
-def test_it_counts_the_keys_of_other_toolkits(changes, more):
-    config = dataclasses.replace(TINY, **changes)
-    count = count_parameters(config)
-    assert count.total == sum(real_sizes(config).values())
-    assert count.total - count_parameters(TINY).total == more
-
-
-@pytest.mark.parametrize("layers", [1, 5])
-def test_it_counts_a_decoder_of_another_depth(layers):
-    config = dataclasses.replace(
-        TINY, num_decoder_layers=layers, attention_biases=True, norm_position="pre"
-    )
+def test_the_formula_counts_what_initialisation_makes(config):
     assert count_parameters(config)._asdict() == real_sizes(config)
 
 
@@ -91,22 +79,17 @@ def test_the_parts_add_up():
 def test_flops_of_the_papers_models_at_length_28():
     base = training_flops(BASE, source_length=28, target_length=28)
     assert base.total / 28 == pytest.approx(381.0e6, rel=1e-3)
-    big = dataclasses.replace(BASE, **BIG)
+    big = replace(BASE, **BIG)
     big_flops = training_flops(big, source_length=28, target_length=28)
     assert big_flops.total / 28 == pytest.approx(1290.5e6, rel=1e-3)
 
 
 def test_a_layer_of_a_stack_adds_its_own_flops():
     def flops(encoder, decoder):
-        config = dataclasses.replace(
-            BASE, num_layers=encoder, num_decoder_layers=decoder
-        )
+        config = replace(BASE, num_layers=encoder, num_decoder_layers=decoder)
         return training_flops(config, source_length=23, target_length=31).total
 
-    equal = dataclasses.replace(BASE, num_layers=2)
-    assert (
-        flops(2, 2) == training_flops(equal, source_length=23, target_length=31).total
-    )
+    assert flops(2, 2) == flops(2, 0)
     of_encoder, of_decoder = flops(3, 2) - flops(2, 2), flops(2, 3) - flops(2, 2)
     # 6 d_model d_ff x 2 + 6 x 4 d_model^2 of each token, and 12 d_model for each pair
     assert of_encoder == 23 * (12 * 512 * 2048 + 24 * 512**2) + 23**2 * 12 * 512
@@ -124,9 +107,7 @@ def test_where_the_flops_of_base_go():
 @pytest.mark.parametrize("remat", [False, True])
 @pytest.mark.parametrize("norm_position", ["post", "pre"])
 def test_it_counts_the_products_of_a_gradient(norm_position, remat):
-    config = dataclasses.replace(
-        TINY, dropout=0.1, norm_position=norm_position, remat=remat
-    )
+    config = replace(TINY, dropout=0.1, norm_position=norm_position, remat=remat)
     model = Transformer(config)
     inputs = jnp.ones((1, 17), int), jnp.ones((1, 23), int)
     params = jax.eval_shape(model.init, jax.random.key(0), *inputs)
@@ -144,19 +125,43 @@ def test_it_counts_the_products_of_a_gradient(norm_position, remat):
     assert counted == training_flops(config, source_length=17, target_length=23).total
 
 
-@pytest.mark.parametrize("changes", [{}, {"num_decoder_layers": 3}], ids=str)
-def test_the_compiler_counts_the_same_products_in_a_forward_pass(changes):
-    config = dataclasses.replace(TINY, d_model=62, d_ff=127, d_k=41, d_v=43, **changes)
-    params = jax.eval_shape(
-        Transformer(config).init,
-        jax.random.key(0),
-        jnp.zeros((1, 1), int),
-        jnp.zeros((1, 1), int),
+@pytest.mark.parametrize(
+    ("config", "lengths", "most"),
+    [
+        # It counts norms, softmax and residuals too, which matter at this size.
+        (replace(TINY, **WIDE), (17, 23), 1.15),
+        (replace(TINY, **WIDE, num_decoder_layers=3), (17, 23), 1.15),
+        # It counts the additions of gates, biases and attention too.
+        (replace(TINY_RNN, num_layers=1, d_model=62, d_hidden=106), (2, 3), 1.05),
+    ],
+)
+def test_the_compiler_counts_the_same_products_in_a_forward_pass(
+    config, lengths, most, monkeypatch
+):
+    # The compiler counts the body of a loop once, so there must be no loop.
+    monkeypatch.setattr(nn, "scan", functools.partial(nn.scan, unroll=3))
+    module = make_module(config)
+    params = jax.eval_shape(module.init, jax.random.key(0), TOKEN, TOKEN)
+    source, target = (jnp.ones((1, length), int) for length in lengths)
+    compiled = jax.jit(module.apply).lower(params, source, target).compile()
+    count = training_flops(config, source_length=lengths[0], target_length=lengths[1])
+    assert 1 < compiled.cost_analysis()["flops"] / (count.total / 3) < most
+
+
+def test_the_parts_of_the_rnn_s_operations_grow_as_they_should():
+    short, long = (
+        rnn_training_flops(TINY_RNN, source_length=n, target_length=n) for n in (11, 22)
     )
-    source, target = jnp.ones((1, 17), int), jnp.ones((1, 23), int)
-    compiled = (
-        jax.jit(Transformer(config).apply).lower(params, source, target).compile()
-    )
-    ours = training_flops(config, source_length=17, target_length=23).total / 3
-    # The compiler counts norms, softmax and residuals too, which matter at this size.
-    assert ours < compiled.cost_analysis()["flops"] < 1.15 * ours
+    linear = ("lstms", "logits", "readout")
+    assert all(getattr(long, part) == 2 * getattr(short, part) for part in linear)
+    assert 2 * short.attention < long.attention < 4 * short.attention
+    assert long.total == sum(long)
+
+
+def test_the_rnn_s_attention_compares_projects_and_sums_by_hand():
+    config = replace(TINY_RNN, d_hidden=22, d_attention=17)
+    count = rnn_training_flops(config, source_length=5, target_length=7)
+    # Keys of 5 and queries of 7 positions; for each of the 35 pairs a product with v
+    # and a weighted sum of what is looked at; forward and twice backward, 2 each.
+    products = 5 * 22 * 17 + 7 * 22 * 17 + 35 * (17 + 22)
+    assert count.attention == 6 * products

@@ -22,7 +22,7 @@ from t2t_jax.functional.segment_attention import key_ranges, packed_attention
 from t2t_jax.model import attention_kernels
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.attention_kernels import DeviceSupport
-from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
 from tests.functional.test_segment_attention import kernel as packed_kernel
 
@@ -84,32 +84,23 @@ def test_it_is_equation_1_with_zeros_where_nothing_can_be_seen():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "serves"),
+    ("queries", "keys", "d_k", "d_v", "rows", "dtype", "serves"),
     [
-        ({}, True),
-        ({"dtype": jnp.float32}, False),
-        ({"d_k": 12, "d_v": 12}, False),
-        ({"d_k": 136, "d_v": 136}, False),
-        ({"d_v": 16}, False),
-        ({"queries": 5}, False),
-        ({"keys": 7}, False),
-        ({"rows": 1}, False),
+        (4, 6, 8, 8, 4, jnp.bfloat16, True),
+        (4, 6, 8, 8, 4, jnp.float32, False),
+        (4, 6, 12, 12, 4, jnp.bfloat16, False),
+        (4, 6, 136, 136, 4, jnp.bfloat16, False),
+        (4, 6, 8, 16, 4, jnp.bfloat16, False),
+        (5, 6, 8, 8, 5, jnp.bfloat16, False),
+        (4, 7, 8, 8, 4, jnp.bfloat16, False),
+        (4, 6, 8, 8, 1, jnp.bfloat16, False),
     ],
-    ids=str,
 )
-def test_what_cudnn_has_no_kernel_for_is_known(wrong, serves):
-    sizes = {
-        "queries": 4,
-        "keys": 6,
-        "d_k": 8,
-        "d_v": 8,
-        "dtype": jnp.bfloat16,
-        **wrong,
-    }
-    q = jnp.zeros((2, 3, sizes["queries"], sizes["d_k"]), sizes["dtype"])
-    v = jnp.zeros((2, 3, sizes["keys"], sizes["d_v"]), sizes["dtype"])
-    mask = jnp.ones((2, 1, sizes.get("rows", sizes["queries"]), sizes["keys"]), bool)
-    assert can_be_fused(q, v, mask) == serves
+def test_what_cudnn_has_no_kernel_for_is_known(
+    queries, keys, d_k, d_v, rows, dtype, serves
+):
+    q, v = jnp.zeros((2, 3, queries, d_k), dtype), jnp.zeros((2, 3, keys, d_v), dtype)
+    assert can_be_fused(q, v, jnp.ones((2, 1, rows, keys), bool)) == serves
 
 
 def test_jax_has_rules_for_it_in_shards_and_micro_batches(monkeypatch):
@@ -154,17 +145,17 @@ def test_a_model_says_the_same_with_it(fused, key):
     assert shapes == {(6, 6), (4, 4), (4, 6)}  # of both stacks, and between them
 
 
-def test_weights_that_are_dropped_out_are_needed(fused):
-    config = dataclasses.replace(CONFIG, attention_dropout=0.1)
-    logits(config, key=jax.random.key(1), run=jax.eval_shape)
-    assert not fused
-    logits(config, run=jax.eval_shape)
-    assert len(fused) == 3
-
-
-def test_in_float32_it_is_plain(fused):
-    logits(dataclasses.replace(CONFIG, compute_dtype="float32"), run=jax.eval_shape)
-    assert not fused
+@pytest.mark.parametrize(
+    ("changes", "key", "calls"),
+    [
+        ({"attention_dropout": 0.1}, jax.random.key(1), 0),
+        ({"attention_dropout": 0.1}, None, 3),
+        ({"compute_dtype": "float32"}, None, 0),
+    ],
+)
+def test_weights_that_are_dropped_out_and_float32_are_plain(fused, changes, key, calls):
+    logits(dataclasses.replace(CONFIG, **changes), key=key, run=jax.eval_shape)
+    assert len(fused) == calls
 
 
 def test_biases_leave_it_the_dtype_that_it_needs(fused):
@@ -203,17 +194,6 @@ def test_a_model_asks_for_it_on_an_nvidia_gpu_alone(platform, kernel, monkeypatc
     assert module.config.attention == kernel
 
 
-def test_here_there_is_none_and_the_model_does_not_mind():
-    assert jax.default_backend() == "cpu"
-    plain = logits(dataclasses.replace(CONFIG, attention="plain"))
-    np.testing.assert_array_equal(logits(CONFIG), plain)
-
-
-def test_it_is_off_unless_asked_for():
-    assert TransformerConfig().attention == "plain"
-    assert "attention" not in {field.name for field in dataclasses.fields(RNNConfig)}
-
-
 def packed_logits(config):
     """Two pairs in a row, one in the next."""
     segments = jnp.array([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 0, 0]])
@@ -231,40 +211,40 @@ def packed_logits(config):
     return found * (tokens > 0)[..., None]
 
 
+def by_packing(q, k, v, *, segments):
+    return packed_attention(q, k, v, segments=segments, kernel=packed_kernel)
+
+
+def by_ranges(q, k, v, *, segments):
+    start, end = key_ranges(segments)
+    slots = jnp.arange(k.shape[2])[None, None]
+    mask = (slots >= start[..., None]) & (slots < end[..., None])
+    return attention(q, k, v, mask_xQxK=mask[:, None])
+
+
 @pytest.mark.usefixtures("fused")
-@pytest.mark.parametrize("remat", [False, True])
-def test_packed_rows_are_the_same_without_a_mask(monkeypatch, remat):
+@pytest.mark.parametrize(
+    ("kernel", "name", "stand_in", "remat"),
+    [
+        ("cudnn_packed", "packed_attention", by_packing, False),
+        ("cudnn_packed", "packed_attention", by_packing, True),
+        ("tokamax", "ranged_attention", by_ranges, False),
+    ],
+)
+def test_packed_rows_are_the_same_without_a_mask(
+    monkeypatch, kernel, name, stand_in, remat
+):
     calls = []
 
-    def noted(q, k, v, *, segments):
+    def noted(*heads, segments):
         calls.append(segments.is_causal)
-        return packed_attention(q, k, v, segments=segments, kernel=packed_kernel)
+        return stand_in(*heads, segments=segments)
 
-    monkeypatch.setattr(t2t_jax.model.attention, "packed_attention", noted)
+    monkeypatch.setattr(t2t_jax.model.attention, name, noted)
     plain = packed_logits(dataclasses.replace(CONFIG, attention="plain"))
-    found = packed_logits(
-        dataclasses.replace(CONFIG, attention="cudnn_packed", remat=remat)
-    )
-    np.testing.assert_allclose(found, plain, atol=0.05)
+    config = dataclasses.replace(CONFIG, attention=kernel, remat=remat)
+    np.testing.assert_allclose(packed_logits(config), plain, atol=0.05)
     assert calls == [False, True, False]  # encoder, decoder, between them
-
-
-@pytest.mark.usefixtures("fused")
-def test_ranges_are_what_tokamax_gets(monkeypatch):
-    calls = []
-
-    def noted(q, k, v, *, segments):
-        start, end = key_ranges(segments)
-        slots = jnp.arange(k.shape[2])[None, None]
-        mask = (slots >= start[..., None]) & (slots < end[..., None])
-        calls.append(segments.is_causal)
-        return attention(q, k, v, mask_xQxK=mask[:, None])
-
-    monkeypatch.setattr(t2t_jax.model.attention, "ranged_attention", noted)
-    plain = packed_logits(dataclasses.replace(CONFIG, attention="plain"))
-    found = packed_logits(dataclasses.replace(CONFIG, attention="tokamax"))
-    np.testing.assert_allclose(found, plain, atol=0.05)
-    assert calls == [False, True, False]
 
 
 @pytest.mark.parametrize("attention", ["auto", "cudnn", "cudnn_packed", "tokamax"])

@@ -5,13 +5,10 @@ import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from t2t_jax.errors import ConfigError
 from t2t_jax.functional.masks import segments_of
-from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.transformer import Transformer
 from tests.jaxprs import dtypes
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
@@ -20,6 +17,8 @@ KEPT = dataclasses.replace(TINY, attention_dropout=0.2, relu_dropout=0.1, dropou
 TWICE = dataclasses.replace(KEPT, remat=True)
 ONE_LAYER = dataclasses.replace(KEPT, num_layers=1)
 KEY = jax.random.key(5)
+# float32 sums that the compiler fuses in another order
+CLOSE = functools.partial(assert_allclose, rtol=1e-4, atol=1e-4)
 
 
 def total(params, config):
@@ -41,16 +40,6 @@ def compiled(config):
     return program.lower(tiny_params(ONE_LAYER)).compile()
 
 
-def test_it_is_off_unless_asked_for_and_is_said_by_a_bool():
-    assert TransformerConfig().remat is False
-    with pytest.raises(ConfigError, match=r"model\.remat='yes' is not known"):
-        TransformerConfig(remat="yes")
-
-
-def test_the_recurrent_model_has_no_layers_to_compute_twice():
-    assert "remat" not in {field.name for field in dataclasses.fields(RNNConfig)}
-
-
 def test_parameters_are_the_same_under_the_same_paths():
     drawn = [
         jax.jit(Transformer(config).init)(KEY, SOURCE, TARGET)
@@ -60,14 +49,11 @@ def test_parameters_are_the_same_under_the_same_paths():
 
 
 def test_values_masks_and_gradients_are_the_same():
-    params = tiny_params(ONE_LAYER)
     (kept, gradient), (twice, again) = (
-        compiled(config)(params) for config in (KEPT, TWICE)
+        compiled(config)(tiny_params(ONE_LAYER)) for config in (KEPT, TWICE)
     )
     assert_array_equal(kept, twice)
-    # float32 sums that the compiler fuses in another order
-    close = functools.partial(assert_allclose, rtol=1e-4, atol=1e-4)
-    jax.tree.map(close, again, gradient)
+    jax.tree.map(CLOSE, again, gradient)
 
 
 @pytest.mark.soak
@@ -80,14 +66,11 @@ def test_other_toolkits_models_have_the_same_gradients():
         start="zero",
         num_decoder_layers=2,
     )
-    params = tiny_params(kept)
     gradient, again = (
-        jax.jit(jax.grad(functools.partial(total, config=config)))(params)
+        jax.jit(jax.grad(functools.partial(total, config=config)))(tiny_params(kept))
         for config in (kept, dataclasses.replace(kept, remat=True))
     )
-    # float32 sums that the compiler fuses in another order
-    close = functools.partial(assert_allclose, rtol=1e-4, atol=1e-4)
-    jax.tree.map(close, again, gradient)
+    jax.tree.map(CLOSE, again, gradient)
 
 
 def kept_bytes(config):
@@ -124,13 +107,3 @@ def test_decoding_computes_nothing_twice():
     one, other = (dtypes(program, "dot_general") for program in programs)
     assert len(one) == len(other) > 0
     assert "checkpoint" not in str(programs[1])
-
-
-def test_attention_weights_can_still_be_had():
-    look = functools.partial(Transformer(TWICE).apply, mutable=["intermediates"])
-    _, state = jax.jit(look)({"params": tiny_params()}, SOURCE, TARGET)
-    (weights,) = state["intermediates"]["decoder"]["layer_1"]["self_attention"][
-        "weights"
-    ]
-    assert weights.shape == (3, 3, 7, 7)
-    assert (np.triu(weights, 1) == 0).all()

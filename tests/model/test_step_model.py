@@ -1,17 +1,30 @@
+"""Both models decode step by step what their full pass says."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
+from t2t_jax.model.rnn.rnn import RNN
+from t2t_jax.model.rnn.step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
 from t2t_jax.model.transformer import Transformer
+from tests.decoding.models import search
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
+from tests.model.tiny_rnn import TINY_RNN, rnn_apply, rnn_params
+from tests.reference.greedy import greedy_search
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
 MODEL = TransformerStepModel(Transformer(TINY), tiny_params())
-ENCODE = jax.jit(TransformerStepModel.encode)
-STEP = jax.jit(TransformerStepModel.step)
+RECURRENT = RNNStepModel(RNN(TINY_RNN), rnn_params())
+BOTH = pytest.mark.parametrize(
+    ("model", "apply"),
+    [(MODEL, tiny_apply), (RECURRENT, rnn_apply)],
+    ids=["transformer", "rnn"],
+)
+ENCODE = jax.jit(lambda model, source: model.encode(source))
+STEP = jax.jit(lambda model, *arguments: model.step(*arguments))
 
 
 def run(model, tokens_BxWxT, *, parents=None, length=7):
@@ -29,42 +42,80 @@ def run(model, tokens_BxWxT, *, parents=None, length=7):
     return jnp.stack(outputs, axis=2)
 
 
-def test_steps_equal_the_full_pass_while_the_cache_grows():
-    logits = run(MODEL, TARGET[:, None], length=11)
+@BOTH
+def test_steps_equal_the_full_pass_while_the_cache_grows(model, apply):
+    logits = run(model, TARGET[:, None], length=11)
     real = np.asarray(TARGET) > 0
-    assert_allclose(logits[:, 0][real], tiny_apply(SOURCE, TARGET)[real], **CLOSE)
+    assert_allclose(logits[:, 0][real], apply(SOURCE, TARGET)[real], **CLOSE)
 
 
-@pytest.mark.parametrize("beams", [2, 11])
-def test_a_reordered_beam_goes_on_from_its_parent(beams):
+@pytest.mark.parametrize(
+    ("model", "apply", "beams"),
+    [(MODEL, tiny_apply, 2), (MODEL, tiny_apply, 11), (RECURRENT, rnn_apply, 2)],
+)
+def test_a_reordered_beam_goes_on_from_its_parent(model, apply, beams):
     firsts = jax.random.randint(jax.random.key(0), (3, beams, 3), 3, 29)
     lasts = jax.random.randint(jax.random.key(1), (3, beams, 4), 3, 29)
     parents = jnp.array([[1, 0], [1, 1], [0, 0]])
     parents = jnp.pad(parents, ((0, 0), (0, beams - 2)), mode="edge")
-    logits = run(MODEL, jnp.concatenate([firsts, lasts], -1), parents=parents)
+    logits = run(model, jnp.concatenate([firsts, lasts], -1), parents=parents)
     for beam in (0, 1):
         history = firsts[jnp.arange(3), parents[:, beam]]
         whole = jnp.concatenate([history, lasts[:, beam]], -1)
-        assert_allclose(logits[:, beam, 3:], tiny_apply(SOURCE, whole)[:, 3:], **CLOSE)
+        assert_allclose(logits[:, beam, 3:], apply(SOURCE, whole)[:, 3:], **CLOSE)
 
 
-def test_the_memory_is_per_sentence_and_never_tiled():
-    memory = ENCODE(MODEL, SOURCE)
-    assert {leaf.shape[0] for leaf in jax.tree.leaves(memory)} == {3}
-    assert memory.layers[0].keys.shape == (3, 3, 5, 5)
-    cache = MODEL.init_cache(memory, 2, 13)
-    assert {leaf.shape[0] for leaf in jax.tree.leaves(cache)} == {3}
+@pytest.mark.parametrize("model", [MODEL, RECURRENT], ids=["transformer", "rnn"])
+def test_the_memory_is_per_sentence_and_never_tiled(model):
+    memory = ENCODE(model, SOURCE)
+    leaves = jax.tree.leaves((memory, model.init_cache(memory, 2, 13)))
+    assert {leaf.shape[0] for leaf in leaves} == {3}
 
 
-def test_its_leaves_are_the_parameters_and_one_compilation_serves_them_all():
-    assert len(jax.tree.leaves(MODEL)) == len(jax.tree.leaves(tiny_params()))
+def test_states_of_one_beam_become_those_of_several_and_have_no_length():
+    cache = RECURRENT.init_cache(ENCODE(RECURRENT, SOURCE), 1, 7)
+    spread = RECURRENT.reorder(cache, jnp.zeros((3, 5), int))
+    assert {leaf.shape for leaf in jax.tree.leaves(spread)} == {(3, 5, 22)}
+    assert RECURRENT.grow(cache, 11) is cache
+
+
+def test_beam_search_runs_on_the_rnn_and_a_beam_of_one_is_greedy():
+    rules = {"max_extra_tokens": 5}
+    one = search(RECURRENT, SOURCE, beam_size=1, length_penalty=0.0, **rules)
+    alone = jax.jit(greedy_search, static_argnames="max_extra_tokens")(
+        RECURRENT, SOURCE, **rules
+    )
+    assert_array_equal(one.tokens_BxWxT[:, 0], alone.tokens_BxT)
+    assert_allclose(one.log_probabilities_BxW[:, 0], alone.log_probabilities_B, **CLOSE)
+
+
+def test_a_beams_score_is_what_the_rnn_s_full_pass_gives_its_output():
+    found = search(RECURRENT, SOURCE, max_extra_tokens=5)
+    outputs = found.tokens_BxWxT[:, 0]
+    inputs = jnp.pad(outputs, ((0, 0), (1, 0)), constant_values=1)[:, :-1]
+    log_probabilities = jax.nn.log_softmax(rnn_apply(SOURCE, inputs))
+    said = jnp.take_along_axis(log_probabilities, outputs[..., None], -1)[..., 0]
+    total = (said * (outputs > 0)).sum(-1)
+    assert_allclose(found.log_probabilities_BxW[:, 0], total, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "other"),
+    [
+        (MODEL, TransformerStepModel(Transformer(TINY), tiny_params(seed=1))),
+        (RECURRENT, RNNStepModel(RNN(TINY_RNN), rnn_params(seed=1))),
+    ],
+)
+def test_its_leaves_are_the_parameters_and_one_compilation_serves_them_all(
+    model, other
+):
+    assert len(jax.tree.leaves(model)) == len(jax.tree.leaves(model.params))
     compilations = []
 
     @jax.jit
     def encode(model):
         compilations.append(1)
-        return model.encode(SOURCE).layers[0].keys
+        return jax.tree.leaves(model.encode(SOURCE))[0]
 
-    other = TransformerStepModel(Transformer(TINY), tiny_params(seed=1))
-    assert not jnp.array_equal(encode(MODEL), encode(other))
+    assert not jnp.array_equal(encode(model), encode(other))
     assert len(compilations) == 1

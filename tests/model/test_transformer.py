@@ -5,16 +5,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from flax import linen as nn
+from numpy.testing import assert_allclose, assert_array_equal
 
 from t2t_jax.functional.masks import segments_of
+from t2t_jax.model.decoder import Decoder
+from t2t_jax.model.encoder import Encoder
+from t2t_jax.model.sublayer import Dropout
 from t2t_jax.model.transformer import Transformer
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
+from tests.model.tiny_rnn import TINY_RNN, rnn_apply, rnn_params
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
 KEY = jax.random.key(17)
 REAL = np.asarray(TARGET) > 0
 ONE_LAYER = dataclasses.replace(TINY, num_layers=1, dropout=0.0)
+SHORT = dataclasses.replace(TINY, positions="learned", max_positions=3)
+DROPPING = dataclasses.replace(
+    ONE_LAYER, dropout=0.3, attention_dropout=0.2, relu_dropout=0.1
+)
 
 
 def test_parameters_are_plain_float32_and_their_paths_read_like_the_paper():
@@ -33,31 +42,12 @@ def test_parameters_are_plain_float32_and_their_paths_read_like_the_paper():
     assert len(shapes) == 1 + 2 * (4 + 4 + 2 * 2) + 2 * (8 + 4 + 3 * 2)
 
 
-def test_logits_are_float32_in_any_compute_dtype_and_bfloat16_is_near():
-    config = dataclasses.replace(TINY, compute_dtype="bfloat16")
-    params = tiny_params()
-    exact = tiny_apply(SOURCE, TARGET)
-    near = tiny_apply(SOURCE, TARGET, config=config, params=params)
-    assert near.dtype == exact.dtype == jnp.float32
-    assert not jnp.array_equal(near, exact)
-    # 8 bits of mantissa through two layers
-    assert np.abs(near - exact)[REAL].mean() < 0.02 * np.abs(exact)[REAL].mean()
-
-
-def test_padding_changes_nothing():
-    source = jnp.pad(SOURCE, ((0, 0), (0, 6)))
-    target = jnp.pad(TARGET, ((0, 0), (0, 4)))
-    padded = tiny_apply(source, target)
-    assert_allclose(padded[:, :7][REAL], tiny_apply(SOURCE, TARGET)[REAL], **CLOSE)
-
-
-def test_the_order_of_the_batch_changes_nothing():
-    turned = jnp.array([2, 0, 1])
-    assert_allclose(
-        tiny_apply(SOURCE[turned], TARGET[turned]),
-        tiny_apply(SOURCE, TARGET)[turned],
-        **CLOSE,
-    )
+def test_neither_padding_nor_the_order_of_the_batch_changes_anything():
+    whole, turned = tiny_apply(SOURCE, TARGET), jnp.array([2, 0, 1])
+    moved = tiny_apply(SOURCE[turned], TARGET[turned])
+    assert_allclose(moved, whole[turned], **CLOSE)
+    padded = tiny_apply(*(jnp.pad(x, ((0, 0), (0, 6))) for x in (SOURCE, TARGET)))
+    assert_allclose(padded[:, :7][REAL], whole[REAL], **CLOSE)
 
 
 def test_a_row_of_nothing_but_padding_is_finite_with_finite_gradients():
@@ -98,18 +88,16 @@ def test_the_gradient_of_the_tied_matrix_is_the_sum_of_its_three_uses():
         ("none", {"source_embedding", "target_embedding", "pre_softmax"}),
     ],
 )
-def test_tying_decides_how_many_matrices_there_are(tying, names):
-    params = tiny_params(dataclasses.replace(TINY, tying=tying))
+@pytest.mark.parametrize(
+    ("config", "params_of"), [(TINY, tiny_params), (TINY_RNN, rnn_params)]
+)
+def test_tying_decides_how_many_matrices_there_are(config, params_of, tying, names):
+    size = {} if tying == "all" else {"source_vocab_size": 19}
+    params = params_of(dataclasses.replace(config, tying=tying, **size))
     assert set(params) == {"encoder", "decoder"} | names
-
-
-def test_encode_and_decode_are_the_two_halves():
-    memory = tiny_apply(SOURCE, method="encode")
-    assert memory.shape == (3, 5, 14)
-    logits = tiny_apply(
-        TARGET, memory, source_segments=segments_of(SOURCE), method="decode"
-    )
-    assert_allclose(logits, tiny_apply(SOURCE, TARGET), **CLOSE)
+    if size:
+        assert params["source_embedding"]["table"].shape[0] == 19
+        assert params["target_embedding"]["table"].shape[0] == 29
 
 
 @pytest.mark.parametrize(
@@ -165,12 +153,6 @@ def test_attention_weights_can_be_had_from_the_ordinary_model():
     assert (cross_weights[1, :, :, 3:] == 0).all()
 
 
-def test_numpy_arrays_are_welcome():
-    source, target = np.asarray(SOURCE), np.asarray(TARGET)
-    logits = tiny_apply(source, target, params=jax.device_get(tiny_params()))
-    assert_allclose(logits, tiny_apply(SOURCE, TARGET), **CLOSE)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -182,6 +164,7 @@ def test_numpy_arrays_are_welcome():
         ({"source_segments": SOURCE[:, :2]}, r"source_segments must be .* S=5"),
         ({"target_positions": TARGET[:, :2]}, r"target_positions must be .* T=7"),
         ({"rows": jnp.arange(2)}, r"rows must be \[B\] with B=3"),
+        ({"config": SHORT}, "length=5 must be at most max_positions=3"),
     ],
 )
 def test_axes_that_do_not_agree_are_refused_by_name(changes, message):
@@ -200,3 +183,139 @@ def test_tokens_for_another_number_of_beams_are_refused():
     )
     with pytest.raises(ValueError, match=r"tokens must be .* W=2 \(as in cache\)"):
         tiny_apply(TARGET[:, :3], cache, 0, method="step")
+
+
+X = jax.random.normal(jax.random.key(2), (1, 5, 14))
+PLACES, ONE_SEGMENT = jnp.arange(5)[None], jnp.ones((1, 5), int)
+
+
+@jax.jit
+def encode(x, positions, segments=ONE_SEGMENT):
+    return Encoder(TINY).apply(
+        {"params": tiny_params()["encoder"]},
+        x,
+        segments_BxS=segments,
+        positions_BxS=positions,
+        rows_B=None,
+    )
+
+
+def test_without_positions_the_encoder_is_permutation_equivariant():
+    turned, same_place = jnp.array([3, 0, 4, 2, 1]), jnp.zeros((1, 5), int)
+    # float32 sums in another order
+    assert_allclose(
+        encode(X[:, turned], same_place), encode(X, same_place)[:, turned], atol=2e-5
+    )
+    difference = encode(X[:, turned], PLACES) - encode(X, PLACES)[:, turned]
+    assert np.abs(difference).max() > 0.1
+
+
+@jax.jit
+def decode(x, memory, source_segments, target_segments):
+    def run(decoder):
+        return decoder(
+            x,
+            decoder.project_memory(memory, source_segments),
+            segments_BxT=target_segments,
+            positions_BxT=PLACES,
+            rows_B=None,
+        )
+
+    return Decoder(TINY).apply({"params": tiny_params()["decoder"]}, method=run)
+
+
+def reached(function, position, *arguments):
+    """Tells which inputs have a gradient that is not exactly zero."""
+
+    def one_output(x):
+        return (function(x, *arguments)[0, position] * jnp.arange(14)).sum()
+
+    gradient = jax.grad(one_output)(X)
+    return (np.abs(gradient[0]).max(-1) > 0).astype(int).tolist()
+
+
+def test_gradients_of_later_positions_and_other_segments_are_exactly_zero():
+    one, source = ONE_SEGMENT, jnp.array([[1, 2, 2, 2, 0]])
+    target = jnp.array([[1, 1, 2, 2, 0]])
+    for t in (0, 3, 4):
+        assert reached(decode, t, X, one, one) == [1] * (t + 1) + [0] * (4 - t)
+    assert reached(decode, 2, X, source, target) == [0, 0, 1, 0, 0]
+    assert reached(decode, 3, X, source, target) == [0, 0, 1, 1, 0]
+
+    def of_memory(memory):
+        return decode(X, memory, source, target)
+
+    assert reached(of_memory, 3) == [0, 1, 1, 1, 0]
+    assert reached(of_memory, 1) == [1, 0, 0, 0, 0]
+    assert reached(encode, 1, PLACES, target) == [1, 1, 0, 0, 0]
+    assert reached(encode, 2, PLACES, target) == [0, 0, 1, 1, 0]
+
+
+BOTH = pytest.mark.parametrize(
+    ("apply", "config"),
+    [(tiny_apply, DROPPING), (rnn_apply, dataclasses.replace(TINY_RNN, dropout=0.3))],
+    ids=["transformer", "rnn"],
+)
+
+
+OFF = {
+    tiny_apply: ONE_LAYER,
+    rnn_apply: dataclasses.replace(TINY_RNN, dropout=0.0),
+}
+
+
+def dropped(apply, config, *tokens, key=KEY, **options):
+    keys = {"dropout": key}
+    return apply(*tokens, config=config, deterministic=False, rngs=keys, **options)
+
+
+@BOTH
+def test_a_dropped_row_is_the_same_in_any_batch(apply, config):
+    whole = dropped(apply, config, SOURCE, TARGET)
+    part = jnp.array([2, 1])
+    same = dropped(apply, config, SOURCE[part], TARGET[part], rows=part)
+    assert_allclose(same, whole[part], **CLOSE)
+    other = dropped(apply, config, SOURCE[part], TARGET[part])
+    assert jnp.abs(other - whole[part]).max() > 0.1
+
+
+@BOTH
+def test_a_dropped_row_is_the_same_with_more_padding(apply, config):
+    whole = dropped(apply, config, SOURCE, TARGET)
+    source, target = (
+        jnp.pad(SOURCE, ((0, 0), (0, 6))),
+        jnp.pad(TARGET, ((0, 0), (0, 4))),
+    )
+    padded = dropped(apply, config, source, target)
+    assert_allclose(padded[:, :7][REAL], whole[REAL], **CLOSE)
+
+
+@BOTH
+def test_dropout_differs_between_keys_and_is_off_by_default(apply, config):
+    plain = apply(SOURCE, TARGET, config=config)
+    off = dropped(apply, OFF[apply], SOURCE, TARGET)
+    assert_array_equal(plain, off)
+    one, other = (
+        dropped(apply, config, SOURCE, TARGET, key=jax.random.key(n)) for n in (17, 18)
+    )
+    assert jnp.abs(one - other).max() > 0.1
+
+
+def test_every_site_drops_with_masks_of_its_own():
+    def spy(apply, args, kwargs, context):
+        if isinstance(context.module, Dropout) and context.method_name == "__call__":
+            keys.append(jax.random.key_data(context.module.make_rng("dropout")))
+        return apply(*args, **kwargs)
+
+    keys = []
+    with nn.intercept_methods(spy):
+        Transformer(DROPPING).apply(
+            {"params": tiny_params(DROPPING)},
+            SOURCE,
+            TARGET,
+            deterministic=False,
+            rngs={"dropout": KEY},
+        )
+    # 2 inputs; inside and behind 2 sub-layers of the encoder, 3 of the decoder
+    assert len(keys) == 2 + 4 + 6
+    assert len({tuple(key.tolist()) for key in keys}) == len(keys)

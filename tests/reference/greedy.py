@@ -114,24 +114,19 @@ def greedy_search(
         )
 
     cache = model.init_cache(memory, 1, max_length)
-    state = _initial_state(source_BxS.shape[0], max_length, cache=cache, ids=ids)
-    state = jax.lax.while_loop(lambda state: jnp.any(is_open(state)), step, state)
-    lengths_B = jnp.sum(state.tokens_BxT != ids.pad, axis=-1, dtype=jnp.int32)
-    return GreedyResult(
-        state.tokens_BxT, state.log_probabilities_B, lengths_B, state.finished_B
-    )
-
-
-def _initial_state(
-    rows: int, max_length: int, *, cache: PyTree, ids: SpecialIds
-) -> _State:
-    return _State(
+    rows = source_BxS.shape[0]
+    state = _State(
         position=jnp.zeros((), jnp.int32),
         tokens_BxT=jnp.full((rows, max_length), ids.pad, jnp.int32),
         log_probabilities_B=jnp.zeros((rows,), jnp.float32),
         finished_B=jnp.zeros((rows,), bool),
         last_tokens_B=jnp.full((rows,), ids.bos, jnp.int32),
         cache=cache,
+    )
+    state = jax.lax.while_loop(lambda state: jnp.any(is_open(state)), step, state)
+    lengths_B = jnp.sum(state.tokens_BxT != ids.pad, axis=-1, dtype=jnp.int32)
+    return GreedyResult(
+        state.tokens_BxT, state.log_probabilities_B, lengths_B, state.finished_B
     )
 
 

@@ -101,18 +101,20 @@ class Trainer:
         devices=1,
         *,
         rows=ROWS,
+        module=None,
         model=None,
         training=None,
         mesh=None,
         shard_optimizer=False,
         **optimizer,
     ):
-        config = dataclasses.replace(CONFIG, **(model or {}))
-        self.module = Transformer(config)
+        self.module = module or Transformer(dataclasses.replace(CONFIG, **model or {}))
         training = training or TrainingConfig()
         optimizer = {"warmup_steps": 30, "peak_learning_rate": 0.01, **optimizer}
         optimizer = make_optimizer(
-            OptimizerConfig(**optimizer), d_model=config.d_model, frozen=training.frozen
+            OptimizerConfig(**optimizer),
+            d_model=self.module.config.d_model,
+            frozen=training.frozen,
         )
         self.mesh = make_mesh(jax.devices()[:devices], config=MeshConfig(**mesh or {}))
         init = partial(init_state, self.module, optimizer, ema=training.ema_decay > 0)

@@ -11,8 +11,8 @@ from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.sharding.rules import batch_sharding, replicated
 from t2t_jax.training import compiled_step
-from t2t_jax.training.batch_layout import BatchLayout
 from t2t_jax.training.compiled_step import (
+    BatchLayout,
     StepCompiler,
     bytes_needed,
     device_memory_limit,

@@ -143,23 +143,23 @@ def test_the_second_pass_sees_zeros_in_place_of_some_tokens_of_both_sides(module
     assert_allclose(found, expected, atol=1e-6)
 
 
-def sums_of(batch, training=SIMCUT, config=CONFIG):
-    module = Transformer(config)
-    found = jax.jit(
-        lambda params: training_loss(
-            module, params, batch, config=training, dropout_key=KEY
+@pytest.mark.parametrize(
+    ("padding", "remat"),
+    [({"rows": 11}, False), ({"length": 17}, False), ({}, True)],
+)
+def test_padding_and_layers_computed_twice_change_nothing(padding, remat):
+    def sums_of(batch, config):
+        module, params = Transformer(config), params_of(MODULES[0])
+        return jax.jit(partial(training_loss, module, config=SIMCUT, dropout_key=KEY))(
+            params, batch
         )
-    )(params_of(module))
-    return jax.device_get(found)
 
-
-def test_rows_and_slots_of_padding_change_nothing():
-    pairs = drawn_pairs(3, 5)
-    loss, sums = sums_of(batch_of(pairs))
-    for batch in (batch_of(pairs, rows=11), batch_of(pairs, length=17)):
-        other, more = sums_of(batch)
-        assert_allclose(other, loss, rtol=1e-6)  # float32
-        assert_allclose(more.consistency, sums.consistency, rtol=1e-5)
+    loss, sums = sums_of(BATCH, CONFIG)
+    other, more = sums_of(
+        batch_of(drawn_pairs(3, 5), **padding), dataclasses.replace(CONFIG, remat=remat)
+    )
+    assert_allclose(other, loss, rtol=1e-6)  # float32
+    assert_allclose(more.consistency, sums.consistency, rtol=1e-5)
 
 
 def test_packed_pairs_are_cut_off_each_but_for_its_first_and_last_token():
@@ -174,28 +174,15 @@ def test_packed_pairs_are_cut_off_each_but_for_its_first_and_last_token():
         assert kept.sum() < 3 + 6  # of some 10 more, one in ten
 
 
-def test_layers_computed_twice_give_the_same_bits():
-    twice = dataclasses.replace(CONFIG, remat=True)
-    loss, sums = sums_of(BATCH)
-    again, same = sums_of(BATCH, config=twice)
-    assert_allclose(again, loss, rtol=1e-6)
-    assert_allclose(same.consistency, sums.consistency, rtol=1e-6)
-
-
 def test_r_drop_of_a_model_without_dropout_is_refused():
+    still, rnn = (dataclasses.replace(c, dropout=0.0) for c in (CONFIG, RECURRENT))
+    no_cut = TrainingConfig(simcut=1.0, simcut_probability=0.0)
     with pytest.raises(ConfigError, match=r"are the same with model\.dropout=0"):
-        Config(training=R_DROP, model=dataclasses.replace(CONFIG, dropout=0.0))
+        Config(training=R_DROP, model=still)
     with pytest.raises(ConfigError, match=r"are the same with rnn\.dropout=0"):
-        Config(
-            architecture="rnn",
-            training=TrainingConfig(simcut=1.0, simcut_probability=0.0),
-            rnn=dataclasses.replace(RECURRENT, dropout=0.0),
-        )
-    Config(training=SIMCUT, model=dataclasses.replace(CONFIG, dropout=0.0))
-    Config(
-        training=R_DROP,
-        model=dataclasses.replace(CONFIG, dropout=0.0, attention_dropout=0.1),
-    )
+        Config(architecture="rnn", training=no_cut, rnn=rnn)
+    Config(training=SIMCUT, model=still)
+    Config(training=R_DROP, model=dataclasses.replace(still, attention_dropout=0.1))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +193,7 @@ def test_r_drop_of_a_model_without_dropout_is_refused():
         ({"simcut": 3.0, "r_drop": 5.0}, r"simcut=3 and training\.r_drop=5 both use"),
         (
             {"simcut": 3.0, "simcut_probability": 1.0},
-            r"training\.simcut_probability=1\.0 must lie in \[0, 1\)",
+            r"simcut_probability=1\.0 must lie",
         ),
         ({"simcut_probability": 0.1}, r"no effect with training\.simcut=0"),
     ],

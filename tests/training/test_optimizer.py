@@ -39,25 +39,10 @@ def test_base_peaks_at_its_four_thousandth_update():
     np.testing.assert_allclose(rates.max(), (512 * 4_000) ** -0.5, rtol=1e-6)  # float32
 
 
-def test_a_peak_of_ones_own_is_reached_at_the_end_of_the_warm_up():
-    config = OptimizerConfig(warmup_steps=5, peak_learning_rate=0.25)
-    rates = learning_rate(jnp.arange(20), config=config, d_model=512)
-    np.testing.assert_allclose(  # float32
-        rates[jnp.array([0, 4, 19])], [0.05, 0.25, 0.125], rtol=1e-6
-    )
-
-
 def test_the_paper_s_numbers_are_the_defaults():
     config = OptimizerConfig()
     assert (config.beta1, config.beta2, config.epsilon) == (0.9, 0.98, 1e-9)
     assert (config.warmup_steps, config.peak_learning_rate) == (4_000, 0.0)
-
-
-def test_moments_mirror_the_parameters():
-    params = {"encoder": {"kernel": jnp.ones((3, 5))}, "bias": jnp.ones(2)}
-    adam = make_optimizer(OptimizerConfig(), d_model=3).init(params)[0]
-    for moment in (adam.mu, adam.nu):
-        assert jax.tree.map(jnp.shape, moment) == jax.tree.map(jnp.shape, params)
 
 
 @pytest.mark.parametrize(

@@ -33,18 +33,11 @@ def record_of(step=1_017, *, loss=None, norm=None, in_a_row=1, batch=30):
     }
 
 
-def test_a_warning_is_one_line_that_ends_in_flags_for_the_shell():
+def test_a_warning_ends_in_flags_for_the_shell():
     line = skip_message(record_of(), workdir=Path("runs/zweiter Lauf"))
-    assert (
-        "Skipped the update of step 1,017 (loss not finite, gradient norm not" in line
-    )
-    assert "; epoch 2, batch 30)" in line
-    assert "\n" not in line
-    assert shlex.split(line.partition("To print its text: ")[2]) == [
-        "--mode=show_batch",
-        "--workdir=runs/zweiter Lauf",
-        "--step=1017",
-    ]
+    assert "step 1,017 (loss not finite, gradient norm not finite; epoch 2, ba" in line
+    flags = ["--mode=show_batch", "--workdir=runs/zweiter Lauf", "--step=1017"]
+    assert shlex.split(line.partition("To print its text: ")[2]) == flags
 
 
 @pytest.mark.parametrize(
@@ -70,28 +63,26 @@ def test_a_run_goes_on_below_its_limits(record, settings):
     check_divergence(record, config=TrainingConfig(**settings))
 
 
-SEVEN = (
-    r"updates of steps 1,011 to 1,017 \(training\.max_bad_steps=7; epoch 2, batches 24 "
-    r"to 30\)\. Step 1,017 had loss .*--mode=show_batch --step=1017"
-)
-ONE = r"on_nonfinite=stop; epoch 2, batch 30\)"
-
-
 @pytest.mark.parametrize(
     ("record", "settings", "told"),
     [
-        (record_of(in_a_row=7), {"max_bad_steps": 7}, SEVEN),
+        (record_of(in_a_row=7), {"max_bad_steps": 7}, r"=7; epoch 2, batches 24 to 30"),
         (
-            record_of(in_a_row=7, batch=5),
-            {"max_bad_steps": 7},
-            "up to epoch 2, batch 5",
+            record_of(in_a_row=2, batch=0),
+            {"max_bad_steps": 2},
+            "up to epoch 2, batch 0",
         ),
-        (record_of(), {"max_bad_steps": 1}, "update of step 1,017 .*=1; epoch"),
-        *((record_of(**one), STOP, ONE) for one in ({"loss": 2.0}, {"norm": 0.5})),
+        (
+            record_of(),
+            {"max_bad_steps": 1},
+            "update of step 1,017 .*=1; epoch 2, batch",
+        ),
+        (record_of(loss=2.0), STOP, r"on_nonfinite=stop; epoch 2, batch 30\)"),
+        (record_of(norm=0.5), STOP, r"on_nonfinite=stop; epoch 2, batch 30\)"),
     ],
 )
 def test_a_run_ends_at_its_limits_and_names_the_batches(record, settings, told):
-    with pytest.raises(DivergedError, match=f"(?s){told}") as raised:
+    with pytest.raises(DivergedError, match=told) as raised:
         check_divergence(record, config=TrainingConfig(**settings))
     assert raised.value.exit_code == 76
 

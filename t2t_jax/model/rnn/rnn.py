@@ -16,8 +16,7 @@ from t2t_jax.model.embedding import (
     TokenCutoff,
     declare_matrices,
 )
-from t2t_jax.model.rnn.additive_attention import AttendedMemory
-from t2t_jax.model.rnn.decoder import RNNDecoder, States
+from t2t_jax.model.rnn.decoder import AttendedMemory, RNNDecoder, States
 from t2t_jax.model.rnn.layers import RNNEncoder, empty_state
 from t2t_jax.types import BOS, EOS, Array
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import jax
 
 from t2t_jax.distributed.processes import barrier, current_processes
-from t2t_jax.training.profiling.hlo_categories import categorize_all
-from t2t_jax.training.profiling.trace_summary import summarize_trace
+from t2t_jax.training.profiling.trace_summary import categorize_all, summarize_trace
 
 
 class Profiler:

@@ -10,12 +10,12 @@ from typing import TextIO
 
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 from t2t_jax.training.progress import Record, format_perplexity
+from t2t_jax.training.reporting.metrics_writer import Timestamps
 from t2t_jax.training.reporting.sparkline import (
     Thinned,
     shows_sparklines,
     sparkline,
 )
-from t2t_jax.training.reporting.timestamps import Timestamps
 
 _SPARSE_SECONDS = 30.0
 _BAR_SECONDS = 0.2
@@ -137,22 +137,16 @@ class Console:
         """Stops the progress bar."""
         self._steps.close()
 
-    def _losses(self, record: Record) -> str:
-        return "  ".join(self._loss_parts(record, names=self._names))
-
-    @property
-    def _names(self) -> tuple[str, str]:
-        if self._smoothed:
-            return "loss (smoothed)", "perplexity (not smoothed)"
-        return "loss", "perplexity"
-
-    def _loss_parts(
-        self, record: Record, *, names: tuple[str, str], plot: str = ""
-    ) -> list[str]:
-        return [
-            f"{names[0]} {record['loss']:.3f}{plot}",
-            f"{names[1]} {format_perplexity(record['perplexity'])}",
-        ]
+    def _losses(self, record: Record, *, plot: str = "", short: bool = False) -> str:
+        smoothed, plain = (
+            (" (smoothed)", " (not smoothed)")
+            if self._smoothed and not short
+            else ("", "")
+        )
+        return (
+            f"loss{smoothed} {record['loss']:.3f}{plot}  "
+            f"perplexity{plain} {format_perplexity(record['perplexity'])}"
+        )
 
     def _metrics(self, record: Record) -> str:
         """Formats a record; in several lines where the terminal is narrow."""
@@ -164,14 +158,12 @@ class Console:
             f"{record['target_tokens_per_second']:,.0f} target tokens/s",
             f"padding {100 * record['padding_fraction']:.1f} %",
         ]
-        line = "  ".join(
-            [*self._loss_parts(record, names=self._names, plot=plot), *others]
-        )
+        line = "  ".join([self._losses(record, plot=plot), *others])
         width = self._steps.text_width
         if not width or len(line) <= width:
             return line
-        short = self._loss_parts(record, names=("loss", "perplexity"), plot=plot)
-        return _wrap([*short, *others], width)
+        losses = self._losses(record, plot=plot, short=True).split("  ")
+        return _wrap([*losses, *others], width)
 
 
 def _wrap(parts: Sequence[str], width: int) -> str:

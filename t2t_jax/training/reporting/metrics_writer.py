@@ -1,4 +1,4 @@
-"""Writes metrics.jsonl and TensorBoard event files."""
+"""Writes metrics.jsonl and TensorBoard event files, and the times of records."""
 
 from __future__ import annotations
 
@@ -14,8 +14,33 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.files import atomic_write, require_file
+from t2t_jax.quantities import format_clock
 from t2t_jax.training.progress import Record, RunProgress
-from t2t_jax.training.reporting.timestamps import Timestamps
+
+
+class Timestamps:
+    """The clock of a command, started at construction."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def elapsed(self) -> float:
+        """Returns the seconds since the start, by a monotonic clock."""
+        return time.monotonic() - self._began
+
+    def fields(self) -> dict[str, str | float]:
+        """Returns the time fields of a record of metrics.jsonl."""
+        return {"time": utc("%Y-%m-%dT%H:%M:%SZ"), "elapsed": round(self.elapsed(), 3)}
+
+    def prefix(self, *, date: bool) -> str:
+        """Returns the prefix of a log line, with or without the date."""
+        now = utc("%Y-%m-%d %H:%M:%SZ" if date else "%H:%M:%SZ")
+        return f"[{now} +{format_clock(self.elapsed())}]"
+
+
+def utc(form: str) -> str:
+    """Formats the current time in UTC; `form` is that of `time.strftime`."""
+    return time.strftime(form, time.gmtime())
 
 
 class RetryingAppendFile:
@@ -29,7 +54,7 @@ class RetryingAppendFile:
         self._file = path.open("ab", buffering=0)
         self._kept = b""
 
-    def append(self, record: bytes) -> None:
+    def write(self, record: bytes) -> None:
         """Writes a record, unbuffered.
 
         Raises:
@@ -46,7 +71,7 @@ class RetryingAppendFile:
           OSError: the last records are lost.
         """
         try:
-            self.append(b"")
+            self.write(b"")
         finally:
             self._file.close()
 
@@ -96,7 +121,7 @@ def _unimportable(*names: str) -> Iterator[None]:
             del sys.modules[name]
 
 
-class EventFile:
+class EventFile(RetryingAppendFile):
     """A new TensorBoard event file in a directory.
 
     Args:
@@ -109,7 +134,7 @@ class EventFile:
             from tensorboardX.proto.event_pb2 import Event, SessionLog
 
         suffix = f"{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"
-        self._file = RetryingAppendFile(directory / f"events.out.tfevents.{suffix}")
+        super().__init__(directory / f"events.out.tfevents.{suffix}")
         self._append(Event(file_version="brain.Event:2"))
         if step:
             start = SessionLog(status=SessionLog.START)
@@ -148,26 +173,14 @@ class EventFile:
         for summary in hparams(settings, dict.fromkeys(metrics))[:2]:
             self._append(Event(summary=summary))
 
-    def close(self) -> None:
-        """Closes the file.
-
-        Raises:
-          OSError: the last metrics are lost.
-        """
-        self._file.close()
-
     def _append(self, event: Any) -> None:
         from tensorboardX.record_writer import masked_crc32c
 
         event.wall_time = time.time()
         data = event.SerializeToString()
         length = struct.pack("<Q", len(data))
-        self._file.append(
-            length
-            + struct.pack("<I", masked_crc32c(length))
-            + data
-            + struct.pack("<I", masked_crc32c(data))
-        )
+        checked = (x + struct.pack("<I", masked_crc32c(x)) for x in (length, data))
+        self.write(b"".join(checked))
 
 
 TIME_FIELDS = ("time", "elapsed", "seconds", "minutes", "target_tokens_per_second")
@@ -196,7 +209,7 @@ def read_metrics(path: Path) -> Iterator[Record]:
                 yield record
 
 
-class MetricsFile:
+class MetricsFile(RetryingAppendFile):
     """metrics.jsonl: one JSON object a line, each with `step` and `kind`.
 
     Args:
@@ -213,7 +226,7 @@ class MetricsFile:
         ]
         atomic_write(path, "".join(map(_line, kept)))
         self.records = len(kept)
-        self._file = RetryingAppendFile(path)
+        super().__init__(path)
 
     def append(self, record: Record) -> None:
         """Writes one record.
@@ -221,15 +234,7 @@ class MetricsFile:
         Raises:
           OSError: the write failed; it is retried before the next one.
         """
-        self._file.append(_line(record).encode())
-
-    def close(self) -> None:
-        """Closes the file.
-
-        Raises:
-          OSError: the last records are lost.
-        """
-        self._file.close()
+        self.write(_line(record).encode())
 
 
 def _line(record: Record) -> str:

@@ -1,4 +1,5 @@
 import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -7,15 +8,16 @@ import pytest
 from flax.traverse_util import flatten_dict
 from numpy.testing import assert_allclose, assert_array_equal
 
+from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.rnn.rnn import RNN
+from t2t_jax.training.metrics import summarise
 from tests.model.tiny import SOURCE, TARGET
 from tests.model.tiny_rnn import TINY_RNN, rnn_apply, rnn_params
+from tests.training.copy_task import EOS, Trainer, V, batch_of, pair_of, sentences
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
-KEY = jax.random.key(17)
 REAL = np.asarray(TARGET) > 0
 ONE_LAYER = dataclasses.replace(TINY_RNN, num_layers=1)
-DROPPING = dataclasses.replace(TINY_RNN, dropout=0.3)
 
 # Two rows: the pairs 0 and 1 of SOURCE and TARGET with padding between, and pair 2.
 PACKED = {
@@ -25,12 +27,6 @@ PACKED = {
     "target_segments": [[1, 1, 1, 1, 1, 1, 1, 2, 2], [1, 1, 1, 1, 1, 0, 0, 0, 0]],
 }
 PACKED = {name: jnp.array(rows) for name, rows in PACKED.items()}
-
-
-def dropped(*args, key=KEY, **kwargs):
-    return rnn_apply(
-        *args, config=DROPPING, deterministic=False, rngs={"dropout": key}, **kwargs
-    )
 
 
 def test_a_packed_row_gives_the_same_logits_as_its_pairs_alone():
@@ -48,43 +44,34 @@ def test_padding_on_either_side_changes_nothing():
     assert_allclose(padded[:, 2:9][REAL], rnn_apply(SOURCE, TARGET)[REAL], **CLOSE)
 
 
-def test_a_word_depends_on_the_words_before_it_and_on_none_after():
+def influence(run):
+    """Returns which of the words that are read change which of the outputs."""
     embedded = jax.random.normal(jax.random.key(0), (1, 5, 7))
 
     @jax.jit
     def jacobian(embedded):
-        def decode(model, words):
-            segments = jnp.ones((1, 5), int)
-            memory = model.encode(SOURCE[:1])
-            memory = model.decoder.project_memory(memory, segments)
-            return model.decoder(words, memory, segments_BxT=segments, rows_B=None)
+        apply = partial(RNN(TINY_RNN).apply, {"params": rnn_params()}, method=run)
+        return jax.jacobian(apply)(embedded)
 
-        params = {"params": rnn_params()}
-        return jax.jacobian(lambda x: RNN(TINY_RNN).apply(params, x, method=decode))(
-            embedded
-        )
+    return jnp.abs(jacobian(embedded)[0, :, :, 0]).sum(axis=(1, 3)) > 0
 
-    influence = jnp.abs(jacobian(embedded)[0, :, :, 0]).sum(axis=(1, 3))
-    assert_array_equal(influence > 0, np.tri(5, dtype=bool))
+
+def test_a_word_depends_on_the_words_before_it_and_on_none_after():
+    def decode(model, words):
+        segments = jnp.ones((1, 5), int)
+        memory = model.decoder.project_memory(model.encode(SOURCE[:1]), segments)
+        return model.decoder(words, memory, segments_BxT=segments, rows_B=None)
+
+    assert_array_equal(influence(decode), np.tri(5, dtype=bool))
 
 
 def test_a_source_word_knows_what_is_on_both_its_sides_in_its_segment_alone():
-    segments = jnp.array([[1, 1, 1, 2, 2]])
+    segments = np.array([[1, 1, 1, 2, 2]])
 
-    @jax.jit
-    def jacobian(words):
-        def encode(model, words):
-            return model.encoder(words, segments_BxS=segments, rows_B=None)
+    def encode(model, words):
+        return model.encoder(words, segments_BxS=jnp.array(segments), rows_B=None)
 
-        params = {"params": rnn_params()}
-        return jax.jacobian(lambda x: RNN(TINY_RNN).apply(params, x, method=encode))(
-            words
-        )
-
-    words = jax.random.normal(jax.random.key(0), (1, 5, 7))
-    influence = jnp.abs(jacobian(words)[0, :, :, 0]).sum(axis=(1, 3))
-    same = np.asarray(segments[0])[:, None] == np.asarray(segments[0])
-    assert_array_equal(influence > 0, same)
+    assert_array_equal(influence(encode), segments.T == segments)
 
 
 def test_the_target_looks_at_its_own_segment_of_the_source():
@@ -106,33 +93,11 @@ def test_a_row_of_nothing_but_padding_leaves_all_gradients_finite():
 
         return jax.grad(loss)(params)
 
-    last_is_padding = gradient(
-        rnn_params(ONE_LAYER), SOURCE.at[2].set(0), TARGET.at[2].set(0)
-    )
-    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(last_is_padding))
-    last_looks_nowhere = gradient(rnn_params(ONE_LAYER), SOURCE.at[2].set(0), TARGET)
-    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(last_looks_nowhere))
-    assert jnp.abs(last_is_padding["decoder"]["readout"]["kernel"]).min() > 0
-
-
-def test_a_dropped_row_is_the_same_in_any_place_of_a_batch():
-    rows, other = jnp.arange(3), jnp.array([2, 0, 1])
-    whole = dropped(SOURCE, TARGET, rows=rows)
-    moved = dropped(SOURCE[other], TARGET[other], rows=other)
-    assert_allclose(moved, whole[other], **CLOSE)
-    renumbered = dropped(SOURCE[other], TARGET[other], rows=rows)
-    assert jnp.abs(renumbered - whole[other]).max() > 0.1
-
-
-def test_dropout_differs_between_keys_and_is_off_by_default():
-    rows = jnp.arange(3)
-    one, other = (
-        dropped(SOURCE, TARGET, key=jax.random.key(seed), rows=rows) for seed in (0, 1)
-    )
-    assert jnp.abs(one - other).max() > 0.1
-    assert_array_equal(
-        rnn_apply(SOURCE, TARGET, config=DROPPING), rnn_apply(SOURCE, TARGET)
-    )
+    # The last row is padding, or looks nowhere.
+    for target in (TARGET.at[2].set(0), TARGET):
+        found = gradient(rnn_params(ONE_LAYER), SOURCE.at[2].set(0), target)
+        assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
+        assert jnp.abs(found["decoder"]["readout"]["kernel"]).min() > 0
 
 
 def test_states_and_logits_are_float32_where_activations_are_bfloat16():
@@ -154,26 +119,6 @@ def test_states_and_logits_are_float32_where_activations_are_bfloat16():
     assert 0 < jnp.abs(low - full)[REAL].mean() < 0.05 * jnp.abs(full)[REAL].mean()
 
 
-@pytest.mark.parametrize(
-    ("tying", "matrices"),
-    [
-        ("all", {"embedding"}),
-        ("decoder", {"source_embedding", "target_embedding"}),
-        ("none", {"source_embedding", "target_embedding", "pre_softmax"}),
-    ],
-)
-def test_tying_says_which_matrices_are_one(tying, matrices):
-    config = dataclasses.replace(TINY_RNN, tying=tying)
-    assert set(rnn_params(config)) == matrices | {"encoder", "decoder"}
-
-
-def test_a_source_vocabulary_of_its_own_has_its_own_size():
-    config = dataclasses.replace(TINY_RNN, tying="decoder", source_vocab_size=19)
-    params = rnn_params(config)
-    assert params["source_embedding"]["table"].shape == (19, 7)
-    assert params["target_embedding"]["table"].shape == (29, 7)
-
-
 def test_positions_are_taken_and_make_no_difference():
     positions = {"source_positions": SOURCE * 0 + 3, "target_positions": TARGET * 0}
     assert_array_equal(
@@ -182,16 +127,31 @@ def test_positions_are_taken_and_make_no_difference():
 
 
 def test_axes_that_do_not_agree_are_refused():
-    model = RNN(TINY_RNN)
     with pytest.raises(ValueError, match=r"target_inputs must be \[B, T\] with B=3"):
-        model.init(KEY, SOURCE, TARGET[:2])
+        rnn_apply(SOURCE, TARGET[:2])
     with pytest.raises(ValueError, match=r"source_segments must be \[B, S\]"):
-        model.init(KEY, SOURCE, TARGET, source_segments=SOURCE[:, :4])
+        rnn_apply(SOURCE, TARGET, source_segments=SOURCE[:, :4])
+    memory, model = jnp.zeros((3, 5, 21)), RNN(TINY_RNN)
+    decode = partial(model.apply, source_segments=SOURCE, method="decode")
     with pytest.raises(ValueError, match=r"memory must be \[B, S, 22\]"):
-        model.apply(
-            {"params": rnn_params()},
-            TARGET,
-            jnp.zeros((3, 5, 21)),
-            source_segments=SOURCE,
-            method="decode",
-        )
+        decode({"params": rnn_params()}, TARGET, memory)
+
+
+def reversed_pairs(seed, count):
+    """Draws sentences to be said from their end: the source must be looked at."""
+    return batch_of(
+        [
+            pair_of(words) | {"source": [*words[::-1], EOS]}
+            for words in sentences(seed, count)
+        ]
+    )
+
+
+def test_a_reversal_is_learned_to_99_percent():
+    config = RNNConfig(
+        vocab_size=V, num_layers=1, d_model=32, d_hidden=48, d_attention=32
+    )
+    learner = Trainer(module=RNN(config), rows=32, warmup_steps=50)
+    state, _ = learner.steps(reversed_pairs(100 + n, 32) for n in range(500))
+    figures = summarise(learner.sums(state.params, reversed_pairs(1, 64)))
+    assert figures["accuracy"] > 0.99, figures

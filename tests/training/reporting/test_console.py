@@ -8,8 +8,8 @@ import pytest
 
 from t2t_jax.training.reporting import console as reporting
 from t2t_jax.training.reporting.console import Console
+from t2t_jax.training.reporting.metrics_writer import Timestamps
 from t2t_jax.training.reporting.sparkline import Thinned, shows_sparklines, sparkline
-from t2t_jax.training.reporting.timestamps import Timestamps
 
 
 class Terminal(io.StringIO):

@@ -168,7 +168,7 @@ class FullDisk:
 def full(writer):
     """Leaves room for 25 bytes of each file on the disk, and no more."""
     for opened in (writer._metrics, writer._events):
-        opened._file._file = FullDisk(opened._file._file, 25)
+        opened._file = FullDisk(opened._file, 25)
     return writer
 
 
@@ -180,7 +180,7 @@ def write_steps(writer, *steps):
 def test_a_full_disk_is_told_of_once_and_loses_and_tears_no_record(full, tmp_path):
     write_steps(full, 1, 2, 3)
     for opened in (full._metrics, full._events):
-        opened._file._file.room = 10_000
+        opened._file.room = 10_000
     write_steps(full, 4, 5)
     assert steps_in(tmp_path / "metrics.jsonl") == [1, 2, 3, 4, 5]
     assert [event.step for event in events_in(tmp_path)[1:]] == [1, 2, 3, 4, 5]
@@ -198,7 +198,7 @@ def test_a_record_is_whole_at_once_though_the_system_takes_it_in_pieces(path):
             return self.file.write(content[: self.room])
 
     metrics = MetricsFile(path, step=0)
-    metrics._file._file = Pieces(metrics._file._file, 7)
+    metrics._file = Pieces(metrics._file, 7)
     metrics.append({"step": 3, "kind": "train"})
     assert steps_in(path) == [3]
     metrics.close()
