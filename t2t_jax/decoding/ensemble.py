@@ -41,10 +41,8 @@ class EnsembleStepModel:
 
     def init_cache(self, memory: _Trees, num_beams: int, length: int) -> _Trees:
         """Initializes the cache of every member, for `length` target positions."""
-        return tuple(
-            member.init_cache(own, num_beams, length)
-            for member, own in zip(self.members, memory, strict=True)
-        )
+        pairs = zip(self.members, memory, strict=True)
+        return tuple(one.init_cache(own, num_beams, length) for one, own in pairs)
 
     def step(
         self, tokens_BxW: Array, memory: _Trees, cache: _Trees, position: Array
@@ -64,17 +62,13 @@ class EnsembleStepModel:
 
     def reorder(self, cache: _Trees, parents_BxW: Array) -> _Trees:
         """Reorders the beams of every member by `parents_BxW` [B, W]."""
-        return tuple(
-            member.reorder(kept, parents_BxW)
-            for member, kept in zip(self.members, cache, strict=True)
-        )
+        pairs = zip(self.members, cache, strict=True)
+        return tuple(one.reorder(kept, parents_BxW) for one, kept in pairs)
 
     def grow(self, cache: _Trees, length: int) -> _Trees:
         """Grows every member's cache to `length` positions."""
-        return tuple(
-            member.grow(kept, length)
-            for member, kept in zip(self.members, cache, strict=True)
-        )
+        pairs = zip(self.members, cache, strict=True)
+        return tuple(one.grow(kept, length) for one, kept in pairs)
 
 
 def mean_log_probabilities(logs: list[jax.Array]) -> jax.Array:

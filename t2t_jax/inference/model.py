@@ -20,7 +20,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.scoring.scorer import PairScore, Scorer
 from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
-from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
+from t2t_jax.decoding.search.static_params import DEFAULT_IDS
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.translation import Attention, Translation
 from t2t_jax.decoding.text.translator import Translator
@@ -207,8 +207,9 @@ class TranslationModel:
           `model.translate(["A dog barks."])`, `model.translate(lines, beam_size=8)`,
           `model.translate(lines, sample=True, temperature=0.7, seed=1)`.
         """
-        lines = as_lines(lines, caller="translate")
-        translations = self.translations(
+        # Texts have no status: nobody asks for unseen words.
+        plain = dataclasses.replace(self, known_words=None)
+        translations = plain.translations(
             lines, n_best=n_best, attention=return_attention, **search
         )
         texts: list[str] | list[list[str]] = [one.text for one in translations]
@@ -238,9 +239,6 @@ class TranslationModel:
         Raises:
           UserError, DataError, TypeError: as in `translate`.
         """
-        lines = as_lines(lines, caller="translations")
-        if prefixes is not None:
-            prefixes = as_lines(prefixes, caller="translations", noun="prefixes")
         return self.translator(**options).translations(
             lines, prefixes=prefixes, terms=terms
         )
@@ -295,8 +293,6 @@ class TranslationModel:
           TypeError: a side is a single string, or has an element that is not a string.
           UserError: the numbers of sources and targets differ, or this is an ensemble.
         """
-        sources = as_lines(sources, caller="score", noun="sources")
-        targets = as_lines(targets, caller="score", noun="targets")
         return self.scorer().scores(sources, targets)
 
     def scorer(self) -> Scorer:

@@ -5,6 +5,7 @@ import pytest
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.line_arguments import as_directory, as_lines
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Scorer
@@ -13,6 +14,8 @@ from t2t_jax.evaluation import bleu, paper_bleu, protocol, significance
 from t2t_jax.inference.load import load, translate
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.inference.train import train
+from t2t_jax.model.transformer import Transformer
+from tests.model.tiny import TINY
 
 
 @pytest.mark.parametrize("log", ["train.log", 7, Path("train.log")])
@@ -87,8 +90,8 @@ def vocabulary():
 @pytest.fixture(scope="module")
 def takers(vocabulary):
     """Calls every public function of lines; none of them gets as far as its model."""
-    nothing = dict.fromkeys(("module", "params", "vocabularies", "decoding"))
-    model = TranslationModel(**nothing, step=1)
+    words = VocabularyPair(vocabulary, vocabulary)
+    model = TranslationModel(Transformer(TINY), {}, words, DecodingConfig(), step=1)
     translator = Translator(None, None, DecodingConfig())
     scorer = Scorer(None, None, None, DecodingConfig())
     a = ["a"]

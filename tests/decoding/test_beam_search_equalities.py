@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.decoding.search.length_penalty import SpecialIds
+from t2t_jax.decoding.search.static_params import SpecialIds
 from tests.decoding.models import (
     BOS,
     EOS,
@@ -13,6 +13,7 @@ from tests.decoding.models import (
     exhaustive_search,
     lattice,
     next_log_probabilities,
+    outputs,
     penalty,
     plain_search,
     recurrent,
@@ -20,6 +21,7 @@ from tests.decoding.models import (
     slow_beam_search,
     slow_shrinking_search,
 )
+from tests.reference.greedy import greedy_search
 
 A, B, C, D, E = 4, 5, 6, 7, 8
 V = 11
@@ -129,17 +131,6 @@ def test_a_shrinking_beam_follows_marians_rules_step_by_step(beams, n_best):
     assert 0 < num_ended < 12 * n_best
 
 
-def test_a_shrinking_beam_does_not_notice_its_neighbours():
-    model = recurrent(8, V, eos_bias=1.0)
-    source = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [9, 6, EOS, PAD]])
-    rules = {"beam_size": 3, "n_best": 3, "beam_rule": "shrinking"}
-    together = search(model, source, **rules)
-    for sentence in range(3):
-        alone = search(model, source[sentence : sentence + 1], **rules)
-        for rank in range(3):
-            assert best(together, sentence, rank) == best(alone, 0, rank)
-
-
 def test_a_score_is_the_models_own_probability_of_the_tokens():
     # Normalised over all V, although pad and bos, here likely, are never said.
     model = recurrent(3, V)
@@ -191,24 +182,42 @@ def test_another_models_special_ids_are_honoured():
     assert result.lengths_BxW.tolist() == [[2]]
 
 
-def test_no_output_is_longer_than_its_source_allows():
-    model = recurrent(1, V, eos_bias=-50.0)
-    source = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [5, 6, EOS, PAD]])
-    result = search(model, source, beam_size=2, max_extra_tokens=3)
-    assert result.lengths_BxW.tolist() == [[4], [6], [5]]
-    assert not result.finished_BxW.any()
-    bounded = search(model, source, beam_size=2, max_extra_tokens=3, max_length=5)
-    assert bounded.lengths_BxW.tolist() == [[4], [5], [5]]
-
-
-def test_a_sentence_does_not_notice_its_neighbours():
+@pytest.mark.parametrize("beam_rule", ["fixed", "shrinking"])
+def test_a_sentence_does_not_notice_its_neighbours(beam_rule):
     model = recurrent(8, V, eos_bias=1.0)
     source = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [9, 6, EOS, PAD]])
-    together = search(model, source, beam_size=3, n_best=2)
+    rules = {"beam_size": 3, "n_best": 3, "beam_rule": beam_rule}
+    together = search(model, source, **rules)
     for sentence in range(3):
-        alone = search(model, source[sentence : sentence + 1], beam_size=3, n_best=2)
-        for rank in range(2):
-            assert best(together, sentence, rank) == best(alone, 0, rank)
+        alone = search(model, source[sentence : sentence + 1], **rules)
+        assert outputs(together)[sentence] == outputs(alone)[0]
         np.testing.assert_allclose(
             together.scores_BxW[sentence], alone.scores_BxW[0], rtol=1e-5
         )
+
+
+def test_a_beam_of_one_without_penalty_is_greedy():
+    source = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [PAD] * 4])
+    greedy = jax.jit(lambda model: greedy_search(model, source, max_extra_tokens=9))
+    endings = set()
+    for seed in range(10):
+        model = recurrent(seed, 13, eos_bias=seed % 5 - 1.0)
+        one = greedy(model)
+        two = search(model, source, beam_size=1, length_penalty=0.0, max_extra_tokens=9)
+        np.testing.assert_array_equal(one.tokens_BxT, two.tokens_BxWxT[:, 0])
+        np.testing.assert_array_equal(one.finished_B, two.finished_BxW[:, 0])
+        np.testing.assert_allclose(
+            one.log_probabilities_B,
+            two.log_probabilities_BxW[:, 0],
+            rtol=1e-5,  # float32 sums of 12 logarithms
+            atol=1e-6,
+        )
+        endings |= set(one.finished_B.tolist())
+    assert endings == {True, False}
+
+
+def test_an_eos_that_is_second_best_ends_nothing_in_a_beam_of_one():
+    # Half of .6 is less than .4: a search with two beams would say eos at once.
+    tempting = lattice({(): {4: 0.6, EOS: 0.4}, (4,): {5: 0.5, 6: 0.3, UNK: 0.2}}, V)
+    result = greedy_search(tempting, jnp.asarray([[UNK, EOS]]))
+    assert result.tokens_BxT[0, :4].tolist() == [4, 5, EOS, PAD]

@@ -31,13 +31,6 @@ def test_probabilities_are_averaged_and_not_their_logarithms():
     )
 
 
-def test_a_model_and_itself_are_that_model():
-    model = recurrent(3, V)
-    alone, twice = found(model), found(EnsembleStepModel((model, model)))
-    np.testing.assert_array_equal(alone.tokens_BxWxT, twice.tokens_BxWxT)
-    np.testing.assert_allclose(alone.scores_BxW, twice.scores_BxW, rtol=1e-5)
-
-
 def test_every_member_starts_as_its_own_toolkit_does():
     configs = [dataclasses.replace(TINY, start=start) for start in ("zero", "eos")]
     members = [

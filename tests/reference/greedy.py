@@ -7,12 +7,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.decoding.search.length_penalty import (
-    DEFAULT_IDS,
-    SpecialIds,
-    per_sentence_limits,
-)
+from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import validated_max_length
+from t2t_jax.decoding.search.static_params import (
+    DEFAULT_IDS,
+    BeamParams,
+    SpecialIds,
+)
 from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree, StepModel
 
@@ -86,12 +87,13 @@ def greedy_search(
       [7, 5, 2, 0, 0]
     """
     source_BxS = jnp.asarray(source_BxS)
+    params, extra = BeamParams(ids=ids), max_extra_tokens
     max_length = validated_max_length(
-        source_BxS, None, max_extra_tokens, max_length=max_length, ids=ids
+        source_BxS, None, params, max_extra_tokens=extra, max_length=max_length
     )
     memory = model.encode(source_BxS)
     limits_B = per_sentence_limits(
-        source_BxS, max_extra_tokens=max_extra_tokens, max_length=max_length, ids=ids
+        source_BxS, params, max_extra_tokens=extra, max_length=max_length
     )
 
     def is_open(state: _State) -> jax.Array:

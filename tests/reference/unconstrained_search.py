@@ -20,12 +20,12 @@ from t2t_jax.decoding.search.beam_state import (
     mask_hypotheses,
     where_rows,
 )
-from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS, per_sentence_limits
+from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
     source_array,
     validated_max_length,
 )
-from t2t_jax.decoding.search.static_params import BeamParams, penalty_of
+from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.search.top_k_top_p import top_k
 
 
@@ -41,15 +41,10 @@ class State(NamedTuple):
 def beam_search(model, source_BxS, *, max_extra_tokens=50, **rules):
     """Searches as `t2t_jax.beam_search` does; `rules` are those of `BeamParams`."""
     source_BxS = source_array(model, source_BxS, caller="beam_search")
-    params = BeamParams(ids=DEFAULT_IDS, **rules)
-    bounds = {
-        "max_extra_tokens": max_extra_tokens,
-        "max_length_ratio": 0.0,
-        "ids": params.ids,
-    }
-    length = validated_max_length(source_BxS, None, max_length=None, **bounds)
+    params, extra = BeamParams(**rules), {"max_extra_tokens": max_extra_tokens}
+    length = validated_max_length(source_BxS, None, params, **extra)
     memory = model.encode(source_BxS)
-    limits_B = per_sentence_limits(source_BxS, max_length=length, **bounds)
+    limits_B = per_sentence_limits(source_BxS, params, max_length=length, **extra)
     state = first_state(model, memory, limits_B, length, params)
 
     def goes_on(state):

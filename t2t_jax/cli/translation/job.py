@@ -132,7 +132,7 @@ def validate_options(options: TranslateOptions) -> None:
     require_models(options)
     make_formatter(options)
     if options.terms:
-        from t2t_jax.decoding.text.line_constraint import check_terms
+        from t2t_jax.decoding.text.terms import check_terms
 
         check_terms(options.config.decoding)
     files = {name: getattr(options, name) for name in ("input", *BESIDE)}

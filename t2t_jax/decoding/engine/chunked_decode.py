@@ -17,14 +17,18 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from t2t_jax.decoding.engine.device_rows import devices_of, per_device, shard_rows
+from t2t_jax.decoding.config import longest_output
+from t2t_jax.decoding.engine.device_rows import (
+    devices_of,
+    gather_rows,
+    per_device,
+    shard_rows,
+)
 from t2t_jax.decoding.search import beam_search, sampling
 from t2t_jax.decoding.search.beam_search import BeamResult
 from t2t_jax.decoding.search.constraint import UNCONSTRAINED, Constraint
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
-from t2t_jax.decoding.search.prefix_constraints import validated_max_length
 from t2t_jax.decoding.search.static_params import SamplingParams, SearchParams
-from t2t_jax.errors import UserError
 from t2t_jax.types import Array, PyTree, StepModel
 
 _CHUNK = 32
@@ -45,16 +49,15 @@ def chunked_search(
     *,
     max_extra_tokens: int,
     search_params: SearchParams,
-    prefixes_BxP: Array | None = None,
-    keys_BxK: Array | None = None,
     constraint: Constraint = UNCONSTRAINED,
-    constraint_rows: PyTree = None,
+    **batch_inputs: PyTree,
 ) -> BeamResult:
     """Runs `beam_search` or `sample` at the cost of the longest output only.
 
     A loop on the host over compiled chunks: do not jit it. The programs are cached per
     shape of the source and structure of the model; new weights compile nothing, and a
-    chunk is compiled when an output first reaches it.
+    chunk is compiled when an output first reaches it. Its arguments are not checked:
+    the translator makes them.
 
     Paper: section 6.1.
 
@@ -62,66 +65,38 @@ def chunked_search(
       model: a `StepModel` that is a pytree, replicated over its devices. The leaves of
         its memory and cache start with axis B.
       source_BxS: [B, S] int tokens, pad after the end; B is a multiple of the devices.
-      keys_BxK: [B, K] uint32, the data of a PRNG key for each sentence; only for
-        sampling.
       constraint: of a beam search; not for sampling.
-      constraint_rows: what it has to know of each sentence, leaves [B, ...].
+      batch_inputs: leaves [B, ...]: `prefixes_BxP`; `constraint_rows`, what the
+        constraint has to know of each sentence; and for sampling `keys_BxK`, uint32,
+        the data of a PRNG key for each sentence.
 
     Returns:
       The outputs of every sentence, on the host.
 
     Raises:
-      UserError: `max_extra_tokens` is negative, the source is not [B, S] or cannot be
-        split, the prefixes do not match it, or, for sampling, the keys are missing or
-        there is a constraint.
+      UserError: B is not a multiple of the devices.
     """
-    max_length = validated_max_length(
-        source_BxS,
-        prefixes_BxP,
-        max_extra_tokens,
+    rows, length = np.shape(source_BxS)
+    max_length = longest_output(
+        length,
+        max_extra_tokens=max_extra_tokens,
         max_length_ratio=search_params.max_length_ratio,
-        ids=search_params.ids,
     )
-    rows = np.shape(source_BxS)[0]
-    batch_inputs = {"prefixes_BxP": prefixes_BxP, "constraint_rows": constraint_rows}
-    if isinstance(search_params, SamplingParams):
-        _check_sampling(keys_BxK, rows, constraint=constraint)
-        batch_inputs["keys_BxK"] = keys_BxK
-    batch_inputs = {
-        name: value for name, value in batch_inputs.items() if value is not None
-    }
+    if "prefixes_BxP" in batch_inputs:
+        max_length = max(max_length, batch_inputs["prefixes_BxP"].shape[1] + 1)
     mesh, ends = devices_of(model), chunk_ends(max_length)
+    rules = {"mesh": mesh, "search_params": search_params, "constraint": constraint}
     memory, state = start(
         model,
         shard_rows(source_BxS, mesh),
         batch_inputs=jax.tree.map(lambda rows: shard_rows(rows, mesh), batch_inputs),
-        constraint=constraint,
-        mesh=mesh,
         max_extra_tokens=max_extra_tokens,
         max_length=max_length,
         cache_length=ends[0],
-        search_params=search_params,
+        **rules,
     )
     rows_DxB = np.tile(np.arange(rows // mesh.size), (mesh.size, 1))
-    return _Batch(
-        model, memory, state, rows_DxB, mesh, search_params, constraint
-    ).finish(ends)
-
-
-def _check_sampling(
-    keys_BxK: Array | None, rows: int, *, constraint: Constraint
-) -> None:
-    if keys_BxK is None or len(keys_BxK) != rows:
-        came = "None" if keys_BxK is None else f"{len(keys_BxK)} of them"
-        raise UserError(
-            f"To sample, keys_BxK must hold a key for each of {rows} rows, and is "
-            f"{came}. Pass jax.random.key_data of as many keys."
-        )
-    if constraint is not UNCONSTRAINED:
-        raise UserError(
-            "A constraint restricts a beam search, and these parameters sample. "
-            "Pass BeamParams, or leave the constraint out."
-        )
+    return _Batch(model, memory, state, rows_DxB, rules).finish(ends)
 
 
 @dataclasses.dataclass
@@ -130,57 +105,43 @@ class _Batch:
 
     All arrays start with an axis for the devices; each device keeps as many rows as the
     one with the most active sentences.
+
+    Attributes:
+      rules: mesh, parameters and constraint of the search.
     """
 
     model: StepModel
     memory: PyTree
     state: _State
     rows_DxB: np.ndarray[Any, np.dtype[np.int_]]
-    mesh: Mesh
-    search_params: SearchParams
-    constraint: Constraint
+    rules: dict[str, Any]
     results: BeamResult | None = None
 
     def finish(self, ends: tuple[int, ...]) -> BeamResult:
         """Decodes until every sentence is done, checking every few positions."""
-        begin = 0
+        mesh, begin = self.rules["mesh"], 0
         for end in ends:
             if begin:
-                self.state = grow(
-                    self.model, self.state, mesh=self.mesh, cache_length=end
-                )
+                self.state = grow(self.model, self.state, mesh=mesh, cache_length=end)
             for position in (*range(begin + _CHECK_EVERY, end, _CHECK_EVERY), end):
-                done_DxB = self._advance(position)
+                self.state, done = advance(
+                    self.model,
+                    self.state,
+                    memory=self.memory,
+                    until=np.int32(position),
+                    **self.rules,
+                )
+                done_DxB = np.asarray(jax.device_get(done))
                 if done_DxB.all():
-                    return self._result()
+                    return self._store_results()
                 self._shrink(~done_DxB)
             begin = end
-        return self._result()
-
-    def _advance(self, position: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Decodes up to a position; returns which sentences are done."""
-        self.state, done = advance(
-            self.model,
-            self.state,
-            memory=self.memory,
-            until=np.int32(position),
-            mesh=self.mesh,
-            search_params=self.search_params,
-            constraint=self.constraint,
-        )
-        return np.asarray(jax.device_get(done))
-
-    def _result(self) -> BeamResult:
-        self._store_results()
-        results: BeamResult = jax.tree.map(
-            lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), self.results
-        )
-        return results
+        return self._store_results()
 
     def _shrink(self, active_DxB: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
         """Continues with fewer rows, where few sentences of each device are active."""
         rows, most = active_DxB.shape[1], active_DxB.sum(axis=1).max()
-        fewer = rows
+        fewer, mesh = rows, self.rules["mesh"]
         while (smaller := -(-fewer // _SHRINK_FACTOR)) >= max(most, _MIN_ROWS):
             fewer = smaller
         if fewer == rows:
@@ -189,27 +150,19 @@ class _Batch:
         # The active ones, filled up with done ones, which stay done.
         indices = np.argsort(~active_DxB, axis=1, kind="stable")[:, :fewer]
         self.rows_DxB = np.take_along_axis(self.rows_DxB, indices, axis=1)
-        self.memory, self.state = take(
-            self.memory,
-            self.state,
-            shard_rows(indices.reshape(-1), self.mesh),
-            mesh=self.mesh,
-        )
+        kept = shard_rows(indices.reshape(-1), mesh)
+        self.memory, self.state = take(self.memory, self.state, kept, mesh=mesh)
 
-    def _store_results(self) -> None:
-        """Stores the current outputs, on the host."""
-        results = collect(
-            self.state,
-            mesh=self.mesh,
-            search_params=self.search_params,
-            constraint=self.constraint,
-        )
+    def _store_results(self) -> BeamResult:
+        """Stores the current outputs; returns those of all sentences, on the host."""
+        new = jax.device_get(collect(self.state, **self.rules))
         if self.results is None:
-            self.results = jax.tree.map(np.array, jax.device_get(results))
-            return
-        devices_Dx1 = np.arange(self.rows_DxB.shape[0])[:, None]
-        for kept, new in zip(self.results, jax.device_get(results), strict=True):
-            kept[devices_Dx1, self.rows_DxB] = new
+            self.results = jax.tree.map(np.array, new)
+        else:
+            devices_Dx1 = np.arange(self.rows_DxB.shape[0])[:, None]
+            for kept, rows in zip(self.results, new, strict=True):
+                kept[devices_Dx1, self.rows_DxB] = rows
+        return gather_rows(self.results)
 
 
 def chunk_ends(max_length: int) -> tuple[int, ...]:
@@ -246,11 +199,7 @@ def _search(
 @functools.partial(
     jax.jit,
     static_argnames=(
-        "mesh",
-        "max_extra_tokens",
-        "max_length",
-        "cache_length",
-        "search_params",
+        *("mesh", "max_extra_tokens", "max_length", "cache_length", "search_params"),
     ),
 )
 def start(  # noqa: PLR0913
@@ -278,10 +227,9 @@ def start(  # noqa: PLR0913
         memory = model.encode(source_BxS)
         limits_B = per_sentence_limits(
             source_BxS,
+            search_params,
             max_extra_tokens=max_extra_tokens,
             max_length=max_length,
-            max_length_ratio=search_params.max_length_ratio,
-            ids=search_params.ids,
         )
         search, constrained = _search(search_params, constraint)
         state = search.init_state(
@@ -296,20 +244,17 @@ def start(  # noqa: PLR0913
         )
         return memory, state
 
-    started: tuple[PyTree, _State]
-    started = per_device(begin, mesh)((model, constraint), (source, batch_inputs))
-    return started
+    return per_device(begin, mesh)((model, constraint), (source, batch_inputs))
 
 
 @functools.partial(jax.jit, static_argnames=("mesh", "cache_length"))
 def grow(model: StepModel, state: _State, *, mesh: Mesh, cache_length: int) -> _State:
     """Grows the cache to `cache_length` positions."""
-    return per_device(
-        lambda model, state: state._replace(
-            cache=model.grow(state.cache, cache_length)
-        ),
-        mesh,
-    )(model, state)
+
+    def grow_device(model: StepModel, part: _State) -> _State:
+        return part._replace(cache=model.grow(part.cache, cache_length))
+
+    return per_device(grow_device, mesh)(model, state)
 
 
 @functools.partial(
@@ -350,11 +295,7 @@ def advance(
         )
         return state, search.is_done(state, search_params=search_params)
 
-    reached: tuple[_State, jax.Array]
-    reached = per_device(advance_device, mesh)(
-        (model, until, constraint), (memory, state)
-    )
-    return reached
+    return per_device(advance_device, mesh)((model, until, constraint), (memory, state))
 
 
 @functools.partial(jax.jit, static_argnames=("mesh", "search_params"))
@@ -374,8 +315,7 @@ def collect(
         )
         return result
 
-    collected: BeamResult = per_device(collect_device, mesh)(constraint, state)
-    return collected
+    return per_device(collect_device, mesh)(constraint, state)
 
 
 @functools.partial(jax.jit, static_argnames=("mesh",))
@@ -393,13 +333,11 @@ def take(
     ) -> tuple[PyTree, _State]:
         memory, state, indices_B = part
 
-        def pick(leaf: jax.Array) -> jax.Array:
-            return leaf[indices_B] if leaf.ndim else leaf  # the position has no rows
-
-        taken: tuple[PyTree, _State] = jax.tree.map(pick, (memory, state))
+        taken: tuple[PyTree, _State] = jax.tree.map(
+            # The position has no rows.
+            lambda leaf: leaf[indices_B] if leaf.ndim else leaf,
+            (memory, state),
+        )
         return taken
 
-    picked: tuple[PyTree, _State] = per_device(pick_rows, mesh)(
-        (), (memory, state, indices)
-    )
-    return picked
+    return per_device(pick_rows, mesh)((), (memory, state, indices))

@@ -9,7 +9,7 @@ token whether all of them are done.)
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -21,6 +21,7 @@ from t2t_jax.types import Array, PyTree
 _AXIS = "devices"
 
 Tree = TypeVar("Tree")
+Result = TypeVar("Result")
 
 
 def devices_of(tree: PyTree) -> Mesh:
@@ -90,8 +91,8 @@ def shard_rows(rows: Array, mesh: Mesh) -> jax.Array:
 
 
 def per_device(
-    function: Callable[[PyTree, PyTree], PyTree], mesh: Mesh
-) -> Callable[[PyTree, PyTree], PyTree]:
+    function: Callable[[Any, Any], Result], mesh: Mesh
+) -> Callable[[PyTree, PyTree], Result]:
     """Runs `function` on every device independently. Call it under `jax.jit`.
 
     Args:
@@ -115,7 +116,7 @@ def per_device(
     split = PartitionSpec(_AXIS)
     # The check looks for values that were not reduced over devices. Nothing is reduced
     # here, and it rejects the loops of ordinary models.
-    run: Callable[[PyTree, PyTree], PyTree] = jax.shard_map(
+    run: Callable[[PyTree, PyTree], Result] = jax.shard_map(
         on_one,
         mesh=mesh,
         in_specs=(PartitionSpec(), split),

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import jax
 import numpy as np
-from jax.sharding import Mesh
 
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.engine.device_rows import (
-    devices_of,
-    gather_rows,
-    per_device,
-    shard_rows,
-)
-from t2t_jax.decoding.scoring.batching import pair_batches
-from t2t_jax.decoding.scoring.teacher_forcing import Apply, token_log_probabilities
-from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS, length_penalty
+from t2t_jax.decoding.engine.batching import pair_batches
+from t2t_jax.decoding.engine.device_rows import devices_of, gather_rows, shard_rows
+from t2t_jax.decoding.scoring.teacher_forcing import Apply, rescore_rows
+from t2t_jax.decoding.search.length_penalty import length_penalty
 from t2t_jax.errors import DataError, UserError
-from t2t_jax.types import Array, PyTree
+from t2t_jax.types import EOS, PyTree
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -102,10 +94,8 @@ class Scorer:
           TypeError: a side is a single string, or holds other things than strings.
           UserError: the number of sources and targets differs.
         """
-        sources = as_lines(sources, caller="scores", noun="sources")
-        targets = as_lines(targets, caller="scores", noun="targets")
         found = dict(self.iter_scores(sources, targets))
-        return [found[number] for number in range(len(sources))]
+        return [found[number] for number in range(len(found))]
 
     def iter_scores(
         self, sources: Iterable[str], targets: Iterable[str]
@@ -124,8 +114,8 @@ class Scorer:
           UserError: the number of sources and targets differs.
         """
         return self._iterate(
-            as_lines(sources, caller="iter_scores", noun="sources"),
-            as_lines(targets, caller="iter_scores", noun="targets"),
+            as_lines(sources, caller="score", noun="sources"),
+            as_lines(targets, caller="score", noun="targets"),
         )
 
     def _iterate(
@@ -150,17 +140,25 @@ class Scorer:
         ):
             sides = (batch.source_BxS, batch.target_outputs_BxT)
             parts = tuple(shard_rows(side, mesh) for side in sides)
-            logs = _log_probabilities(
-                self.variables, parts, apply=self.apply, mesh=mesh
+            found, _ = rescore_rows(
+                (self.variables,), parts, applies=(self.apply,), mesh=mesh
             )
-            for number, row in zip(batch.indices, gather_rows(logs), strict=False):
-                score = self._pair_score(
-                    row[: lengths[number]].tolist(),
-                    pairs[number][1],
-                    penalty=float(penalties[number]),
+            for number, row in zip(batch.indices, gather_rows(found), strict=False):
+                logs = row[: lengths[number]].tolist()
+                log_probability = math.fsum(logs)
+                _check_finite(log_probability, number)
+                tokens = [*pairs[number][1], EOS]
+                yield (
+                    number,
+                    PairScore(
+                        score=log_probability / float(penalties[number]),
+                        log_probability=log_probability,
+                        num_tokens=len(logs),
+                        tokens=tuple(self.vocabularies.target.pieces(tokens)),
+                        token_log_probabilities=tuple(logs),
+                        source_cut=truncated[number],
+                    ),
                 )
-                _check_finite(score.log_probability, number)
-                yield number, score._replace(source_cut=truncated[number])
         if any(truncated):
             _LOGGER.warning(
                 "Truncated %d of %d sources that were longer than %d subwords. "
@@ -189,38 +187,6 @@ class Scorer:
         if self.max_length is not None:
             _check_target_lengths(pairs, self.max_length)
         return pairs, [len(source) > longest for source in full]
-
-    def _pair_score(
-        self, logs: Sequence[float], target: Sequence[int], *, penalty: float
-    ) -> PairScore:
-        log_probability = math.fsum(logs)
-        return PairScore(
-            score=log_probability / penalty,
-            log_probability=log_probability,
-            num_tokens=len(logs),
-            tokens=tuple(self.vocabularies.target.pieces([*target, DEFAULT_IDS.eos])),
-            token_log_probabilities=tuple(logs),
-            source_cut=False,
-        )
-
-
-@functools.partial(jax.jit, static_argnames=("apply", "mesh"))
-def _log_probabilities(
-    variables: PyTree, parts: tuple[Array, ...], *, apply: Apply, mesh: Mesh
-) -> jax.Array:
-    """Scores the tokens of each device's rows; all axes start with `devices`."""
-
-    def score(variables: PyTree, sides: tuple[Array, ...]) -> jax.Array:
-        source_BxS, target_outputs_BxT = sides
-        return token_log_probabilities(
-            apply,
-            variables,
-            source_BxS=source_BxS,
-            target_outputs_BxT=target_outputs_BxT,
-        )
-
-    logs: jax.Array = per_device(score, mesh)(variables, parts)
-    return logs
 
 
 def _check_target_lengths(pairs: Sequence[_Subwords], max_length: int) -> None:

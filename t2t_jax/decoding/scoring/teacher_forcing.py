@@ -20,7 +20,7 @@ from t2t_jax.decoding.engine.device_rows import (
     shard_rows,
 )
 from t2t_jax.decoding.ensemble import mean_log_probabilities
-from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS, SpecialIds
+from t2t_jax.decoding.search.static_params import DEFAULT_IDS, SpecialIds
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array, PyTree
 
@@ -81,12 +81,7 @@ def token_log_probabilities(
     """
     check_axes(source=(source_BxS, "BxS"), target_outputs=(target_outputs_BxT, "BxT"))
     target_outputs_BxT = jnp.asarray(target_outputs_BxT)
-    real_BxT = target_outputs_BxT != ids.pad
-    bos_Bx1 = jnp.full_like(target_outputs_BxT[:, :1], ids.bos)
-    shifted_BxT = jnp.concatenate([bos_Bx1, target_outputs_BxT[:, :-1]], axis=1)
-    # Without the last eos, which is an output but not an input: as in training.
-    target_inputs_BxT = jnp.where(real_BxT, shifted_BxT, ids.pad)
-    logits_BxTxV = apply(variables, source_BxS, target_inputs_BxT)
+    logits_BxTxV = apply(variables, source_BxS, _target_inputs(target_outputs_BxT, ids))
     # A sum over V = 37,000 words: in float32, whatever the dtype of the logits. Gather
     # and log-sum-exp only read them; log_softmax would write as many again.
     logits_BxTxV = jnp.asarray(logits_BxTxV, jnp.float32)
@@ -94,7 +89,14 @@ def token_log_probabilities(
         logits_BxTxV, target_outputs_BxT[..., None], axis=-1
     )
     logs_BxT = output_BxTx1[..., 0] - jax.nn.logsumexp(logits_BxTxV, axis=-1)
-    return jnp.where(real_BxT, logs_BxT, 0.0)
+    return jnp.where(target_outputs_BxT != ids.pad, logs_BxT, 0.0)
+
+
+def _target_inputs(target_outputs_BxT: jax.Array, ids: SpecialIds) -> jax.Array:
+    """Returns what the decoder reads: as in training, without the last eos."""
+    bos_Bx1 = jnp.full_like(target_outputs_BxT[:, :1], ids.bos)
+    shifted_BxT = jnp.concatenate([bos_Bx1, target_outputs_BxT[:, :-1]], axis=1)
+    return jnp.where(target_outputs_BxT != ids.pad, shifted_BxT, ids.pad)
 
 
 class RescoreResult(NamedTuple):
@@ -148,32 +150,25 @@ class Rescorer:
         numbers = _HEADS * (length + width) * max(length, width)
         numbers += width * self.vocab_size if self.token_scores else 0
         at_once = mesh.size * _rows_at_once(-(-rows // mesh.size), numbers)
-        found = [
-            self._rescore_batch(
-                _pad_rows(source_BxS[start : start + at_once], at_once),
-                _pad_rows(outputs_BxT[start : start + at_once], at_once),
-                mesh,
+        found = []
+        for start in range(0, rows, at_once):
+            sides = (
+                _pad_rows(side[start : start + at_once], at_once)
+                for side in (source_BxS, outputs_BxT)
             )
-            for start in range(0, rows, at_once)
-        ]
+            rescored = rescore_rows(
+                self.variables,
+                tuple(shard_rows(side, mesh) for side in sides),
+                applies=self.applies if self.token_scores else (),
+                attends=self.attends,
+                mesh=mesh,
+            )
+            found.append(gather_rows(rescored))
         logs, attention = zip(*found, strict=True)
         return RescoreResult(
             np.concatenate(logs)[:rows] if self.token_scores else None,
             np.concatenate(attention)[:rows] if self.attends else None,
         )
-
-    def _rescore_batch(
-        self, source_BxS: Any, outputs_BxT: Any, mesh: Mesh
-    ) -> tuple[Any, Any]:
-        rescored = _rescore(
-            self.variables,
-            (shard_rows(source_BxS, mesh), shard_rows(outputs_BxT, mesh)),
-            applies=self.applies if self.token_scores else (),
-            attends=self.attends,
-            mesh=mesh,
-        )
-        fetched: tuple[Any, Any] = gather_rows(rescored)
-        return fetched
 
 
 def _pad_rows(rows: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int32]:
@@ -192,18 +187,22 @@ def _rows_at_once(rows: int, numbers: int) -> int:
 
 
 @functools.partial(jax.jit, static_argnames=("applies", "attends", "mesh"))
-def _rescore(
+def rescore_rows(
     variables: tuple[PyTree, ...],
-    sides: tuple[Array, Array],
+    sides: tuple[Array, ...],
     *,
     applies: tuple[Apply, ...],
-    attends: tuple[Attend, ...],
+    attends: tuple[Attend, ...] = (),
     mesh: Mesh,
 ) -> tuple[jax.Array, jax.Array]:
-    """Rescores each device's rows; zeros [B] for what is not requested."""
+    """Rescores each device's rows; zeros [B] for what is not requested.
 
-    def rescore_rows(
-        variables: tuple[PyTree, ...], sides: tuple[Array, Array]
+    Args:
+      sides: sources and outputs; all axes start with `devices`.
+    """
+
+    def rescore_device(
+        variables: tuple[PyTree, ...], sides: tuple[Array, ...]
     ) -> tuple[jax.Array, jax.Array]:
         source_BxS, outputs_BxT = map(jnp.asarray, sides)
         logs = [
@@ -212,10 +211,7 @@ def _rescore(
             )
             for apply, own in zip(applies, variables, strict=False)
         ]
-        inputs_BxT = jnp.roll(outputs_BxT, 1, axis=1).at[:, 0].set(DEFAULT_IDS.bos)
-        inputs_BxT = jnp.where(
-            outputs_BxT == DEFAULT_IDS.pad, DEFAULT_IDS.pad, inputs_BxT
-        )
+        inputs_BxT = _target_inputs(outputs_BxT, DEFAULT_IDS)
         weights = [
             attend(own, source_BxS, inputs_BxT)
             for attend, own in zip(attends, variables, strict=False)
@@ -226,6 +222,4 @@ def _rescore(
             sum(weights[1:], weights[0]) / len(weights) if weights else zeros_B,
         )
 
-    rescored: tuple[jax.Array, jax.Array]
-    rescored = per_device(rescore_rows, mesh)(variables, sides)
-    return rescored
+    return per_device(rescore_device, mesh)(variables, sides)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.decoding.search.banks import HIGHEST_BANK, order
 from t2t_jax.decoding.search.beam_state import (
     BeamState,
     Hypotheses,
@@ -20,18 +19,20 @@ from t2t_jax.decoding.search.beam_state import (
 )
 from t2t_jax.decoding.search.constraint import UNCONSTRAINED, Constraint
 from t2t_jax.decoding.search.continuations import (
+    HIGHEST_BANK,
     advance_constraint,
     best_continuations,
     has_banks,
+    order,
 )
-from t2t_jax.decoding.search.length_penalty import per_sentence_limits
+from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
     raise_limits_for_prefix,
     require_params,
     source_array,
     validated_max_length,
 )
-from t2t_jax.decoding.search.static_params import BeamParams, penalty_of
+from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.types import Array, PyTree, StepModel
 
 
@@ -141,13 +142,9 @@ def beam_search(
     """
     source_BxS = source_array(model, source_BxS, caller="beam_search")
     require_params(params, BeamParams, caller="beam_search", name="params")
-    bounds: dict[str, Any] = {
-        "max_extra_tokens": max_extra_tokens,
-        "max_length_ratio": params.max_length_ratio,
-        "ids": params.ids,
-    }
-    max_length = validated_max_length(
-        source_BxS, prefixes_BxP, max_length=max_length, **bounds
+    bounds: dict[str, Any] = {"max_extra_tokens": max_extra_tokens}
+    bounds["max_length"] = max_length = validated_max_length(
+        source_BxS, prefixes_BxP, params, max_length=max_length, **bounds
     )
     if not source_BxS.shape[0]:
         return empty_result(params.n_best, max_length)
@@ -159,7 +156,7 @@ def beam_search(
     state = init_state(
         model,
         memory,
-        limits_B=per_sentence_limits(source_BxS, max_length=max_length, **bounds),
+        limits_B=per_sentence_limits(source_BxS, params, **bounds),
         max_length=max_length,
         cache_length=max_length,
         prefixes_BxP=prefixes_BxP,
@@ -389,10 +386,8 @@ def _ranked_living(
       without banks.
     """
     held, given = state.constraint_state, state.constraint_rows
-    banks_BxW, may_end_BxW = (
-        constraint.banks(held, given),
-        constraint.may_end(held, given),
-    )
+    banks_BxW = constraint.banks(held, given)
+    may_end_BxW = constraint.may_end(held, given)
     if banks_BxW is None:
         return state.living, None
     if may_end_BxW is not None:

@@ -56,7 +56,6 @@ class Constraint(Protocol):
           limits_B: [B] int32 most tokens of an output, the eos included; 0 for a row
             without a sentence.
         """
-        del rows, limits_B, num_beams
         return ()
 
     def bias(self, state: PyTree, rows: PyTree, *, position: Array) -> Array | None:
@@ -68,7 +67,6 @@ class Constraint(Protocol):
         Args:
           position: of the next token, from 0; the hypotheses have so many.
         """
-        del state, rows, position
         return None
 
     def may_end(self, state: PyTree, rows: PyTree) -> Array | None:
@@ -76,7 +74,6 @@ class Constraint(Protocol):
 
         Costs less than a `bias` for eos only.
         """
-        del state, rows
         return None
 
     def wanted(self, state: PyTree, rows: PyTree) -> Array | None:
@@ -84,7 +81,6 @@ class Constraint(Protocol):
 
         pad stands for none. None considers the most probable ones only.
         """
-        del state, rows
         return None
 
     def advance(self, state: PyTree, rows: PyTree, *, tokens_BxW: Array) -> PyTree:
@@ -94,7 +90,6 @@ class Constraint(Protocol):
           state: of any number of hypotheses in the place of W: those of the parents.
           tokens_BxW: [B, W] int32, a token for each.
         """
-        del rows, tokens_BxW
         return state
 
     def banks(self, state: PyTree, rows: PyTree) -> Array | None:
@@ -107,7 +102,6 @@ class Constraint(Protocol):
         Args:
           state: of any number of hypotheses in the place of W.
         """
-        del state, rows
         return None
 
 

@@ -1,29 +1,15 @@
-"""Special tokens, length limits and the length penalty of a search."""
+"""Length limits and the length penalty of a search."""
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.types import BOS, EOS, PAD, UNK, Array
+from t2t_jax.decoding.search.static_params import SearchParams
+from t2t_jax.types import Array
 
 _MAX_INT32 = 2**31 - 1
 _BITS = 40  # of the fraction of a ratio, in four digits
-
-
-class SpecialIds(NamedTuple):
-    """The special token ids of a model."""
-
-    pad: int = PAD
-    bos: int = BOS
-    eos: int = EOS
-    unk: int = UNK
-
-
-DEFAULT_IDS = SpecialIds()
-"""The ids of the vocabularies that t2t_jax builds."""
 
 
 def length_penalty(
@@ -55,13 +41,21 @@ def length_penalty(
     return ((5.0 + jnp.asarray(lengths, jnp.float32)) / 6.0) ** alpha
 
 
+def penalty_of(search_params: SearchParams, lengths: Array) -> jax.Array:
+    """Returns the divisors of the log-probabilities of outputs of these lengths."""
+    return length_penalty(
+        lengths,
+        search_params.length_penalty,
+        normalization=search_params.length_normalization,
+    )
+
+
 def per_sentence_limits(
     source_BxS: Array,
+    search_params: SearchParams,
     *,
     max_extra_tokens: int,
     max_length: int,
-    ids: SpecialIds,
-    max_length_ratio: float = 0.0,
 ) -> jax.Array:
     """Computes the maximum tokens of each output, the eos included: [B] int32.
 
@@ -75,14 +69,16 @@ def per_sentence_limits(
     Paper: section 6.1, "maximum output length ... to input length + 50".
 
     Example:
+      >>> from t2t_jax.decoding.search.static_params import BeamParams
       >>> source = jnp.array([[5, 6, 7, 2], [5, 2, 0, 0], [0, 0, 0, 0]])
       >>> limits = per_sentence_limits(
-      ...     source, max_extra_tokens=2, max_length=4, ids=SpecialIds()
+      ...     source, BeamParams(), max_extra_tokens=2, max_length=4
       ... )
       >>> limits.tolist()
       [4, 3, 0]
     """
-    source_BxS = jnp.asarray(source_BxS)
+    source_BxS, ids = jnp.asarray(source_BxS), search_params.ids
+    max_length_ratio = search_params.max_length_ratio
     real_BxS = source_BxS != ids.pad
     lengths_B = jnp.sum(real_BxS & (source_BxS != ids.eos), axis=-1, dtype=jnp.int32)
     limits_B = jnp.clip(lengths_B + max_extra_tokens, 1, max_length)

@@ -8,7 +8,10 @@ import numpy as np
 
 from t2t_jax.data.line_arguments import with_article
 from t2t_jax.decoding.config import broken_rules, longest_output
-from t2t_jax.decoding.search.length_penalty import SpecialIds
+from t2t_jax.decoding.search.static_params import (
+    SearchParams,
+    SpecialIds,
+)
 from t2t_jax.errors import UserError
 from t2t_jax.types import Array
 
@@ -145,18 +148,16 @@ def _is_text(leaf: object) -> bool:
 def validated_max_length(
     source_BxS: Array,
     prefixes_BxP: Array | None,
-    max_extra_tokens: int,
+    search_params: SearchParams,
     *,
+    max_extra_tokens: int,
     max_length: int | None = None,
-    max_length_ratio: float = 0.0,
-    ids: SpecialIds,
 ) -> int:
     """Checks source, bounds and prefixes, and returns T, the capacity of the outputs.
 
     Args:
       max_length: bound of the caller; None means S + `max_extra_tokens`, or
         `max_length_ratio` * S where that is less, or P + 1 where that is more.
-      ids: tokens that a prefix must not hold; checked only where the values are known.
 
     Raises:
       UserError: the source is not [B, S] whole numbers, a bound is too small, or the
@@ -164,8 +165,10 @@ def validated_max_length(
         before another token.
 
     Example:
+      >>> from t2t_jax.decoding.search.static_params import BeamParams
       >>> prefixes = jnp.array([[7, 8, 9]])
-      >>> validated_max_length(jnp.array([[5, 2]]), prefixes, 1, ids=SpecialIds())
+      >>> source, params = jnp.array([[5, 2]]), BeamParams()
+      >>> validated_max_length(source, prefixes, params, max_extra_tokens=1)
       4
     """
     shape, dtype = jnp.shape(source_BxS), jnp.result_type(source_BxS)
@@ -184,11 +187,13 @@ def validated_max_length(
         longest = longest_output(
             shape[1],
             max_extra_tokens=max_extra_tokens,
-            max_length_ratio=max_length_ratio,
+            max_length_ratio=search_params.max_length_ratio,
         )
         max_length = max(longest, width + 1)
     if prefixes_BxP is not None:
-        _check_prefixes(prefixes_BxP, rows=shape[0], max_length=max_length, ids=ids)
+        _check_prefixes(
+            prefixes_BxP, rows=shape[0], max_length=max_length, ids=search_params.ids
+        )
     return max_length
 
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
-from t2t_jax.decoding.search.length_penalty import per_sentence_limits
+from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
     forced_tokens,
     raise_limits_for_prefix,
@@ -16,7 +16,7 @@ from t2t_jax.decoding.search.prefix_constraints import (
     source_array,
     validated_max_length,
 )
-from t2t_jax.decoding.search.static_params import SamplingParams, penalty_of
+from t2t_jax.decoding.search.static_params import SamplingParams
 from t2t_jax.decoding.search.top_k_top_p import top_k, top_k_filter, top_p_filter
 from t2t_jax.errors import UserError
 from t2t_jax.types import Array, PyTree, StepModel
@@ -84,25 +84,19 @@ def sample(
     require_params(
         sampling_params, SamplingParams, caller="sample", name="sampling_params"
     )
-    ids = sampling_params.ids
-    bounds: dict[str, Any] = {
-        "max_extra_tokens": max_extra_tokens,
-        "max_length_ratio": sampling_params.max_length_ratio,
-        "ids": ids,
-    }
-    max_length = validated_max_length(
-        source_BxS, prefixes_BxP, max_length=max_length, **bounds
+    bounds: dict[str, Any] = {"max_extra_tokens": max_extra_tokens}
+    bounds["max_length"] = max_length = validated_max_length(
+        source_BxS, prefixes_BxP, sampling_params, max_length=max_length, **bounds
     )
     rows = source_BxS.shape[0]
     _check_key(key, rows)
     if not rows:
         return empty_result(sampling_params.num_samples, max_length)
     memory = model.encode(source_BxS)
-    limits_B = per_sentence_limits(source_BxS, max_length=max_length, **bounds)
     state = init_state(
         model,
         memory,
-        limits_B=limits_B,
+        limits_B=per_sentence_limits(source_BxS, sampling_params, **bounds),
         max_length=max_length,
         cache_length=max_length,
         search_params=sampling_params,
@@ -165,11 +159,8 @@ def init_state(
     prefixes_BxP: Array | None = None,
 ) -> SampleState:
     """Initializes the state before the first token."""
-    rows, samples, ids = (
-        jnp.shape(limits_B)[0],
-        search_params.num_samples,
-        search_params.ids,
-    )
+    rows, samples = jnp.shape(limits_B)[0], search_params.num_samples
+    ids = search_params.ids
     prefixes = None if prefixes_BxP is None else jnp.asarray(prefixes_BxP, jnp.int32)
     return SampleState(
         position=jnp.zeros((), jnp.int32),
@@ -264,10 +255,9 @@ def _next_tokens(
     """Samples a token for each sample, or takes the forced one: [B, W]."""
     ids = search_params.ids
     tokens_1x1xV = jnp.arange(logs_BxWxV.shape[-1], dtype=jnp.int32)[None, None]
+    may_end = state.position >= search_params.min_tokens
     invalid_1x1xV = (tokens_1x1xV == ids.pad) | (tokens_1x1xV == ids.bos)
-    invalid_1x1xV |= (tokens_1x1xV == ids.eos) & (
-        state.position < search_params.min_tokens
-    )
+    invalid_1x1xV |= (tokens_1x1xV == ids.eos) & ~may_end
     if not search_params.allow_unk:
         invalid_1x1xV |= tokens_1x1xV == ids.unk
     weights_BxWxV = jnp.where(invalid_1x1xV, -jnp.inf, logs_BxWxV)

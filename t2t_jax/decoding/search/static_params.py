@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TypeAlias
-
-import jax
+from typing import NamedTuple, TypeAlias
 
 from t2t_jax.decoding.config import DecodingConfig, broken_rules
-from t2t_jax.decoding.search.length_penalty import (
-    DEFAULT_IDS,
-    SpecialIds,
-    length_penalty,
-)
 from t2t_jax.errors import UserError
-from t2t_jax.types import Array
+from t2t_jax.types import BOS, EOS, PAD, UNK
+
+
+class SpecialIds(NamedTuple):
+    """The special token ids of a model."""
+
+    pad: int = PAD
+    bos: int = BOS
+    eos: int = EOS
+    unk: int = UNK
+
+
+DEFAULT_IDS = SpecialIds()
+"""The ids of the vocabularies that t2t_jax builds."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -94,15 +100,6 @@ class SamplingParams(_OutputParams):
 
 
 SearchParams: TypeAlias = BeamParams | SamplingParams
-
-
-def penalty_of(search_params: SearchParams, lengths: Array) -> jax.Array:
-    """Returns the divisors of the log-probabilities of outputs of these lengths."""
-    return length_penalty(
-        lengths,
-        search_params.length_penalty,
-        normalization=search_params.length_normalization,
-    )
 
 
 @functools.cache

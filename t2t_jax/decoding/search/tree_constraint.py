@@ -99,7 +99,6 @@ class TreeConstraint(Constraint):
 
     def bias(self, state: TreeState, rows: Array, *, position: Array) -> jax.Array:
         """Forbids what does not lead to a tree: [B, W, V], 0 or -inf."""
-        del rows, position
         depth_BxW, has_words_BxW = state.depth_BxW, state.words_left_BxW > 0
         # After an opening symbol: the words, a closing symbol for each, and eos.
         needed_BxW = state.words_left_BxW + depth_BxW + 2
@@ -122,7 +121,6 @@ class TreeConstraint(Constraint):
 
     def advance(self, state: TreeState, rows: Array, *, tokens_BxW: Array) -> TreeState:
         """Adds one more symbol to each hypothesis."""
-        del rows
         tokens_BxW = jnp.asarray(tokens_BxW)
         kind_BxW = jnp.asarray(self.kind_V)[tokens_BxW]
         opens_BxW, closes_BxW = kind_BxW == OPEN, kind_BxW == CLOSE
@@ -170,9 +168,7 @@ def tree_constraint(
       >>> rule.kind_V.tolist(), rule.label_V.tolist()
       ([0, 0, 0, 0, 1, 1, 2, 3, 2, 0, 0], [0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0])
     """
-    symbols = {number: piece for number, piece in enumerate(pieces)}
-    for number in _SPECIAL:
-        symbols.pop(number, None)
+    symbols = {n: piece for n, piece in enumerate(pieces) if n not in _SPECIAL}
     _check_pieces(list(symbols.values()))
     opened = {piece[1:] for piece in symbols.values() if piece.startswith("(")}
     closed = {piece[1:] for piece in symbols.values() if piece.startswith(")")}

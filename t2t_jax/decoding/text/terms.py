@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.data.line_arguments import as_lines
-from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
-from t2t_jax.decoding.search.term_constraint import TermConstraint, TermRows, term_rows
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
+from t2t_jax.decoding.text.segments import Segment, Term
+from t2t_jax.decoding.text.stages import Stage
+from t2t_jax.decoding.text.translation import Translation
 from t2t_jax.errors import DataError, UserError
+from t2t_jax.types import UNK
 
 if TYPE_CHECKING:
     from t2t_jax.data.vocabulary.vocabulary import Vocabulary
@@ -41,18 +46,23 @@ def as_terms(terms: Iterable[Iterable[str]], *, caller: str) -> list[list[str]]:
     return [as_lines(line, caller=caller, noun="terms of a line") for line in terms]
 
 
-class Term(NamedTuple):
-    """A word or phrase that a translation must contain.
+def check_terms(config: DecodingConfig) -> None:
+    """Checks that terms can be required with a configuration.
 
-    Attributes:
-      text: as the vocabulary writes it.
-      tokens: in the target vocabulary.
-      ends_word: whether it ends with a word, which must not go on.
+    Raises:
+      UserError: it samples, or has another constraint.
     """
-
-    text: str
-    tokens: tuple[int, ...]
-    ends_word: bool
+    if config.sample:
+        raise UserError(
+            "Terms restrict a beam search, and sampling draws every token. Leave the "
+            "terms out, or set decoding.sample=false."
+        )
+    if config.constraint != "none":
+        raise UserError(
+            f"Terms and decoding.constraint={config.constraint} are both constraints, "
+            "and a search has one. Leave the terms out, or set "
+            "decoding.constraint=none."
+        )
 
 
 class TermEncoder:
@@ -66,31 +76,27 @@ class TermEncoder:
         self._vocabulary = vocabulary
 
     @functools.cached_property
+    def _pieces(self) -> list[str]:
+        return self._vocabulary.pieces(range(self._vocabulary.size))
+
+    @functools.cached_property
     def constraint(self) -> TermConstraint:
         """The constraint of a search, with the parts of words of the vocabulary."""
-        pieces = self._vocabulary.pieces(range(self._vocabulary.size))
-        joins, goes_on = word_joints(pieces)
+        joins, goes_on = word_joints(self._pieces)
         return TermConstraint(joins_V=np.asarray(joins), goes_on_V=np.asarray(goes_on))
 
     def encode(
-        self, terms: Sequence[Sequence[str]], *, num_lines: int, first: int = 0
+        self, terms: Sequence[Sequence[str]], *, first: int = 0
     ) -> list[tuple[Term, ...]]:
         """Encodes the terms of each line; one that is given twice counts once.
 
         Args:
           terms: of each line.
-          num_lines: the number of lines that are translated.
           first: the number of line 0 in the complete text, for messages.
 
         Raises:
           DataError: a term is blank, or has characters that the vocabulary lacks.
-          UserError: the numbers of lines and lists of terms differ.
         """
-        if len(terms) != num_lines:
-            raise UserError(
-                f"Every line needs a list of terms, but there are {num_lines} lines "
-                f"and {len(terms)} lists. Pass as many, empty ones for no terms."
-            )
         problems = LineProblems()
         texts = list(dict.fromkeys(term for line in terms for term in line))
         ids = self._vocabulary.encode(texts)
@@ -105,16 +111,12 @@ class TermEncoder:
         problems.raise_if_any(DataError)
         return [tuple(dict.fromkeys(known[text] for text in line)) for line in terms]
 
-    @functools.cached_property
-    def _ids(self) -> dict[str, int]:
-        pieces = self._vocabulary.pieces(range(self._vocabulary.size))
-        return {piece: number for number, piece in enumerate(pieces)}
-
     def _make_term(self, text: str, tokens: Sequence[int]) -> Term:
         first = "".join(self._vocabulary.pieces(tokens[:1]))
         if first.startswith(_SPACE) and _NO_SPACES.match(text.strip()):
             # There is no space before it inside of a sentence.
-            bare = [self._ids[first[1:]]] if first[1:] in self._ids else []
+            is_known = first[1:] in self._pieces
+            bare = [self._pieces.index(first[1:])] if is_known else []
             if bare or first == _SPACE:
                 tokens = [*bare, *tokens[1:]]
         (written,) = self._vocabulary.decode([tokens])
@@ -129,7 +131,7 @@ def _problem(text: str, term: Term) -> str:
             "a term is empty. Separate terms by one tab each, and leave lines without "
             "terms empty."
         )
-    if DEFAULT_IDS.unk in term.tokens:
+    if UNK in term.tokens:
         return (
             f"the term {text!r} has characters that the target vocabulary does not "
             "have, so that no translation can contain it. Remove it, or write it "
@@ -213,44 +215,88 @@ def terms_within_limit(
     return tuple(kept)
 
 
-class TermShape(NamedTuple):
-    """Axes of the arrays of terms, the same for all batches: each is a program.
+class TermStage(Stage):
+    """Makes the translations of lines contain their terms.
 
-    Attributes:
-      terms: K, of a line.
-      tokens: L, of a term.
+    Raises:
+      DataError: as in `TermEncoder.encode`.
+      UserError: the numbers of lines and lists of terms differ.
     """
 
-    terms: int
-    tokens: int
+    def __init__(
+        self,
+        terms: Sequence[Sequence[str]],
+        encoder: TermEncoder,
+        config: DecodingConfig,
+        *,
+        num_lines: int,
+        first: int,
+    ):
+        if len(terms) != num_lines:
+            raise UserError(
+                f"Every line needs a list of terms, but there are {num_lines} lines "
+                f"and {len(terms)} lists. Pass as many, empty ones for no terms."
+            )
+        self._encoder, self._config, self._first = encoder, config, first
+        self._terms = encoder.encode(terms, first=first)
+        self.whole = {number for number, line in enumerate(terms) if line}
+
+    def prepare(self, segments: list[Segment]) -> list[Segment]:
+        """Adds those terms that fit the output; none to a line that is split.
+
+        Nothing says to which part of a line they belong.
+        """
+        split = {segment.line for segment in segments if segment.part}
+        segments = [
+            segment
+            if segment.line in split
+            else segment._replace(
+                terms=terms_within_limit(
+                    self._terms[segment.line - self._first],
+                    limit=segment.longest_output(self._config),
+                    prefix=len(segment.prefix),
+                )
+            )
+            for segment in segments
+        ]
+        self.key = term_shape([segment.terms for segment in segments])
+        return segments
+
+    def inputs(
+        self, segments: Sequence[Segment], *, rows: int, max_length: int
+    ) -> dict[str, Any]:
+        """Makes the constraint and its arrays; nothing if no line has terms."""
+        if self.key is None:
+            return {}
+        terms = [segment.terms for segment in segments]
+        terms += [()] * (rows - len(terms))
+        arrays = term_rows(
+            [[term.tokens for term in line] for line in terms],
+            ends_word=[[term.ends_word for term in line] for line in terms],
+            count=self.key[0],
+            length=self.key[1],
+        )
+        return {"constraint": self._encoder.constraint, "constraint_rows": arrays}
+
+    def finish(self, number: int, translation: Translation) -> Translation:
+        """Notes the terms that the translation does not contain."""
+        unmet = missing_terms(translation.text, self._terms[number])
+        return dataclasses.replace(translation, unmet_terms=unmet)
 
 
-def term_shape(terms: Sequence[Sequence[Term]]) -> TermShape | None:
-    """Chooses powers of 2 that hold the terms of all segments; None without terms.
+def term_shape(terms: Sequence[Sequence[Term]]) -> tuple[int, int] | None:
+    """Chooses K and L, the same for all batches: each shape is a program.
+
+    Returns:
+      Powers of 2 that hold the terms of all segments, and their tokens; None without
+      terms.
 
     Example:
       >>> term_shape([[Term("a", (5, 6, 7), True)] * 3])
-      TermShape(terms=4, tokens=4)
+      (4, 4)
     """
     count = max(map(len, terms), default=0)
+    length = max((len(term.tokens) for line in terms for term in line), default=0)
     if not count:
         return None
-    length = max(len(term.tokens) for line in terms for term in line)
-    return TermShape(_power_of_2(count), _power_of_2(length))
-
-
-def _power_of_2(number: int) -> int:
-    return 1 << (number - 1).bit_length()
-
-
-def make_term_rows(
-    terms: Sequence[Sequence[Term]], *, rows: int, shape: TermShape
-) -> TermRows:
-    """Makes the arrays of a batch; rows beyond the segments have no terms."""
-    terms = [*terms, *[()] * (rows - len(terms))]
-    return term_rows(
-        [[term.tokens for term in line] for line in terms],
-        ends_word=[[term.ends_word for term in line] for line in terms],
-        count=shape.terms,
-        length=shape.tokens,
-    )
+    return 1 << (count - 1).bit_length(), 1 << (length - 1).bit_length()

@@ -1,16 +1,25 @@
-"""Translations of lines: hypotheses, scores, attention and status."""
+"""Translations of lines, made of what a search returns: scores, attention, status."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.trees.linearization import Parse
+from t2t_jax.errors import DataError
+from t2t_jax.types import EOS, PAD
+
+if TYPE_CHECKING:
+    from t2t_jax.data.trees.linearization import Parse
+    from t2t_jax.data.vocabulary.pair import VocabularyPair
+    from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+    from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
+    from t2t_jax.decoding.search.beam_search import BeamResult
+    from t2t_jax.decoding.text.segments import Segment
 
 Attention: TypeAlias = npt.NDArray[np.float32]
 
@@ -33,6 +42,8 @@ UNFAMILIAR = 1 / 3
 
 END = "</s>"
 """The piece of the eos token."""
+
+_SHORTEST = 10  # subwords; the lengths of shorter sources and outputs differ more
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -214,42 +225,33 @@ def merge_parts(
     """
     if len(parts) == 1:
         return parts[0]
-    ranks = range(max(len(part.hypotheses) for part in parts))
     columns = [
         [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
-        for rank in ranks
+        for rank in range(max(len(part.hypotheses) for part in parts))
     ]
-    joined = [
-        _merge_column(column, between, length_penalty, length_normalization)
-        for column in columns
-    ]
+    joined = [_merge_column(column, between) for column in columns]
+    for number, one in enumerate(joined):
+        n = one.num_tokens
+        length = max(1, n) if length_normalization == "power" else (5 + n) / 6
+        score = one.log_probability / length**length_penalty
+        joined[number] = dataclasses.replace(one, score=score)
     if ranked:  # Finished ones first, as in a search.
         joined.sort(key=lambda one: (not one.ended, -one.score))
-    last = parts[-1].source_tokens
-    before = [token for part in parts[:-1] for token in part.source_tokens[:-1]]
+    source = [token for part in parts[:-1] for token in part.source_tokens[:-1]]
     return Translation(
         hypotheses=tuple(joined),
-        source_tokens=(*before, *last),
+        source_tokens=(*source, *parts[-1].source_tokens),
         num_parts=len(parts),
         short=any(part.short for part in parts),
         source_cut=any(part.source_cut for part in parts),
     )
 
 
-def _merge_column(
-    column: Sequence[Hypothesis],
-    between: Sequence[str],
-    alpha: float,
-    normalization: str,
-) -> Hypothesis:
-    log_probability = math.fsum(one.log_probability for one in column)
-    num_tokens = sum(one.num_tokens for one in column)
-    length = max(1, num_tokens) if normalization == "power" else (5 + num_tokens) / 6
-    heads = [*(one.ended for one in column[:-1]), False]
-    # `has_eos` is 1 where an eos in the middle is dropped, else 0.
-    ends = [
-        len(one.tokens) - has_eos for one, has_eos in zip(column, heads, strict=True)
-    ]
+def _merge_column(column: Sequence[Hypothesis], between: Sequence[str]) -> Hypothesis:
+    """Merges a hypothesis of each part into one, whose score is still missing."""
+    # Every eos but the last one is dropped.
+    *firsts, last = column
+    ends = [*(len(one.tokens) - one.ended for one in firsts), len(last.tokens)]
     text = ""
     for glue, one in zip(between, column, strict=True):
         # No separator beside an empty part.
@@ -261,9 +263,9 @@ def _merge_column(
         logs += one.token_log_probabilities[:end]
     return Hypothesis(
         text=text,
-        score=log_probability / length**alpha,
-        log_probability=log_probability,
-        num_tokens=num_tokens,
+        score=0.0,
+        log_probability=math.fsum(one.log_probability for one in column),
+        num_tokens=sum(one.num_tokens for one in column),
         ended=all(one.ended for one in column),
         tokens=tuple(tokens),
         token_log_probabilities=tuple(logs),
@@ -289,3 +291,84 @@ def _block_diagonal(
         blocks[row : row + len(block), column : column + width] = block[:, :width]
         row, column = row + len(block), column + width
     return blocks
+
+
+def to_translations(
+    result: BeamResult,
+    source_BxS: npt.NDArray[np.int32],
+    segments: Sequence[Segment],
+    *,
+    vocabularies: VocabularyPair,
+    rescorer: Rescorer | None = None,
+) -> list[tuple[Segment, Translation]]:
+    """Converts a search result into one translation per segment.
+
+    Args:
+      result: of a search, on the host.
+      segments: those of the first rows; rows beyond are empty.
+
+    Raises:
+      DataError: a score is not finite.
+    """
+    lengths_BxW = np.asarray(result.lengths_BxW)[: len(segments)]
+    # Missing outputs are omitted, but for the first.
+    is_output_BxW = lengths_BxW > 0
+    is_output_BxW[:, 0] = True
+    rows, ranks = np.nonzero(is_output_BxW)
+    tokens_NxT, *numbers = (np.asarray(leaf)[rows, ranks] for leaf in result)
+    scores, log_probabilities, lengths, ended = (leaf.tolist() for leaf in numbers)
+    sources_NxS = source_BxS[rows]
+    logs_NxT = weights_NxTxS = None
+    if rescorer is not None:
+        logs_NxT, weights_NxTxS = rescorer.rescore(sources_NxS, tokens_NxT)
+    tokens = [row[:n] for row, n in zip(tokens_NxT.tolist(), lengths, strict=True)]
+    # The eos is not text; an output that was truncated has none.
+    texts = vocabularies.target.decode(
+        [row[: len(row) - has_end] for row, has_end in zip(tokens, ended, strict=True)]
+    )
+    widths = (sources_NxS != PAD).sum(axis=1)
+    hypotheses: list[list[Hypothesis]] = [[] for _ in segments]
+    for number, (row, n) in enumerate(zip(rows.tolist(), lengths, strict=True)):
+        _check_finite(scores[number], segments[row].line)
+        weights_TxS = None
+        if weights_NxTxS is not None:
+            # A copy, so that a line's weights do not keep those of its batch.
+            weights_TxS = weights_NxTxS[number, :n, : widths[number]].copy()
+        hypothesis = Hypothesis(
+            text=texts[number],
+            score=scores[number],
+            log_probability=log_probabilities[number],
+            num_tokens=n,
+            ended=ended[number],
+            tokens=tuple(vocabularies.target.pieces(tokens[number])),
+            token_log_probabilities=()
+            if logs_NxT is None
+            else tuple(logs_NxT[number, :n].tolist()),
+            attention_TxS=weights_TxS,
+        )
+        hypotheses[row].append(hypothesis)
+    return [
+        (segment, _translation(segment, found, vocabularies.source))
+        for segment, found in zip(segments, hypotheses, strict=True)
+    ]
+
+
+def _translation(
+    segment: Segment, hypotheses: Sequence[Hypothesis], vocabulary: Vocabulary
+) -> Translation:
+    subwords, best = len(segment.subwords), hypotheses[0]
+    return Translation(
+        hypotheses=tuple(hypotheses),
+        source_tokens=tuple(vocabulary.pieces([*segment.subwords, EOS])),
+        source_cut=segment.cut,
+        short=subwords >= _SHORTEST and 3 * (best.num_tokens - best.ended) < subwords,
+    )
+
+
+def _check_finite(score: float, line: int) -> None:
+    if not math.isfinite(score):
+        raise DataError(
+            f"The score of line {line + 1} must be a finite number but is {score}: the "
+            "model's weights are corrupt or its computation overflows. Use another "
+            "checkpoint, or compute in float32."
+        )

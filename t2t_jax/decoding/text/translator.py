@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.data.line_arguments import as_lines
-from t2t_jax.data.trees.linearization import read_parse
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import (
     SourceBatch,
@@ -21,41 +20,39 @@ from t2t_jax.decoding.engine.batching import (
 )
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.engine.device_rows import abstract_key, devices_of
-from t2t_jax.decoding.engine.memory import rows_that_fit
 from t2t_jax.decoding.engine.run_batches import (
     MAX_CONCURRENT,
     OOM_ERRORS,
     Shape,
+    rows_that_fit,
     run_batches,
 )
 from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
 from t2t_jax.decoding.search.beam_search import BeamResult
-from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
 from t2t_jax.decoding.search.static_params import params_from_config
-from t2t_jax.decoding.text.detokenize import check_finite, to_translations
-from t2t_jax.decoding.text.line_constraint import (
-    LineConstraint,
-    check_terms,
-    check_trees,
-    terms_of,
-    tree_of,
-)
+from t2t_jax.decoding.search.tree_constraint import TreeConstraint, tree_constraint
 from t2t_jax.decoding.text.segments import (
     Segment,
-    add_terms,
-    check_prefix_lengths,
     is_text,
-    make_batch_inputs,
     make_segments,
     warn_truncated,
 )
-from t2t_jax.decoding.text.terms import Term, TermEncoder, as_terms, missing_terms
+from t2t_jax.decoding.text.stages import (
+    Parses,
+    Prefixes,
+    Samples,
+    Stage,
+    Trees,
+    UnseenWords,
+)
+from t2t_jax.decoding.text.terms import TermEncoder, TermStage, as_terms, check_terms
 from t2t_jax.decoding.text.translation import (
     EMPTY_TRANSLATION,
     Translation,
     merge_parts,
+    to_translations,
 )
-from t2t_jax.types import StepModel
+from t2t_jax.types import PAD, StepModel
 
 if TYPE_CHECKING:
     from t2t_jax.data.source_lines import SourceLines
@@ -110,7 +107,6 @@ class Translator:
           DataError: the model's scores are not finite.
           TypeError: `lines` is a single string, or holds other things than strings.
         """
-        lines = as_lines(lines, caller="translate")
         return [translation.text for translation in self.translations(lines)]
 
     def translations(
@@ -131,11 +127,10 @@ class Translator:
           UserError: the numbers of lines and of prefixes or terms differ, or terms are
             not possible with the configuration.
         """
-        lines = as_lines(lines, caller="translations")
         found = dict(
             self.iter_translations(lines, first=first, prefixes=prefixes, terms=terms)
         )
-        return [found[number] for number in range(len(lines))]
+        return [found[number] for number in range(len(found))]
 
     def iter_translations(
         self,
@@ -171,12 +166,12 @@ class Translator:
           UserError: the numbers of lines and of prefixes or terms differ, or terms are
             not possible with the configuration.
         """
-        lines = as_lines(lines, caller="iter_translations")
+        lines = as_lines(lines, caller="translate")
         if prefixes is not None:
-            prefixes = as_lines(prefixes, caller="iter_translations", noun="prefixes")
+            prefixes = as_lines(prefixes, caller="translate", noun="prefixes")
         if terms is not None:
             check_terms(self.config)
-            terms = as_terms(terms, caller="iter_translations")
+            terms = as_terms(terms, caller="translate")
         return self._iterate(lines, prefixes, terms, first=first)
 
     def check_terms(self, terms: Sequence[Sequence[str]], *, first: int = 0) -> None:
@@ -188,19 +183,42 @@ class Translator:
         Raises:
           DataError: a term is empty or cannot be written with the target vocabulary.
         """
-        self._terms.encode(terms, num_lines=len(terms), first=first)
+        self._terms.encode(terms, first=first)
 
     @functools.cached_property
     def _terms(self) -> TermEncoder:
         return TermEncoder(self.vocabularies.target)
 
-    @property
-    def _makes_trees(self) -> bool:
-        return self.is_parser or self.config.constraint == "tree"
-
     @functools.cached_property
-    def _tree(self) -> LineConstraint:
-        return tree_of(self.vocabularies.target)
+    def _tree(self) -> TreeConstraint:
+        vocabulary = self.vocabularies.target
+        return tree_constraint(vocabulary.pieces(range(vocabulary.size)))
+
+    def _stages(
+        self,
+        lines: Sequence[str] = (),
+        prefixes: Sequence[str] | None = None,
+        terms: Sequence[Sequence[str]] | None = None,
+        *,
+        first: int = 0,
+    ) -> list[Stage]:
+        """Lists the optional stages that these lines pass; none for plain lines."""
+        stages: list[Stage] = []
+        place: dict[str, Any] = {"num_lines": len(lines), "first": first}
+        vocabulary, config = self.vocabularies.target, self.config
+        if prefixes is not None:
+            stages.append(Prefixes(prefixes, vocabulary, config, **place))
+        if terms is not None:
+            stages.append(TermStage(terms, self._terms, config, **place))
+        if config.constraint == "tree":
+            stages.append(Trees(self._tree, config))
+        if config.sample:
+            stages.append(Samples(config.seed))
+        if self.known_words is not None:
+            stages.append(UnseenWords(self.known_words, lines))
+        if self.is_parser:
+            stages.append(Parses(lines))
+        return stages
 
     def _iterate(
         self,
@@ -210,83 +228,48 @@ class Translator:
         *,
         first: int,
     ) -> Iterator[tuple[int, Translation]]:
-        segments, required = self._segments(lines, prefixes, terms, first=first)
+        stages = self._stages(lines, prefixes, terms, first=first)
+        makes_trees = self.is_parser or self.config.constraint == "tree"
+        segments = make_segments(
+            lines,
+            self.vocabularies.source,
+            self.config,
+            source_lines=None if makes_trees else self.source_lines,
+            whole={number for stage in stages for number in stage.whole},
+            first=first,
+        )
+        for stage in stages:
+            segments = stage.prepare(segments)
         parts_of: dict[int, list[Segment]] = {}
         for segment in segments:
             parts_of.setdefault(segment.line - first, []).append(segment)
-        notes = self._notes(lines, prefixes)
 
-        def finish(number: int, translation: Translation) -> Translation:
-            line, text = lines[number], translation.text
-            parses = self.is_parser and bool(line.split())
-            return dataclasses.replace(
-                translation,
-                unmet_terms=missing_terms(text, required[number]),
-                parse=read_parse(line, text) if parses else None,
-                **notes[number],
-            )
+        def finish(number: int, translation: Translation) -> tuple[int, Translation]:
+            if not is_text(lines[number]):
+                translation = dataclasses.replace(translation, invalid_utf8=True)
+            for stage in stages:
+                translation = stage.finish(number, translation)
+            return number, translation
 
         for number in range(len(lines)):
             if number not in parts_of:
-                yield number, finish(number, EMPTY_TRANSLATION)
+                yield finish(number, EMPTY_TRANSLATION)
         found: dict[int, dict[int, Translation]] = {}
-        for segment, translation in self._decode(segments):
-            check_finite(translation.hypotheses, line=segment.line)
+        for segment, translation in self._decode(segments, stages):
             number = segment.line - first
             found.setdefault(number, {})[segment.part] = translation
-            if len(found[number]) == len(parts_of[number]):
+            parts = parts_of[number]
+            if len(found[number]) == len(parts):
                 done = found.pop(number)
                 joined = merge_parts(
-                    [done[part.part] for part in parts_of[number]],
-                    [part.before for part in parts_of[number]],
+                    [done[part.part] for part in parts],
+                    [part.before for part in parts],
                     length_penalty=self.config.length_penalty,
                     length_normalization=self.config.length_normalization,
                     ranked=not self.config.sample,
                 )
-                yield number, finish(number, joined)
+                yield finish(number, joined)
         warn_truncated(segments, len(lines), self.config.max_source_length - 1)
-
-    def _segments(
-        self,
-        lines: Sequence[str],
-        prefixes: Sequence[str] | None,
-        terms: Sequence[Sequence[str]] | None,
-        *,
-        first: int,
-    ) -> tuple[list[Segment], list[tuple[Term, ...]]]:
-        """Returns the segments of all lines, and the terms of each line."""
-        segments = make_segments(
-            lines,
-            self.vocabularies,
-            self.config,
-            source_lines=None if self._makes_trees else self.source_lines,
-            prefixes=prefixes,
-            terms=terms,
-            first=first,
-        )
-        check_prefix_lengths(segments, self.config)
-        if self.config.constraint == "tree":
-            check_trees(segments, self.config)
-        if terms is None:
-            return segments, [()] * len(lines)
-        required = self._terms.encode(terms, num_lines=len(lines), first=first)
-        return add_terms(segments, required, self.config, first=first), required
-
-    def _notes(
-        self, lines: Sequence[str], prefixes: Sequence[str] | None
-    ) -> list[dict[str, Any]]:
-        """Returns the fields of each line that are known before translation."""
-        begins = prefixes or [""] * len(lines)
-        shares: Sequence[float | None] = [None] * len(lines)
-        if self.known_words is not None:
-            shares = self.known_words.unseen_shares(lines)
-        return [
-            {
-                "invalid_utf8": not (is_text(line) and is_text(begin)),
-                "unseen_words": share,
-            }
-            for line, begin, share in zip(lines, begins, shares, strict=True)
-        ]
 
     def with_row_growth(self, row_growth: int) -> Translator:
         """Returns a copy with another `row_growth`; see `source_batches`."""
@@ -308,39 +291,22 @@ class Translator:
                 self._compile(shape)
 
     def _rows_that_fit(self, rows: int, length: int) -> int:
-        mesh = devices_of(self.model)
-        return rows_that_fit(
-            self.model, self.config, rows=rows, length=length, mesh=mesh
-        )
+        return rows_that_fit(self.model, self.config, rows=rows, length=length)
 
     def _compile(self, shape: Shape) -> None:
         """Runs a search on an empty batch of this shape."""
-        constraint = self._constraint([])
-        self._search(
-            np.full(shape, DEFAULT_IDS.pad, np.int32), [], constraint=constraint
-        )
-
-    def _constraint(self, segments: Sequence[Segment]) -> LineConstraint:
-        if self.config.constraint == "tree":
-            return self._tree
-        return terms_of(segments, self._terms)
+        self._search(np.full(shape, PAD, np.int32), [], self._stages())
 
     def _decode(
-        self, segments: Sequence[Segment]
+        self, segments: Sequence[Segment], stages: Sequence[Stage]
     ) -> Iterator[tuple[Segment, Translation]]:
         """Decodes segments of similar length together, the longest first."""
         devices = devices_of(self.model).size
-        longest_prefix = max((len(segment.prefix) for segment in segments), default=0)
-        constraint = self._constraint(segments)
-        given = (longest_prefix > 0, constraint.terms)
-        search = functools.partial(
-            self._search, constraint=constraint, longest_prefix=longest_prefix
-        )
 
         def translate_batch(batch: SourceBatch) -> list[tuple[Segment, Translation]]:
             members = [segments[index] for index in batch.indices]
             return to_translations(
-                search(batch.source_BxS, members),
+                self._search(batch.source_BxS, members, stages),
                 batch.source_BxS,
                 members,
                 vocabularies=self.vocabularies,
@@ -350,18 +316,17 @@ class Translator:
         batches = source_batches(
             [segment.subwords for segment in segments],
             self.config,
-            pad=DEFAULT_IDS.pad,
-            eos=DEFAULT_IDS.eos,
             devices=devices,
             row_growth=self.row_growth,
             fit=self._rows_that_fit,
         )
+        keys = [stage.key for stage in stages if stage.key is not None]
         for translations in run_batches(
             translate_batch,
             batches,
             # With prefixes or terms the programs depend on their lengths too.
-            compile_shape=None if any(given) else self._compile,
-            cache_key=(abstract_key(self.model), self.config, *given),
+            compile_shape=None if keys else self._compile,
+            cache_key=(abstract_key(self.model), self.config, *keys),
             config=self.config,
             devices=devices,
             max_concurrent=self.max_concurrent,
@@ -372,24 +337,17 @@ class Translator:
         self,
         source_BxS: npt.NDArray[np.int32],
         segments: Sequence[Segment],
-        *,
-        constraint: LineConstraint,
-        longest_prefix: int = 0,
+        stages: Sequence[Stage],
     ) -> BeamResult:
         rows, length = source_BxS.shape
-        batch_inputs = make_batch_inputs(
-            segments,
-            self.config,
-            rows=rows,
-            max_length=self.config.longest_output(length),
-            longest_prefix=longest_prefix,
-        )
+        longest = self.config.longest_output(length)
+        inputs: dict[str, Any] = {}
+        for stage in stages:
+            inputs |= stage.inputs(segments, rows=rows, max_length=longest)
         return chunked_search(
             self.model,
             source_BxS,
             max_extra_tokens=self.config.max_extra_tokens,
             search_params=params_from_config(self.config),
-            constraint=constraint.constraint,
-            constraint_rows=constraint.rows(segments, rows=rows),
-            **batch_inputs,
+            **inputs,
         )

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.scoring.batching import pair_batches
+from t2t_jax.decoding.engine.batching import pair_batches
 from t2t_jax.decoding.scoring.teacher_forcing import Apply, token_log_probabilities
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.inference.model import TranslationModel, learned_positions

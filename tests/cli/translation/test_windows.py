@@ -51,7 +51,7 @@ def test_small_windows_need_no_more_shapes_than_one_large_one(monkeypatch):
             batch.source_BxS.shape
             for part in parts
             for batch in source_batches(
-                part, config, pad=0, eos=2, devices=devices, row_growth=row_growth
+                part, config, devices=devices, row_growth=row_growth
             )
         ]
 

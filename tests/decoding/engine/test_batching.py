@@ -6,54 +6,73 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.engine import batching as module
 from t2t_jax.decoding.engine.batching import (
     max_batch_rows,
+    pair_batches,
+    pair_lengths,
     source_batches,
     source_lengths,
 )
-from t2t_jax.errors import ConfigError
 
 CONFIG = DecodingConfig(
     max_source_length=61, max_extra_tokens=3, tokens_per_batch=5 * 64
 )
+V = 11
 
 
 def batches(sources, config=CONFIG, **how):
-    return list(source_batches(sources, config, pad=0, eos=2, **how))
+    return list(source_batches(sources, config, **how))
 
 
-@pytest.mark.parametrize(
-    ("longest", "lengths"),
-    [
-        (1024, (16, 32, 64, 128, 256, 512, 1024)),
-        (4096, (32, 64, 128, 256, 512, 1024, 2048, 4096)),
-        (61, (16, 31, 61)),
-        (2, (2,)),
-    ],
-)
-def test_lengths_are_halved_down_to_16_and_never_more_than_8(longest, lengths):
-    assert source_lengths(longest) == lengths
+def pairs_batched(pairs, config=CONFIG, vocab_size=V, **how):
+    return list(pair_batches(pairs, config, vocab_size=vocab_size, **how))
+
+
+def shapes_of(found):
+    return [batch.source_BxS.shape for batch in found]
+
+
+def test_lengths_are_halved_down_to_16_and_never_more_than_8():
+    assert source_lengths(1024) == (16, 32, 64, 128, 256, 512, 1024)
+    assert source_lengths(4096) == (32, 64, 128, 256, 512, 1024, 2048, 4096)
+    assert source_lengths(61) == (16, 31, 61)
+    assert source_lengths(2) == (2,)
+
+
+def test_lengths_of_pairs_double_and_a_stray_long_line_makes_no_other_longer():
+    usual = (16, 32, 64, 128, 256, 512, 1024)
+    assert pair_lengths(1) == pair_lengths(1024) == usual
+    assert pair_lengths(9999) == (*usual, 16384)
+    assert pair_lengths(61, max_length=61) == (16, 32, 61)
+    assert pair_lengths(7, max_length=7) == (7,)
 
 
 def test_a_batch_is_filled_with_shorter_sentences_and_only_the_last_has_empty_rows():
     # 5 rows at length 61, 9 at 31, 16 at 16.
     sources = [[7] * 40] * 2 + [[8] * 20] * 3 + [[9] * 5] * 6
     first, second = batches(sources)
-    assert first.source_BxS.shape == (5, 61)
-    assert first.indices == (0, 1, 2, 3, 4)
-    assert second.source_BxS.shape == (16, 16)
-    assert second.indices == (5, 6, 7, 8, 9, 10)
+    assert shapes_of([first, second]) == [(5, 61), (16, 16)]
+    assert (first.indices, second.indices) == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9, 10))
     assert second.source_BxS[5].tolist() == [9] * 5 + [2] + [0] * 10
     assert not second.source_BxS[6:].any()
 
 
-def test_few_sentences_get_few_rows():
-    assert [b.source_BxS.shape for b in batches([[5]])] == [(1, 16)]
-    assert [b.source_BxS.shape for b in batches([[5]] * 3)] == [(4, 16)]
-    assert batches([]) == []
+def test_a_pair_is_as_long_as_its_longer_side():
+    # 20 rows at length 16, 10 at 32, 5 at 64.
+    pairs = [([4] * 3, [5] * 40), ([6] * 17, []), ([7] * 15, [8] * 15)]
+    (long,) = pairs_batched(pairs[:1])
+    assert long.source_BxS.tolist() == [[4] * 3 + [2] + [0] * 60]
+    assert long.target_outputs_BxT.tolist() == [[5] * 40 + [2] + [0] * 23]
+    assert shapes_of(pairs_batched(pairs[1:])) == [(2, 32)]
+    # With its eos the last one just fits the shortest.
+    assert shapes_of(pairs_batched(pairs[2:])) == [(1, 16)]
 
 
-def test_calls_of_any_size_have_few_shapes_where_rows_grow_fast():
+def test_few_sentences_get_few_rows_and_calls_of_any_size_few_shapes():
+    assert shapes_of(batches([[5]])) == [(1, 16)]
+    assert shapes_of(batches([[5]] * 3)) == [(4, 16)]
+    assert batches([]) == pairs_batched([]) == []
     rows = [
         batch.source_BxS.shape[0]
         for count in range(1, 41)
@@ -61,59 +80,69 @@ def test_calls_of_any_size_have_few_shapes_where_rows_grow_fast():
     ]
     assert max_batch_rows(CONFIG) == 16
     assert rows == [1] + [4] * 3 + [16] * (12 + 2 * 16 + 3 * 8)
-    assert [b.indices for b in batches([[5]] * 3, row_growth=4)] == [(0, 1, 2)]
+
+
+def test_the_bytes_of_the_logits_are_bounded(monkeypatch):
+    # 1,813 slots of 37,000 words are 256 MiB of float32.
+    large = {"config": DecodingConfig(), "vocab_size": 37_000}
+    assert shapes_of(pairs_batched([([5] * 99, [])] * 14, **large)) == [(14, 128)]
+    monkeypatch.setattr(module, "LOGITS_BYTES", 4 * V * 16 * 3)
+    pairs = [([5], [6])] * 7 + [([5] * 70, [6])]
+    # What is too long for the bound has a batch of its own.
+    assert shapes_of(pairs_batched(pairs)) == [(1, 128), (3, 16), (3, 16), (3, 16)]
 
 
 def test_the_rows_are_a_multiple_of_the_devices_each_within_the_bound():
     # On each device 5 rows at length 61, 16 at 16.
-    sources = [[7] * 40] * 13 + [[9] * 5] * 20
-    first, second = batches(sources, devices=3)
-    assert first.source_BxS.shape == (15, 61)
-    assert first.indices == tuple(range(15))
-    assert second.source_BxS.shape == (3 * 16, 16)
-    assert second.indices == tuple(range(15, 33))
+    first, second = batches([[7] * 40] * 13 + [[9] * 5] * 20, devices=3)
+    assert shapes_of([first, second]) == [(15, 61), (3 * 16, 16)]
+    assert first.indices + second.indices == tuple(range(33))
     # Fewer sentences than devices, and a few more.
-    assert [b.source_BxS.shape for b in batches([[5]] * 2, devices=7)] == [(7, 16)]
-    assert [b.source_BxS.shape for b in batches([[5]] * 17, devices=7)] == [(28, 16)]
-    assert batches([], devices=7) == []
+    assert shapes_of(batches([[5]] * 2, devices=7)) == [(7, 16)]
+    assert shapes_of(batches([[5]] * 17, devices=7)) == [(28, 16)]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(1, 60), max_size=90), st.integers(1, 8))
-def test_every_sentence_comes_once_within_the_bound(counts, devices):
-    sources = [[4 + number] * count for number, count in enumerate(counts)]
-    found = batches(sources, devices=devices)
-    assert sorted(index for b in found for index in b.indices) == [*range(len(counts))]
-    assert len({b.source_BxS.shape for b in found}) <= 8
-    for number, batch in enumerate(found):
-        rows, length = batch.source_BxS.shape
-        assert rows % devices == 0
-        assert rows // devices * (length + 3) <= CONFIG.tokens_per_batch
-        assert len(batch.indices) == rows or number == len(found) - 1
-        for row, index in enumerate(batch.indices):
-            real = batch.source_BxS[row][batch.source_BxS[row] != 0]
-            np.testing.assert_array_equal(real, [*sources[index], 2])
-
-
-def test_rows_are_as_long_as_the_sources_where_outputs_are_shorter():
-    config = DecodingConfig(
-        max_source_length=16, max_length_ratio=0.25, tokens_per_batch=64
+@given(
+    st.lists(st.tuples(st.integers(1, 60), st.integers(0, 60)), max_size=90),
+    st.integers(1, 8),
+)
+def test_every_sentence_and_pair_comes_once_within_the_bound(counts, devices):
+    pairs = [([4 + n] * a, [5 + n] * b) for n, (a, b) in enumerate(counts)]
+    sides = [pair[:1] for pair in pairs], pairs
+    found = (
+        batches([source for source, _ in pairs], devices=devices),
+        pairs_batched(pairs, max_length=61, devices=devices),
     )
-    assert max_batch_rows(config) == 4
-    assert {b.source_BxS.shape for b in batches([[7] * 9] * 8, config)} == {(4, 16)}
-    with pytest.raises(ConfigError, match=r"one longest source, max_source_l.* = 65"):
-        dataclasses.replace(config, max_source_length=65)
+    for extra, members, some in zip((3, 0), sides, found, strict=True):
+        assert sorted(i for b in some for i in b.indices) == [*range(len(counts))]
+        assert len(set(shapes_of(some))) <= 8
+        for number, batch in enumerate(some):
+            rows, length = batch.source_BxS.shape
+            assert rows % devices == 0
+            assert rows // devices * (length + extra) <= CONFIG.tokens_per_batch
+            assert len(batch.indices) == rows or number == len(some) - 1
+            for row, index in enumerate(batch.indices):
+                for side, tokens in zip(batch, members[index], strict=False):
+                    np.testing.assert_array_equal(
+                        side[row][side[row] != 0], [*tokens, 2]
+                    )
 
 
-def test_rows_are_as_long_as_the_outputs_that_the_ratio_allows():
-    config = DecodingConfig(
-        max_source_length=61,
-        max_extra_tokens=200,
-        max_length_ratio=2.0,
-        tokens_per_batch=320,
-    )
-    assert max_batch_rows(config) == 320 // 32
-    shapes = [
-        b.source_BxS.shape for b in batches([[7] * 40] * 2 + [[9] * 5] * 9, config)
-    ]
-    assert shapes == [(2, 61), (10, 16)]
+@pytest.mark.parametrize(
+    ("changes", "rows", "shapes"),
+    [
+        # as long as the sources where outputs are shorter
+        ({"max_source_length": 16, "max_length_ratio": 0.25}, 4, [(4, 16)] * 3),
+        # as long as the outputs that the ratio allows
+        ({"max_extra_tokens": 200, "max_length_ratio": 2.0}, 10, [(2, 61), (10, 16)]),
+    ],
+)
+def test_rows_are_as_long_as_the_longer_side(changes, rows, shapes):
+    tokens = 64 if "max_source_length" in changes else 320
+    config = dataclasses.replace(CONFIG, tokens_per_batch=tokens * 5)
+    config = dataclasses.replace(config, **changes)
+    config = dataclasses.replace(config, tokens_per_batch=tokens)
+    assert max_batch_rows(config) == rows
+    long = [] if tokens == 64 else [[7] * 40] * 2
+    assert shapes_of(batches([*long, *[[9] * 5] * 9], config)) == shapes

@@ -3,9 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.decoding.engine.chunked_decode import chunk_ends, chunked_search
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.search.static_params import BeamParams
-from t2t_jax.errors import UserError
 from tests.decoding.models import EOS, PAD, Recurrent, plain_search, recurrent
 
 V = 11
@@ -27,20 +26,6 @@ class Watched(Recurrent):
 def watched(seed, **kwargs):
     model = recurrent(seed, V, **kwargs)
     return Watched(model.embedding, model.mix, model.out, model.bias)
-
-
-@pytest.mark.parametrize(
-    ("length", "ends"),
-    [
-        (1, (1,)),
-        (32, (32,)),
-        (33, (32, 33)),
-        (100, (32, 64, 96, 100)),
-        (400, (*range(32, 257, 32), 320, 384, 400)),
-    ],
-)
-def test_chunks_are_32_long_until_they_grow_with_the_length(length, ends):
-    assert chunk_ends(length) == ends
 
 
 @pytest.mark.parametrize("n_best", [1, 3])
@@ -83,13 +68,6 @@ def test_a_chunk_is_compiled_when_an_output_reaches_it_and_never_again():
             other_weights, SOURCE, max_extra_tokens=60, search_params=search_params
         )
     assert len(Watched.compiled) == num_compiled
-
-
-def test_a_negative_extra_is_refused():
-    with pytest.raises(UserError, match="max_extra_tokens=-1 must be at least 0"):
-        chunked_search(
-            recurrent(0, V), SOURCE, max_extra_tokens=-1, search_params=BeamParams()
-        )
 
 
 @pytest.mark.parametrize("num_long", [1, 16, 17])

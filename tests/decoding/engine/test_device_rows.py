@@ -17,16 +17,14 @@ from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.engine.device_rows import (
     devices_of,
     gather_rows,
-    per_device,
     shard_rows,
 )
-from t2t_jax.decoding.scoring import scorer as scoring
 from t2t_jax.decoding.scoring.scorer import Scorer
+from t2t_jax.decoding.scoring.teacher_forcing import rescore_rows
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.text.distributed_translate import make_translate
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.distributed.gather import replicate
-from t2t_jax.errors import UserError
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
@@ -89,28 +87,6 @@ def test_rows_go_to_the_devices_and_come_back_in_order():
         (part,) = (s.data for s in parts.addressable_shards if s.device == device)
         np.testing.assert_array_equal(part[0], rows[3 * number : 3 * number + 3])
     np.testing.assert_array_equal(gather_rows({"a": parts})["a"], rows)
-
-
-def test_rows_that_cannot_be_shared_evenly_are_refused():
-    mesh = devices_of(replicate(np.ones(3), jax.devices()[:5]))
-    with pytest.raises(UserError, match="13 rows must be a multiple of the 5 devices"):
-        shard_rows(np.ones((13, 2)), mesh)
-
-
-def test_each_device_runs_by_itself_and_its_loop_ends_by_itself():
-    mesh = devices_of(replicate(np.ones(3), jax.devices()[:3]))
-
-    def count_up(step, start):
-        """Says how often `step` must be added to get beyond 100."""
-        return jax.lax.while_loop(
-            lambda state: state[0] <= 100,
-            lambda state: (state[0] + step, state[1] + 1),
-            (start[0], jnp.zeros((), jnp.int32)),
-        )[1]
-
-    parts = shard_rows(np.array([100, 90, 7]), mesh)
-    counts = jax.jit(per_device(count_up, mesh))(jnp.asarray(2), parts)
-    assert counts.tolist() == [1, 6, 47]
 
 
 # --- the same translations on any number of devices
@@ -227,8 +203,8 @@ def test_the_devices_exchange_nothing():
     )
     places = shard_rows(np.zeros(8, np.int32), mesh)
     take = chunked_decode.take.lower(memory, state, places, mesh=mesh)
-    score = scoring._log_probabilities.lower(
-        {"params": params}, (source, source), apply=module.apply, mesh=mesh
+    score = rescore_rows.lower(
+        ({"params": params},), (source, source), applies=(module.apply,), mesh=mesh
     )
     collectives = re.compile("all-|reduce-scatter|collective|send|recv")
     for lowered in (start, grow, advance, collect, take, score):

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
-from t2t_jax.decoding.search.length_penalty import SpecialIds
+from t2t_jax.decoding.search.static_params import SpecialIds
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import RNNConfig
 from tests.decoding.models import plain_search
@@ -67,22 +67,6 @@ def test_every_token_is_scored_after_the_one_before_and_pad_is_nothing():
     assert found.dtype == jnp.float32
 
 
-def test_the_model_reads_bos_and_all_but_the_eos():
-    seen = []
-
-    def apply(variables, source_BxS, target_inputs_BxT):
-        seen.append((source_BxS.tolist(), target_inputs_BxT.tolist()))
-        return jnp.zeros((2, 4, 13))
-
-    token_log_probabilities(
-        apply,
-        {},
-        source_BxS=jnp.array([[6, 2], [2, 0]]),
-        target_outputs_BxT=jnp.array([[7, 8, 9, 2], [5, 2, 0, 0]]),
-    )
-    assert seen == [([[6, 2], [2, 0]], [[1, 7, 8, 9], [1, 5, 0, 0]])]
-
-
 def test_other_ids_are_those_of_the_model():
     found = token_log_probabilities(
         bigrams,
@@ -138,25 +122,6 @@ def test_a_hypothesis_gets_the_log_probability_that_the_beam_found_it_with(model
         )
 
 
-def test_vmap_changes_nothing():
-    module, params = transformer()
-    variables = {"params": params}
-
-    def alone(source_S, outputs_T):
-        return token_log_probabilities(
-            module.apply,
-            variables,
-            source_BxS=source_S[None],
-            target_outputs_BxT=outputs_T[None],
-        )[0]
-
-    mapped = jax.jit(jax.vmap(alone))(SOURCE, TARGET_OUTPUTS)
-    plain = score(
-        module.apply, variables, source_BxS=SOURCE, target_outputs_BxT=TARGET_OUTPUTS
-    )
-    assert_allclose(mapped, plain, atol=1e-5)
-
-
 # --- laws
 
 
@@ -175,13 +140,3 @@ def test_the_logits_are_the_only_large_array():
     logits_bytes = 4 * 7 * 31 * size
     temporary = compiled.memory_analysis().temp_size_in_bytes
     assert logits_bytes <= temporary < 1.1 * logits_bytes
-
-
-def test_axes_that_do_not_agree_are_refused():
-    with pytest.raises(ValueError, match="target_outputs must be"):
-        token_log_probabilities(
-            bigrams,
-            CHAIN,
-            source_BxS=jnp.array([[3, 2]]),
-            target_outputs_BxT=jnp.array([[3], [2]]),
-        )

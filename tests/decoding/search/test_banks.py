@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_jax.decoding.search.banks import divide_among_banks, order
+from t2t_jax.decoding.search.continuations import divide_among_banks, order
 
 SCORES = st.one_of(st.just(-np.inf), st.integers(-9, -1).map(float))
 CANDIDATES = st.lists(st.tuples(SCORES, st.integers(0, 4)), min_size=1, max_size=23)
@@ -34,18 +34,6 @@ def test_each_bank_in_turn_as_counted(candidates, count):
     totals, banks = map(list, zip(*candidates, strict=True))
     found = divide_among_banks(jnp.array([totals]), jnp.array([banks]), count=count)
     assert found[0].tolist() == counted(totals, banks, count)
-
-
-def test_rows_of_a_batch_are_divided_by_themselves():
-    rng = np.random.default_rng(3)
-    totals_BxN = np.log(rng.random((5, 37))).astype(np.float32)
-    totals_BxN[rng.random((5, 37)) < 0.2] = -np.inf
-    banks_BxN = rng.integers(0, 6, (5, 37)).astype(np.int32)
-    found = jax.jit(divide_among_banks, static_argnames="count")(
-        totals_BxN, banks_BxN, count=11
-    )
-    for row, totals, banks in zip(found.tolist(), totals_BxN, banks_BxN, strict=True):
-        assert row == counted(totals.tolist(), banks.tolist(), 11)
 
 
 @pytest.mark.parametrize("size", [64, 128])

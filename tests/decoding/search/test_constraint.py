@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
-from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search import beam_search as module
 from t2t_jax.decoding.search.constraint import Constraint
-from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
-from t2t_jax.errors import UserError
+from t2t_jax.decoding.search.static_params import BeamParams
 from tests.decoding.models import (
     EOS,
     PAD,
@@ -224,40 +222,6 @@ def test_a_score_is_the_models_own_whatever_is_forbidden():
     np.testing.assert_allclose(result.scores_BxW[0], [score], rtol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("constraint", "rows", "beam_rule"),
-    [(Holds(), WANTED, "fixed"), (CHANGES, None, "shrinking")],
-    ids=["rows", "table"],
-)
-def test_chunks_find_what_one_loop_finds(constraint, rows, beam_rule):
-    params = BeamParams(beam_size=3, n_best=2, beam_rule=beam_rule)
-    for seed in range(2):
-        model = recurrent(seed, V, eos_bias=-1.5)
-        model = model.replace(out=0.3 * model.out)
-        chunked = chunked_search(
-            model,
-            SOURCE,
-            max_extra_tokens=33,
-            search_params=params,
-            constraint=constraint,
-            constraint_rows=rows,
-        )
-        in_one_loop = search(
-            model,
-            SOURCE,
-            beam_size=3,
-            n_best=2,
-            beam_rule=beam_rule,
-            max_extra_tokens=33,
-            constraint=constraint,
-            constraint_rows=rows,
-        )
-        np.testing.assert_array_equal(chunked.tokens_BxWxT, in_one_loop.tokens_BxWxT)
-        np.testing.assert_allclose(
-            chunked.scores_BxW, in_one_loop.scores_BxW, rtol=1e-5
-        )
-
-
 def test_rows_keep_their_constraint_where_the_batch_shrinks():
     """Of 40 sentences most end at once, and 16 rows or fewer go on."""
     model = recurrent(2, V, eos_bias=30.0)
@@ -291,44 +255,6 @@ def test_rows_keep_their_constraint_where_the_batch_shrinks():
         assert wanted[sentence] in tokens[0]
 
 
-def test_vmap_and_neighbours_change_nothing():
-    model = recurrent(5, V, eos_bias=1.0)
-    source_GxBxS = jnp.asarray(np.random.default_rng(2).integers(3, V, (2, 3, 5)))
-    wanted_GxB = jnp.asarray([[10, 3, 8], [4, 5, 10]])
-
-    def plain(source_BxS, wanted_B):
-        return plain_search(
-            model,
-            source_BxS,
-            beam_size=3,
-            max_extra_tokens=2,
-            constraint=Holds(),
-            constraint_rows=wanted_B,
-        )
-
-    mapped = jax.jit(jax.vmap(plain))(source_GxBxS, wanted_GxB)
-    compiled = jax.jit(plain)
-    for group in range(2):
-        for row in range(3):
-            one = slice(row, row + 1)
-            alone = compiled(source_GxBxS[group, one], wanted_GxB[group, one])
-            np.testing.assert_array_equal(
-                mapped.tokens_BxWxT[group, one], alone.tokens_BxWxT
-            )
-
-
-def test_an_ensemble_is_constrained_as_a_model_is():
-    members = (recurrent(5, V, eos_bias=1.0), recurrent(6, V, eos_bias=1.0))
-    result = search(
-        EnsembleStepModel(members),
-        SOURCE,
-        constraint=Holds(),
-        constraint_rows=WANTED,
-    )
-    for tokens, wanted in zip(outputs(result), WANTED.tolist(), strict=True):
-        assert wanted in tokens[0]
-
-
 def test_a_forced_prefix_counts_as_what_was_generated():
     model = recurrent(4, V, eos_bias=2.0)
     result = search(
@@ -340,15 +266,3 @@ def test_a_forced_prefix_counts_as_what_was_generated():
     )
     free = search(model, SOURCE, prefixes_BxP=WANTED[:, None])
     np.testing.assert_array_equal(result.tokens_BxWxT, free.tokens_BxWxT)
-
-
-def test_sampling_takes_no_constraint():
-    with pytest.raises(UserError, match=r"these parameters sample\. Pass BeamParams"):
-        chunked_search(
-            recurrent(0, V),
-            SOURCE,
-            max_extra_tokens=3,
-            search_params=SamplingParams(),
-            keys_BxK=np.zeros((3, 2), np.uint32),
-            constraint=Holds(),
-        )

@@ -3,13 +3,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search.beam_search import beam_search
-from t2t_jax.decoding.search.length_penalty import DEFAULT_IDS
-from t2t_jax.decoding.search.prefix_constraints import validated_max_length
 from t2t_jax.decoding.search.sampling import sample
-from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.errors import UserError
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.rnn.step_model import RNNStepModel
@@ -47,54 +43,6 @@ def test_a_forced_prefix_is_said_and_its_probability_counted():
     np.testing.assert_allclose(log_probability, np.log(0.3 * 0.4 * 0.9), rtol=1e-5)
 
 
-def test_an_improbable_prefix_is_forced_even_where_no_beam_would_find_it():
-    model = recurrent(4, V)
-    prefix = jnp.asarray([[10, 9, 10, 3], [7, PAD, PAD, PAD]])
-    result = plain_search(model, SOURCE, beam_size=3, n_best=3, prefixes_BxP=prefix)
-    tokens = np.asarray(result.tokens_BxWxT)
-    assert (tokens[0, :, :4] == np.asarray(prefix)[0]).all()
-    assert (tokens[1, :, 0] == 7).all()
-    assert len(np.unique(tokens[1], axis=0)) == 3
-
-
-def test_the_score_of_a_forced_output_is_that_of_the_free_one_it_repeats():
-    model = recurrent(4, V, eos_bias=-4.0)
-    free = plain_search(model, SOURCE, beam_size=3)
-    prefix = np.asarray(free.tokens_BxWxT)[:, 0, :2]
-    prefix = np.where(prefix == EOS, PAD, prefix)
-    assert (prefix != PAD).any()
-    forced = plain_search(model, SOURCE, beam_size=3, prefixes_BxP=prefix)
-    assert (np.asarray(forced.scores_BxW) >= np.asarray(free.scores_BxW) - 1e-5).all()
-
-
-def test_chunks_force_what_one_loop_forces():
-    model = recurrent(1, V, eos_bias=-1.5)
-    prefix = np.full((2, 40), 7, np.int32)
-    prefix[1, 3:] = PAD
-    search_params = BeamParams(beam_size=3, min_tokens=36)
-    chunked = chunked_search(
-        model,
-        SOURCE,
-        max_extra_tokens=38,
-        search_params=search_params,
-        prefixes_BxP=prefix,
-    )
-    whole = jax.jit(
-        lambda: plain_search(
-            model,
-            SOURCE,
-            beam_size=3,
-            min_tokens=36,
-            max_extra_tokens=38,
-            prefixes_BxP=prefix,
-        )
-    )()
-    np.testing.assert_array_equal(chunked.tokens_BxWxT, whole.tokens_BxWxT)
-    # The limit of the second sentence, 39, is raised for nobody; the first one's is.
-    assert whole.lengths_BxW[0, 0] >= 41
-    assert whole.lengths_BxW[1, 0] <= 39
-
-
 @pytest.mark.parametrize("least", [0, 1, 2, 5])
 def test_no_output_ends_before_its_least_length(least):
     model = recurrent(2, V, eos_bias=6.0)
@@ -102,13 +50,6 @@ def test_no_output_ends_before_its_least_length(least):
     lengths = np.asarray(result.lengths_BxW)
     assert lengths.min() == least + 1
     assert np.asarray(result.finished_BxW).all()
-
-
-def test_the_limit_is_stronger_than_the_least_length():
-    model = recurrent(2, V, eos_bias=6.0)
-    result = plain_search(model, SOURCE, max_length=3, min_tokens=9)
-    assert np.asarray(result.lengths_BxW)[:, 0].tolist() == [3, 3]
-    assert not np.asarray(result.finished_BxW).any()
 
 
 @pytest.mark.parametrize(
@@ -184,23 +125,3 @@ def test_rules_and_a_key_are_what_sampling_takes():
         sample(TREE, SOURCE, jax.random.key(0), sampling_params={"temperature": 0.5})
     with pytest.raises(TypeError, match=r"takes a key, not None\. Pass jax\.random"):
         sample(TREE, SOURCE, None)
-
-
-@pytest.mark.parametrize("module", [Transformer, RNN])
-def test_a_module_takes_a_configuration_of_its_own(module):
-    name = module.__name__
-    with pytest.raises(TypeError, match=rf"of {name} must be of type {name}\w*, not d"):
-        module({"vocab_size": 11})
-
-
-def test_the_room_holds_the_longest_output_or_what_was_asked():
-    source = jnp.zeros((2, 7), jnp.int32)
-    assert validated_max_length(source, None, 3, ids=DEFAULT_IDS) == 10
-    assert validated_max_length(source, None, 3, max_length=5, ids=DEFAULT_IDS) == 5
-    assert validated_max_length(source[:, :0], None, 0, ids=DEFAULT_IDS) == 1
-
-
-def test_all_that_is_wrong_comes_together():
-    with pytest.raises(UserError) as caught:
-        validated_max_length(jnp.zeros((2,)), None, -1, max_length=0, ids=DEFAULT_IDS)
-    assert len(caught.value.problems) == 3

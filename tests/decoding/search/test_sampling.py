@@ -1,13 +1,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.search import sampling
 from t2t_jax.decoding.search.sampling import row_keys, sample
 from t2t_jax.decoding.search.static_params import SamplingParams
-from t2t_jax.errors import UserError
 from tests.decoding.models import EOS, PAD, UNK, lattice, recurrent
 
 A, B, C = 4, 5, 6
@@ -83,12 +81,6 @@ def test_top_k_and_top_p_leave_the_improbable_out():
     assert counts(one.tokens_BxWxT, (A,)) == 1
 
 
-def test_no_output_ends_before_its_least_length():
-    found = drawn(SamplingParams(num_samples=300, min_tokens=1, top_k=5))
-    assert np.asarray(found.lengths_BxW).min() >= 2
-    assert counts(found.tokens_BxWxT, (EOS,)) == 0
-
-
 def test_what_is_forced_is_said_and_counted():
     prefixes = jnp.asarray([[B, C]])
     found = drawn(SamplingParams(num_samples=50), prefixes_BxP=prefixes)
@@ -120,11 +112,6 @@ def test_a_sentence_alone_is_drawn_as_in_a_batch_and_in_chunks():
     assert np.asarray(together.lengths_BxW).max() > 32
     samples = np.asarray(together.tokens_BxWxT).reshape(9, -1)
     assert len(np.unique(samples, axis=0)) == 9
-
-
-def test_drawing_in_chunks_needs_keys():
-    with pytest.raises(UserError, match="keys_BxK must hold a key"):
-        chunked_search(TREE, SOURCE, max_extra_tokens=5, search_params=SamplingParams())
 
 
 def test_unk_is_not_sampled_where_it_is_not_allowed():

@@ -31,16 +31,6 @@ def test_equal_values_come_in_the_order_of_their_indices():
         assert_equals_lax(values.astype(jnp.float32), 6, block=5)
 
 
-def test_the_best_may_lie_in_one_block_and_in_the_ragged_end():
-    values_V = jnp.zeros(7 * BLOCK + 3)
-    crowded = values_V.at[3 * BLOCK : 3 * BLOCK + 5].set(jnp.arange(1.0, 6.0))
-    assert top_k(crowded, 5, block=BLOCK)[1].tolist() == [
-        3 * BLOCK + n for n in (4, 3, 2, 1, 0)
-    ]
-    at_the_end = values_V.at[-1].set(2.0).at[0].set(1.0)
-    assert top_k(at_the_end, 2, block=BLOCK)[1].tolist() == [7 * BLOCK + 2, 0]
-
-
 @pytest.mark.parametrize("size", [500, 8_000, 8_009, 37_000])
 def test_blocks_of_its_own_choice_find_the_same(size):
     assert_equals_lax(jax.random.normal(jax.random.key(size), (3, size)), 10)

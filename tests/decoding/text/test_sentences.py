@@ -1,10 +1,19 @@
-"""Texts are cut into sentences and laid out again."""
+"""Texts are cut into sentences and laid out again, and lines that are too long cut.
+
+Seen to fail: where a run of marks is looked at from each of its marks (the line of full
+stops takes minutes), with `groups(longest)` for `groups(most)` (uneven parts), without
+the last loop of split_line (parts that do not fit), without `_skip_combining_marks`
+(an accent by itself), and where a mark needs no white space behind it (3.14).
+"""
+
+import re
+import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_jax.decoding.text.sentences import lay_out
+from t2t_jax.decoding.text.sentences import Part, lay_out, split_line
 from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
 
@@ -58,3 +67,122 @@ def test_nothing_of_a_text_is_lost_and_no_sentence_has_a_line_end(text, split):
     for one in texts:
         assert one == one.strip() != ""
         assert len(one.splitlines()) == 1
+
+
+def words(texts):
+    return [len(text.split()) for text in texts]
+
+
+def characters(texts):
+    return [len(re.sub(r"\s", "", text)) for text in texts]
+
+
+def texts(line, longest, count=words):
+    return [part.text for part in split_line(line, longest=longest, count=count)]
+
+
+@pytest.mark.parametrize(
+    ("line", "longest", "expected"),
+    [
+        ("It rains. We stay at home.", 9, ["It rains. We stay at home."]),
+        ("It rains. We stay at home.", 4, ["It rains.", "We stay at home."]),
+        ('He said: "No!" She left.', 3, ['He said: "No!"', "She left."]),
+        ("One? Two! Three… Four.", 1, ["One?", "Two!", "Three…", "Four."]),
+        # A sentence that is too long is cut at clauses, another is left whole.
+        ("a b; c d, e f. g h i.", 4, ["a b; c d,", "e f.", "g h i."]),
+        # No mark helps: white space, and as evenly as can be.
+        ("a b c d e", 3, ["a b c", "d e"]),
+        ("a b c d e f g", 3, ["a b c", "d e f", "g"]),
+    ],
+)
+def test_a_line_is_cut_where_it_hurts_least(line, longest, expected):
+    assert texts(line, longest) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "longest", "expected"),
+    [
+        ("你好。再见！你好吗？", 6, ["你好。再见！", "你好吗？"]),
+        ("谢谢你，再见了。", 4, ["谢谢你，", "再见了。"]),
+        ("「好。」他说。", 4, ["「好。」", "他说。"]),
+        ("मैं गया। वह आई।", 7, ["मैं गया।", "वह आई।"]),
+        ("كيف حالك؟ جيد.", 9, ["كيف حالك؟", "جيد."]),
+        ("abcdefgh", 3, ["ab", "cde", "fgh"]),
+        ("e\u0301" * 3, 4, ["e\u0301" * 2, "e\u0301"]),
+        ("x👩\u200d👧ab", 4, ["x👩\u200d👧", "ab"]),
+    ],
+)
+def test_other_scripts_need_no_white_space(line, longest, expected):
+    assert texts(line, longest, characters) == expected
+
+
+def test_what_stood_between_parts_is_known():
+    parts = split_line(" a.\t b. 你。好。 ", longest=2, count=characters)
+    assert parts == [
+        Part("a.", ""),
+        Part("b.", " "),
+        Part("你。", " "),
+        Part("好。", ""),
+    ]
+
+
+@pytest.mark.parametrize("line", ["pi is 3.14 and 1,000 is not", "see x.org:80, or y"])
+def test_marks_within_words_are_no_ends(line):
+    for part in texts(line, 2):
+        assert part in line
+        assert all(word in line.split() for word in part.split())
+
+
+def test_parts_are_as_few_and_as_even_as_they_can_be():
+    line = "the cat sat down. " * 13  # 52 words in sentences of 4
+    assert words(texts(line, 20)) == [20, 20, 12]
+    assert max(words(texts("word " * 101, 100))) == 51
+
+
+def test_a_line_of_nothing_is_one_empty_part():
+    assert split_line("  \t ", longest=1, count=words) == [Part("", "")]
+
+
+def test_a_character_that_does_not_fit_is_a_part():
+    assert texts("ab", 1, lambda lines: [3 * len(line) for line in lines]) == ["a", "b"]
+
+
+LINES = st.text(
+    st.sampled_from("ab .!?,;:—…。，'\")\t\u3000\u0301\u200d\u0964") | st.characters()
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINES, st.integers(1, 9), st.booleans())
+def test_nothing_but_white_space_is_lost_and_every_part_fits(line, longest, bent):
+    def count(lines):
+        # A line may have more subwords than its parts together.
+        return [n + (n > 4 and bent) for n in characters(lines)]
+
+    parts = split_line(line, longest=longest, count=count)
+    assert "".join("".join(part.text.split()) for part in parts) == "".join(
+        line.split()
+    )
+    assert all(part.text == part.text.strip() for part in parts)
+    for part, size in zip(parts, count([part.text for part in parts]), strict=True):
+        assert size <= longest or len(part.text) == 1
+    # Put together again, runs of white space aside, it is the line.
+    whole = "".join(part.before + part.text for part in parts)
+    assert " ".join(whole.split()) == " ".join(line.split())
+
+
+@pytest.mark.parametrize("unit", [".", "a", ". ", "The cat sat. ", "\u0301"])
+def test_a_megabyte_is_cut_in_seconds(unit):
+    line = unit * (1_000_000 // len(unit))
+    calls = []
+
+    def count(lines):
+        calls.append(sum(map(len, lines)))
+        return characters(lines)
+
+    began = time.monotonic()
+    parts = split_line(line, longest=1023, count=count)
+    assert time.monotonic() - began < 30  # it is 1.5 s; what is quadratic is minutes
+    assert max(characters([part.text for part in parts])) <= 1023
+    assert sum(calls) <= 9 * len(line)
+    assert len(calls) <= 20

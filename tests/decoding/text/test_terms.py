@@ -1,10 +1,8 @@
 """Terms of lines, from text to their status."""
 
-import numpy as np
 import pytest
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.text.terms import TermEncoder, missing_terms
 from t2t_jax.errors import DataError, UserError
@@ -21,7 +19,7 @@ def subwords():
 
 
 def encoded(vocabulary, *terms):
-    (found,) = TermEncoder(vocabulary).encode([terms], num_lines=1)
+    (found,) = TermEncoder(vocabulary).encode([terms])
     return found
 
 
@@ -94,16 +92,6 @@ def test_terms_are_words_of_a_subword_vocabulary(subwords):
 
 
 def test_words_are_found_where_they_end():
-    (hund,) = TermEncoder(WordVocabulary()).encode([["Hund"]], num_lines=1)[0]
+    (hund,) = TermEncoder(WordVocabulary()).encode([["Hund"]])[0]
     for text, missing in (("Hund!", ()), ("Hunde", ("Hund",)), ("ein Hund", ())):
         assert missing_terms(text, [hund]) == missing
-
-
-def test_batches_share_a_program_whatever_their_terms():
-    lines = sentences(4)
-    some = translator(MODEL, max_extra_tokens=9)
-    together = some.translations(lines, terms=[["Hund"], [], ["rot"], ["nicht"]])
-    alone = some.translations(lines[:1], terms=[["Hund"]])
-    assert alone[0].text == together[0].text
-    np.testing.assert_allclose(alone[0].score, together[0].score, rtol=1e-5)
-    assert VocabularyPair(WordVocabulary(), WordVocabulary())

@@ -117,11 +117,6 @@ def test_an_unmet_term_comes_first_and_hides_nothing():
     assert blank.statuses == ("unmet_terms", "empty")
 
 
-def test_a_parse_has_a_status_only_if_it_was_repaired():
-    parse = read_parse("a", "(S XX )S")
-    assert translation(hypothesis("(S XX )S"), parse=parse).statuses == ("ok",)
-
-
 def test_an_alignment_leaves_the_ends_and_what_looked_nowhere_out():
     weights = np.array([[0.2, 0.3, 0.5], [0.0, 0.0, 0.0], [0.9, 0.1, 0.0]])
     found = Hypothesis(

@@ -1,6 +1,12 @@
+"""From lines to translations: splitting, n-best, prefixes, drawing, status.
+
+Seen to fail: without the limits of `_sentences`, without `whole`, without a replaced
+`segment` in `make_translate`, with `min_tokens` of 0, and without `short`.
+"""
+
 import dataclasses
+import logging
 import math
-import re
 
 import jax
 import jax.numpy as jnp
@@ -9,12 +15,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_jax.data.source_lines import SourceLines, Spread
 from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
+from t2t_jax.data.trees.linearization import delinearize
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text import translator as translator_module
+from t2t_jax.decoding.text.distributed_translate import make_translate
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.evaluation.protocol import protocol_decoding
+from t2t_jax.exchange.exporting.backends import search_config
 from tests.decoding.models import Recurrent, recurrent
 from tests.decoding.words import (
+    CONFIG,
     WORDS,
     Counted,
     V,
@@ -23,17 +37,20 @@ from tests.decoding.words import (
     translator,
 )
 
+DRAWN = recurrent(11, V, eos_bias=1.0)
 
-def test_every_line_is_translated_in_its_place():
-    lines = sentences(23)
-    assert translator().translate(lines) == lines
+
+def statuses(translations):
+    return [translation.status for translation in translations]
+
+
+# --- lines
 
 
 def test_the_eos_is_no_text_and_the_count_includes_it():
     (found,) = translator().translations(["der Hund schläft"])
     assert (found.text, found.num_tokens) == ("der Hund schläft", 4)
     assert not found.truncated
-    assert not found.source_cut
     expected = found.log_probability / ((5 + 4) / 6) ** 0.6
     assert math.isclose(found.score, expected, rel_tol=1e-5)
 
@@ -45,7 +62,7 @@ class Never(Recurrent):
         raise AssertionError("there is nothing to decode")
 
 
-@pytest.mark.parametrize("lines", [[], [""], ["", " \t ", "\u3000", "\u200b"]])
+@pytest.mark.parametrize("lines", [[], ["", " \t ", "\u3000", "\u200b"]])
 def test_lines_without_words_are_empty_and_not_decoded(lines):
     never = Never(*jax.tree.leaves(recurrent(0, V)))
     assert translator(never).translations(lines) == [EMPTY_TRANSLATION] * len(lines)
@@ -57,18 +74,18 @@ def test_a_line_of_words_never_seen_is_unfamiliar():
     lines = ["der HUND rot", "der Hund schläft nicht", "42!", ""]
     found = knowing.translations(lines)
     assert [one.unseen_words for one in found] == [1 / 3, 1 / 2, 0.0, 0.0]
-    statuses = ["ok", "unfamiliar", "ok", "empty"]
-    assert [one.status for one in found] == statuses
+    assert statuses(found) == ["ok", "unfamiliar", "ok", "empty"]
     # A model that does not know its training text says nothing of it.
     assert [one.unseen_words for one in translator().translations(lines)] == [None] * 4
-    assert [one.text for one in found] == translator().translate(lines)
 
 
 def test_strings_that_were_no_utf_8_are_marked():
     found = translator().translations(["der Hund", "der \udcff", "\0", "rot"])
     assert [one.invalid_utf8 for one in found] == [False, True, True, False]
     begun = translator().translations(["rot", "rot"], prefixes=["die", "\udcfc"])
-    assert [one.status for one in begun] == ["ok", "invalid_utf8"]
+    assert statuses(begun) == ["ok", "invalid_utf8"]
+    lines = ["der \ud800", "\udc00 Hund", "\ud83d\ude42"]
+    assert translator().translate(lines) == ["der ?", "? Hund", "🙂"]
 
 
 ODD = st.sampled_from(
@@ -81,34 +98,24 @@ KNOWN = st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join)
 @settings(max_examples=40, deadline=None)
 @given(st.lists(ODD | ANY_LINE | KNOWN, max_size=9))
 def test_n_lines_in_give_n_lines_out_whatever_they_are(lines):
-    found = translator().translations(lines)
+    found = translator().translate(lines)
     vocabulary = WordVocabulary()
-    expected = vocabulary.decode(vocabulary.encode(lines))
-    assert [translation.text for translation in found] == expected
-    assert not any("\n" in translation.text for translation in found)
+    assert found == vocabulary.decode(vocabulary.encode(lines))
+    assert not any("\n" in text for text in found)
 
 
 def test_the_lines_around_a_line_change_nothing():
-    model = recurrent(11, V, eos_bias=1.0)
     lines = sentences(19)
-    together = translator(model).translations(lines)
+    together = translator(DRAWN).translations(lines)
     assert len({translation.text for translation in together}) > 9
     order = np.random.default_rng(3).permutation(19)
-    shuffled = translator(model).translations([lines[number] for number in order])
-    alone = [translator(model).translations([line])[0] for line in lines]
+    shuffled = translator(DRAWN).translations([lines[number] for number in order])
+    alone = [translator(DRAWN).translations([line])[0] for line in lines]
     for number, found in enumerate(together):
         for other in (shuffled[list(order).index(number)], alone[number]):
             assert other.text == found.text
             # float32 in batches of other shapes
             assert math.isclose(other.score, found.score, rel_tol=1e-5)
-
-
-def test_the_same_lines_give_the_same_bits():
-    model = recurrent(11, V, eos_bias=1.0)
-    lines = sentences(7)
-    assert translator(model).translations(lines) == translator(model).translations(
-        lines
-    )
 
 
 def test_every_line_comes_once_as_it_is_done():
@@ -122,9 +129,33 @@ def test_every_line_comes_once_as_it_is_done():
 def test_an_output_that_does_not_end_is_marked_as_truncated():
     endless = recurrent(0, V, eos_bias=-50.0)
     found = translator(endless).translations(["der Hund", "", "das Haus schläft nicht"])
-    assert [translation.truncated for translation in found] == [True, False, True]
+    assert statuses(found) == ["no_eos", "empty", "no_eos"]
     assert [translation.num_tokens for translation in found] == [7, 0, 9]
-    assert [len(translation.text.split()) for translation in found] == [7, 0, 9]
+
+
+def test_no_output_is_empty_unless_it_may_be_and_short_ones_are_marked():
+    silent = recurrent(3, V, eos_bias=60.0)
+    for rules in ({}, {"sample": True}, {"beam_rule": "shrinking"}):
+        may_be = translator(silent, min_tokens=0, **rules)
+        assert statuses(may_be.translations(["der Hund"])) == ["no_output"]
+        (something,) = translator(silent, **rules).translations(["der Hund"])
+        assert (bool(something.text), something.status) == (True, "ok")
+    ten = "der " * 10
+    found = translator(silent).translations(["der " * 9, ten, ten * 2])
+    assert [one.short for one in found] == [False, True, True]
+    assert found[2].statuses == ("short", "chunked")
+
+
+def test_scores_that_are_no_numbers_are_an_error_that_names_the_line():
+    model = recurrent(0, V)
+    damaged = translator(model.replace(out=model.out * jnp.nan))
+    with pytest.raises(DataError, match=r"score of line 2 must be .* is nan"):
+        damaged.translate(["", "der Hund"])
+    with pytest.raises(DataError, match="The score of line 9 must be a finite"):
+        damaged.translations(["", "der Hund"], first=7)
+
+
+# --- programs
 
 
 def test_batches_and_new_weights_compile_nothing_new():
@@ -140,7 +171,7 @@ def test_batches_and_new_weights_compile_nothing_new():
     assert len(Counted.times) == first
 
 
-def test_a_line_that_comes_alone_finds_its_programs_made():
+def test_a_line_that_comes_alone_finds_its_programs_made(monkeypatch):
     class Cold(Counted):
         """Has programs of its own."""
 
@@ -153,28 +184,225 @@ def test_a_line_that_comes_alone_finds_its_programs_made():
     warm.translate(["der Hund"])
     warm.translate(["der " * 20])
     assert len(Counted.times) == before > 0
-    warm.translate(["der " * 40])
-    assert len(Counted.times) > before
 
-
-def test_what_does_not_fit_when_warming_up_is_told_later(monkeypatch):
     def fail(*args, **kwargs):
         raise MemoryError
 
+    # What does not fit is told where it is needed.
     monkeypatch.setattr(translator_module, "chunked_search", fail)
     translator().warm_up()
 
 
-def test_scores_that_are_no_numbers_are_an_error_that_names_the_line():
-    model = recurrent(0, V)
-    damaged = model.replace(out=model.out * jnp.nan)
-    message = re.escape("The score of line 2 must be a finite number but is nan")
-    with pytest.raises(DataError, match=message):
-        translator(damaged).translate(["", "der Hund"])
-    with pytest.raises(DataError, match="The score of line 9 must be a finite"):
-        translator(damaged).translations(["", "der Hund"], first=7)
+# --- lines of several sentences, and long ones
+
+TWO_SENTENCES = SourceLines(subwords=Spread(6, 9), sentences=Spread(2, 4))
+ONE, TWO = "der Hund ! ", "die Katze schläft ! "
 
 
-def test_half_a_character_is_one_that_is_not_known():
-    lines = ["der \ud800", "\udc00 Hund", "\ud83d\ude42"]
-    assert translator().translate(lines) == ["der ?", "? Hund", "🙂"]
+def limited(**changes):
+    return dataclasses.replace(translator(**changes), source_lines=TWO_SENTENCES)
+
+
+@pytest.mark.parametrize(
+    ("line", "segment", "parts"),
+    [
+        (ONE, "auto", 1),
+        (ONE * 2, "auto", 1),  # as many sentences and subwords as usual
+        (ONE * 3, "auto", 3),  # one sentence more
+        (ONE + TWO, "auto", 2),  # one subword more
+        ("die " * 9, "auto", 1),  # a long sentence is one
+        ("der Dr. Hund " * 2, "auto", 1),
+        (ONE * 2, "sentences", 2),
+        (ONE * 3, "lines", 1),
+        (f"{ONE}{'die ' * 16}! {ONE}", "auto", 4),  # the second one in two parts
+    ],
+)
+def test_lines_beyond_those_of_the_training_text_are_split(line, segment, parts):
+    (found,) = limited(segment=segment).translations([line])
+    assert found.num_parts == parts
+    assert ("chunked" in found.statuses) == (parts > 1)
+    # Nothing is lost: the model says every word again, unknown ones as "?".
+    assert len(found.text.split()) == len(line.split())
+
+
+def test_a_line_stays_a_line_and_keeps_its_gaps():
+    lines = ["", "der Hund! die Katze! rot! ", "das Haus", "\u4f60\u3002" * 3]
+    assert limited().translate(lines) == ["", "der ? die ? ?", "das Haus", "???"]
+
+
+def test_what_is_asked_of_a_whole_line_leaves_it_whole():
+    line = ONE * 3
+    for one in ({"prefixes": ["rot"]}, {"terms": [["rot"]]}):
+        assert limited().translations([line], **one)[0].num_parts == 1
+    parser = dataclasses.replace(limited(), is_parser=True)
+    assert parser.translations([line])[0].num_parts == 1
+    # A model of unknown lines splits none.
+    assert translator().translations([line])[0].num_parts == 1
+    always = limited(segment="sentences")
+    (found,) = always.translations([line], prefixes=["rot"])
+    assert (found.num_parts, found.text[:3]) == (3, "rot")
+
+
+def test_comparisons_are_of_lines_as_they_are():
+    always = DecodingConfig(segment="sentences")
+    assert protocol_decoding(always).segment == "lines"
+    for greedy in (True, False):
+        assert search_config(always, greedy=greedy).segment == "lines"
+    model, line = recurrent(5, V, eos_bias=1.0), ONE + TWO
+    development = make_translate(
+        lambda params: model,
+        vocabularies=translator().vocabularies,
+        config=dataclasses.replace(CONFIG, segment="sentences"),
+    )
+    (found,) = development({}, [line])
+    assert [found.text] == translator(model, segment="lines").translate([line])
+    assert [found.text] != translator(model, segment="sentences").translate([line])
+
+
+def test_long_sources_are_split_and_joined():
+    lines = ["der " * 15, "das " * 16, "rot", "und " * 40]
+    found = translator().translations(lines)
+    assert [one.text for one in found] == [line.strip() for line in lines]
+    assert [one.num_parts for one in found] == [1, 2, 1, 3]
+    assert statuses(found) == ["ok", "chunked", "ok", "chunked"]
+    # One eos for each part is counted, and one is left among the tokens.
+    assert found[3].num_tokens == 43
+    assert len(found[3].hypotheses[0].tokens) == len(found[3].source_tokens) == 41
+
+
+class Letters(WordVocabulary):
+    """Spells every character with 20 ids."""
+
+    def encode(self, lines):
+        return [[4] * (20 * len(line.strip())) for line in lines]
+
+
+def test_what_cannot_be_split_is_cut_and_counted_in_one_warning(caplog):
+    cutting = dataclasses.replace(
+        translator(), vocabularies=VocabularyPair(Letters(), WordVocabulary())
+    )
+    with caplog.at_level(logging.WARNING, logger="absl"):
+        found = cutting.translations(["xy", "", "z"])
+    assert statuses(found) == ["truncated", "empty", "truncated"]
+    assert [translation.num_parts for translation in found] == [2, 0, 1]
+    (record,) = caplog.records
+    assert "2 of 3 lines" in record.getMessage()
+    assert "config.decoding.max_source_length" in record.getMessage()
+
+
+# --- searches
+
+
+def test_the_best_come_first_also_of_a_split_line():
+    lines = ["und rot " * 30, *sentences(5)]
+    for one in translator(DRAWN, n_best=3).translations(lines):
+        ranks = [(not h.ended, -h.score) for h in one.hypotheses]
+        assert len(ranks) == 3
+        assert ranks == sorted(ranks)
+        assert len({hypothesis.tokens for hypothesis in one.hypotheses}) == 3
+
+
+def test_a_translation_begins_with_its_prefix():
+    lines, prefixes = sentences(3), ["der Hund", "", "rot rot rot rot"]
+    forced = translator(DRAWN).translations(lines, prefixes=prefixes)
+    for one, prefix in zip(forced, prefixes, strict=True):
+        assert one.text.startswith(prefix)
+    assert forced[1] == translator(DRAWN).translations(lines)[1]
+    with pytest.raises(UserError, match="3 lines and 1 prefixes"):
+        translator(DRAWN).translations(lines, prefixes=["der"])
+    long = ["", "der " * 40, "rot"]
+    with pytest.raises(DataError, match="Line 9: its prefix must be shorter"):
+        translator(DRAWN).translations(lines, first=7, prefixes=long)
+    short = translator(max_length_ratio=1.0)
+    assert short.translations(["der Hund"], prefixes=["rot und"])
+    with pytest.raises(DataError, match="allowed, 3 tokens"):
+        short.translations(["der Hund"], prefixes=["rot und nicht"])
+
+
+def test_prefixes_of_any_length_need_one_program_a_shape_of_the_source():
+    def decode(prefix):
+        model = Counted(*jax.tree.leaves(recurrent(0, V, eos_bias=-50.0)))
+        lines = ["rot " * 15] * 9
+        return translator(model).translations(lines, prefixes=[prefix, *[""] * 8])
+
+    decode("der")
+    first = len(Counted.times)
+    for words in (2, 5, 16):
+        (found, *_) = decode("der " * words)
+        assert found.text.startswith(("der " * words).strip())
+    assert len(Counted.times) == first
+
+
+def test_the_samples_of_a_line_depend_on_its_number_alone():
+    drawing = translator(DRAWN, sample=True, n_best=2, seed=5)
+    lines = sentences(9)
+
+    def draw(drawing, lines, first=0):
+        found = drawing.translations(lines, first=first)
+        return [[h.text for h in translation.hypotheses] for translation in found]
+
+    drawn = draw(drawing, lines)
+    assert draw(drawing, lines[4:], first=4) == drawn[4:]
+    assert draw(drawing, lines[4:]) != drawn[4:]
+    assert draw(translator(DRAWN, sample=True, n_best=2, seed=6), lines) != drawn
+    assert len({text for texts in drawn for text in texts}) > 9
+
+
+def test_the_keys_of_other_toolkits_reach_the_search():
+    line = "der Hund heute"
+    assert translator(max_length_ratio=0.5).translations([line])[0].num_tokens == 2
+    assert translator().translate(["Maus"]) == ["?"]
+    assert translator(allow_unk=False).translate(["Maus"]) != ["?"]
+    power = {"length_normalization": "power", "length_penalty": 1.0}
+    for rule in ("fixed", "shrinking"):
+        ruled = translator(recurrent(0, V), beam_rule=rule, **power)
+        (found,) = ruled.translations([line])
+        mean = found.log_probability / found.num_tokens
+        assert found.score == pytest.approx(mean, rel=1e-6)
+
+
+# --- trees
+
+SYMBOLS = "<pad> <s> </s> <unk> (S )S (NP )NP (VP )VP XX".split()
+
+
+class Symbols(WordVocabulary):
+    """A symbol of a tree is a piece."""
+
+    size = len(SYMBOLS)
+
+    def decode(self, sequences):
+        return [" ".join(self.pieces(sequence)) for sequence in sequences]
+
+    def pieces(self, ids):
+        return [SYMBOLS[token] for token in ids]
+
+
+def parser():
+    model, size = recurrent(1, V), Symbols.size  # of more tokens than symbols
+    model = model.replace(out=model.out[:, :size], bias=model.bias[:size])
+    trees = translator(model, constraint="tree", max_extra_tokens=8, beam_size=2)
+    words = VocabularyPair(WordVocabulary(), Symbols())
+    return dataclasses.replace(trees, vocabularies=words, is_parser=True)
+
+
+def test_every_line_becomes_a_tree_over_its_words():
+    lines = [" ".join(WORDS[:number]) for number in (3, 1, 0, 9, 6)]
+    for line, found in zip(lines, parser().translations(lines), strict=True):
+        if line:
+            tree = delinearize(found.text.split(), line.split())
+            assert tree.words() == line.split()
+            assert (found.status, found.parse.repaired) == ("ok", False)
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "named"),
+    [
+        ("die " * 20, {}, "Line 3: it has more than 15 subwords"),
+        ("die\u200b \u200b " * 9, {}, "its 18 words needs 21 tokens"),
+        ("die", {"prefixes": ["das"]}, "does not support prefixes"),
+    ],
+)
+def test_a_line_without_room_for_its_tree_is_refused(line, options, named):
+    with pytest.raises(DataError, match=named):
+        parser().translations([line], first=2, **options)

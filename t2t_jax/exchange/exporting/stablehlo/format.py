@@ -187,10 +187,9 @@ def _growing_search(
         memory,
         limits_B=per_sentence_limits(
             source_BxS,
+            search_params,
             max_extra_tokens=extra,
             max_length=max_length,
-            max_length_ratio=decoding.max_length_ratio,
-            ids=search_params.ids,
         ),
         max_length=max_length,
         cache_length=ends[0],

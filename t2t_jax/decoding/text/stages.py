@@ -1,0 +1,223 @@
+"""Optional stages of a translation; lines that need none pass none of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from t2t_jax.data.files.lines import LineProblems
+from t2t_jax.data.trees.linearization import read_parse
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.search.sampling import row_keys
+from t2t_jax.decoding.search.tree_constraint import TreeConstraint
+from t2t_jax.decoding.text.segments import Segment, is_text, replace_lone_surrogates
+from t2t_jax.decoding.text.translation import Translation
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.types import PAD
+
+if TYPE_CHECKING:
+    from t2t_jax.data.token_cache.known_words import KnownWords
+    from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+
+_MIN_PREFIX_WIDTH = 16  # subwords
+_TREE_TOKENS = 3  # that opens, that closes, and eos
+
+
+class Stage:
+    """An optional stage of the translation of lines; this one does nothing.
+
+    Attributes:
+      key: what the shapes of its arrays depend on, if the programs of a search are not
+        those of lines without it.
+      whole: numbers of the lines that `config.segment=auto` must not split.
+    """
+
+    key: Any = None
+    whole: Collection[int] = ()
+
+    def prepare(self, segments: list[Segment]) -> list[Segment]:
+        """Checks the segments of all lines, or adds to them."""
+        return segments
+
+    def inputs(
+        self, segments: Sequence[Segment], *, rows: int, max_length: int
+    ) -> dict[str, Any]:
+        """Makes arguments of `chunked_search` for a batch of so many rows.
+
+        Args:
+          segments: of the first rows.
+          max_length: the most tokens of an output.
+        """
+        return {}
+
+    def finish(self, number: int, translation: Translation) -> Translation:
+        """Adds to the translation of a line."""
+        return translation
+
+
+class Prefixes(Stage):
+    """Forces a prefix upon the first part of each line.
+
+    Raises:
+      UserError: the numbers of lines and prefixes differ.
+    """
+
+    def __init__(
+        self,
+        prefixes: Sequence[str],
+        vocabulary: Vocabulary,
+        config: DecodingConfig,
+        *,
+        num_lines: int,
+        first: int,
+    ):
+        if len(prefixes) != num_lines:
+            raise UserError(
+                f"Every line needs one prefix, but there are {num_lines} lines and "
+                f'{len(prefixes)} prefixes. Pass as many, "" for none.'
+            )
+        self._prefixes, self._config, self._first = prefixes, config, first
+        self._ids = vocabulary.encode(map(replace_lone_surrogates, prefixes))
+        self.whole = {number for number, ids in enumerate(self._ids) if ids}
+
+    def prepare(self, segments: list[Segment]) -> list[Segment]:
+        """Adds the prefixes.
+
+        Raises:
+          DataError: some leave no room for a translation; the message lists them.
+        """
+        segments = [
+            segment
+            if segment.part
+            else segment._replace(prefix=self._ids[segment.line - self._first])
+            for segment in segments
+        ]
+        problems = LineProblems()
+        for segment in segments:
+            limit = segment.longest_output(self._config)
+            if len(segment.prefix) >= limit:
+                problems.add(
+                    f"Line {segment.line + 1}: its prefix must be shorter than the "
+                    f"longest translation allowed, {limit} tokens, but has "
+                    f"{len(segment.prefix)}. Shorten it, or raise "
+                    "config.decoding.max_extra_tokens (or "
+                    "config.decoding.max_length_ratio, if there is one)."
+                )
+        problems.raise_if_any(DataError)
+        longest = max((len(segment.prefix) for segment in segments), default=0)
+        # All batches share one width, since each is a program to compile.
+        width = max(_MIN_PREFIX_WIDTH, 1 << (longest - 1).bit_length())
+        self.key = width if longest else None
+        return segments
+
+    def inputs(
+        self, segments: Sequence[Segment], *, rows: int, max_length: int
+    ) -> dict[str, Any]:
+        """Makes the prefixes of a batch."""
+        if self.key is None:
+            return {}
+        width = max(1, min(self.key, max_length - 1))
+        prefixes_BxP = np.full((rows, width), PAD, np.int32)
+        for row, segment in enumerate(segments):
+            prefixes_BxP[row, : len(segment.prefix)] = segment.prefix
+        return {"prefixes_BxP": prefixes_BxP}
+
+    def finish(self, number: int, translation: Translation) -> Translation:
+        """Notes whether the prefix was not text."""
+        if is_text(self._prefixes[number]):
+            return translation
+        return dataclasses.replace(translation, invalid_utf8=True)
+
+
+class Trees(Stage):
+    """Makes every translation a tree over the words of its line."""
+
+    def __init__(self, constraint: TreeConstraint, config: DecodingConfig):
+        self._constraint, self._config = constraint, config
+
+    def prepare(self, segments: list[Segment]) -> list[Segment]:
+        """Checks that every line is in one part, and that a tree fits its limit.
+
+        Raises:
+          DataError: a line is too long, or has a prefix; the message lists them.
+        """
+        problems = LineProblems()
+        for segment in segments:
+            limit = segment.longest_output(self._config)
+            needed = segment.num_words + _TREE_TOKENS
+            if segment.part or segment.cut:
+                problems.add(
+                    f"Line {segment.line + 1}: it has more than "
+                    f"{self._config.max_source_length - 1} subwords and would be "
+                    "split, and the trees of its parts are not one tree. Raise "
+                    "config.decoding.max_source_length."
+                )
+            elif needed > limit:
+                problems.add(
+                    f"Line {segment.line + 1}: a tree over its {segment.num_words} "
+                    f"words needs {needed} tokens and may have {limit}. Raise "
+                    "config.decoding.max_extra_tokens."
+                )
+            if segment.prefix:
+                problems.add(
+                    f"Line {segment.line + 1}: decoding.constraint=tree does not "
+                    "support prefixes. Leave them out."
+                )
+        problems.raise_if_any(DataError)
+        return segments
+
+    def inputs(
+        self, segments: Sequence[Segment], *, rows: int, max_length: int
+    ) -> dict[str, Any]:
+        """Makes the constraint, and the number of words of each row."""
+        words_B = np.zeros(rows, np.int32)
+        words_B[: len(segments)] = [segment.num_words for segment in segments]
+        return {"constraint": self._constraint, "constraint_rows": words_B}
+
+
+class Samples(Stage):
+    """Gives each line a key: its samples depend on the seed and its number only."""
+
+    def __init__(self, seed: int):
+        self._seed = seed
+
+    def inputs(
+        self, segments: Sequence[Segment], *, rows: int, max_length: int
+    ) -> dict[str, Any]:
+        """Makes the keys of a batch."""
+        numbers_Bx2 = np.zeros((rows, 2), np.uint32)
+        for row, segment in enumerate(segments):
+            numbers_Bx2[row] = segment.line, segment.part
+        line_keys = row_keys(jax.random.key(self._seed), numbers_Bx2[:, 0])
+        keys = jax.vmap(jax.random.fold_in)(line_keys, numbers_Bx2[:, 1])
+        return {"keys_BxK": np.array(jax.random.key_data(keys), np.uint32)}
+
+
+class UnseenWords(Stage):
+    """Notes which share of a line's words the training text does not contain."""
+
+    def __init__(self, known_words: KnownWords, lines: Sequence[str]):
+        self._shares = known_words.unseen_shares(lines)
+
+    def finish(self, number: int, translation: Translation) -> Translation:
+        """Notes the share of a line."""
+        return dataclasses.replace(translation, unseen_words=self._shares[number])
+
+
+class Parses(Stage):
+    """Reads the translations of a parser as trees."""
+
+    def __init__(self, lines: Sequence[str]):
+        self._lines = lines
+
+    def finish(self, number: int, translation: Translation) -> Translation:
+        """Reads the tree of a line that is not blank."""
+        line = self._lines[number]
+        if not line.split():
+            return translation
+        parse = read_parse(line, translation.text)
+        return dataclasses.replace(translation, parse=parse)
