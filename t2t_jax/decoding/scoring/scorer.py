@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -144,18 +144,12 @@ class Scorer:
                 (self.variables,), parts, applies=(self.apply,), mesh=mesh
             )
             for number, row in zip(batch.indices, gather_rows(found), strict=False):
-                logs = row[: lengths[number]].tolist()
-                log_probability = math.fsum(logs)
-                _check_finite(log_probability, number)
-                tokens = [*pairs[number][1], EOS]
+                score = self._pair_score(row[: lengths[number]], pairs[number][1])
+                _check_finite(score.log_probability, number)
                 yield (
                     number,
-                    PairScore(
-                        score=log_probability / float(penalties[number]),
-                        log_probability=log_probability,
-                        num_tokens=len(logs),
-                        tokens=tuple(self.vocabularies.target.pieces(tokens)),
-                        token_log_probabilities=tuple(logs),
+                    score._replace(
+                        score=score.log_probability / float(penalties[number]),
                         source_cut=truncated[number],
                     ),
                 )
@@ -187,6 +181,13 @@ class Scorer:
         if self.max_length is not None:
             _check_target_lengths(pairs, self.max_length)
         return pairs, [len(source) > longest for source in full]
+
+    def _pair_score(self, logs_T: Any, target: Sequence[int]) -> PairScore:
+        """Returns the score of a pair without a penalty."""
+        logs = logs_T.tolist()
+        total = math.fsum(logs)
+        pieces = self.vocabularies.target.pieces([*target, EOS])
+        return PairScore(total, total, len(logs), tuple(pieces), tuple(logs), False)
 
 
 def _check_target_lengths(pairs: Sequence[_Subwords], max_length: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -15,6 +16,7 @@ from t2t_jax.decoding.search.beam_state import (
     empty_hypotheses,
     gather_beams,
     mask_hypotheses,
+    run_until,
     where_rows,
 )
 from t2t_jax.decoding.search.constraint import UNCONSTRAINED, Constraint
@@ -311,22 +313,13 @@ def advance(
 
     The cache must have capacity for `until` positions.
     """
-
-    def continues(state: BeamState) -> jax.Array:
-        is_before = jnp.asarray(state.position < until)
-        return is_before & ~jnp.all(is_done(state, search_params=search_params))
-
-    def step(state: BeamState) -> BeamState:
-        return beam_step(
-            model,
-            state,
-            memory=memory,
-            search_params=search_params,
-            constraint=constraint,
-        )
-
-    reached: BeamState = jax.lax.while_loop(continues, step, state)
-    return reached
+    rules: dict[str, Any] = {"memory": memory, "constraint": constraint}
+    return run_until(
+        until,
+        state,
+        step=partial(beam_step, model, search_params=search_params, **rules),
+        is_done=partial(is_done, search_params=search_params),
+    )
 
 
 def collect(

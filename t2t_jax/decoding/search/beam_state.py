@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.types import PyTree
+from t2t_jax.types import Array, PyTree
 
 Tree = TypeVar("Tree")
+State = TypeVar("State")
 
 
 class Hypotheses(NamedTuple):
@@ -90,6 +92,22 @@ def concat_hypotheses(first: Hypotheses, second: Hypotheses) -> Hypotheses:
         lambda left, right: jnp.concatenate([left, right], axis=1), first, second
     )
     return joined
+
+
+def run_until(
+    until: Array | int,
+    state: State,
+    *,
+    step: Callable[[State], State],
+    is_done: Callable[[State], jax.Array],
+) -> State:
+    """Takes steps until position `until`, or until every sentence is done."""
+
+    def continues(state: Any) -> jax.Array:
+        return jnp.asarray(state.position < until) & ~jnp.all(is_done(state))
+
+    reached: State = jax.lax.while_loop(continues, step, state)
+    return reached
 
 
 def where_rows(old_B: jax.Array, old: Tree, *, new: Tree) -> Tree:

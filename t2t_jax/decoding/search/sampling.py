@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
+from t2t_jax.decoding.search.beam_state import run_until
 from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
     forced_tokens,
@@ -195,16 +197,12 @@ def advance(
 
     The cache must have capacity for `until` positions.
     """
-
-    def continues(state: SampleState) -> jax.Array:
-        is_before = jnp.asarray(state.position < until)
-        return is_before & ~jnp.all(is_done(state, search_params=search_params))
-
-    def step(state: SampleState) -> SampleState:
-        return _sample_step(model, state, memory=memory, search_params=search_params)
-
-    reached: SampleState = jax.lax.while_loop(continues, step, state)
-    return reached
+    return run_until(
+        until,
+        state,
+        step=partial(_sample_step, model, memory=memory, search_params=search_params),
+        is_done=partial(is_done, search_params=search_params),
+    )
 
 
 def collect(state: SampleState, *, search_params: SamplingParams) -> BeamResult:

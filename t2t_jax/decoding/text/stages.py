@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -27,6 +27,13 @@ _MIN_PREFIX_WIDTH = 16  # subwords
 _TREE_TOKENS = 3  # that opens, that closes, and eos
 
 
+class BatchShape(NamedTuple):
+    """The rows of a batch, and the most tokens of its outputs."""
+
+    rows: int
+    max_length: int
+
+
 class Stage:
     """An optional stage of the translation of lines; this one does nothing.
 
@@ -43,14 +50,11 @@ class Stage:
         """Checks the segments of all lines, or adds to them."""
         return segments
 
-    def inputs(
-        self, segments: Sequence[Segment], *, rows: int, max_length: int
-    ) -> dict[str, Any]:
-        """Makes arguments of `chunked_search` for a batch of so many rows.
+    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
+        """Makes arguments of `chunked_search` for a batch.
 
         Args:
           segments: of the first rows.
-          max_length: the most tokens of an output.
         """
         return {}
 
@@ -114,14 +118,12 @@ class Prefixes(Stage):
         self.key = width if longest else None
         return segments
 
-    def inputs(
-        self, segments: Sequence[Segment], *, rows: int, max_length: int
-    ) -> dict[str, Any]:
+    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
         """Makes the prefixes of a batch."""
         if self.key is None:
             return {}
-        width = max(1, min(self.key, max_length - 1))
-        prefixes_BxP = np.full((rows, width), PAD, np.int32)
+        width = max(1, min(self.key, shape.max_length - 1))
+        prefixes_BxP = np.full((shape.rows, width), PAD, np.int32)
         for row, segment in enumerate(segments):
             prefixes_BxP[row, : len(segment.prefix)] = segment.prefix
         return {"prefixes_BxP": prefixes_BxP}
@@ -170,11 +172,9 @@ class Trees(Stage):
         problems.raise_if_any(DataError)
         return segments
 
-    def inputs(
-        self, segments: Sequence[Segment], *, rows: int, max_length: int
-    ) -> dict[str, Any]:
+    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
         """Makes the constraint, and the number of words of each row."""
-        words_B = np.zeros(rows, np.int32)
+        words_B = np.zeros(shape.rows, np.int32)
         words_B[: len(segments)] = [segment.num_words for segment in segments]
         return {"constraint": self._constraint, "constraint_rows": words_B}
 
@@ -185,11 +185,9 @@ class Samples(Stage):
     def __init__(self, seed: int):
         self._seed = seed
 
-    def inputs(
-        self, segments: Sequence[Segment], *, rows: int, max_length: int
-    ) -> dict[str, Any]:
+    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
         """Makes the keys of a batch."""
-        numbers_Bx2 = np.zeros((rows, 2), np.uint32)
+        numbers_Bx2 = np.zeros((shape.rows, 2), np.uint32)
         for row, segment in enumerate(segments):
             numbers_Bx2[row] = segment.line, segment.part
         line_keys = row_keys(jax.random.key(self._seed), numbers_Bx2[:, 0])

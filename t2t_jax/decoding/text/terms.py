@@ -15,7 +15,7 @@ from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
 from t2t_jax.decoding.text.segments import Segment, Term
-from t2t_jax.decoding.text.stages import Stage
+from t2t_jax.decoding.text.stages import BatchShape, Stage
 from t2t_jax.decoding.text.translation import Translation
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import UNK
@@ -262,14 +262,12 @@ class TermStage(Stage):
         self.key = term_shape([segment.terms for segment in segments])
         return segments
 
-    def inputs(
-        self, segments: Sequence[Segment], *, rows: int, max_length: int
-    ) -> dict[str, Any]:
+    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
         """Makes the constraint and its arrays; nothing if no line has terms."""
         if self.key is None:
             return {}
         terms = [segment.terms for segment in segments]
-        terms += [()] * (rows - len(terms))
+        terms += [()] * (shape.rows - len(terms))
         arrays = term_rows(
             [[term.tokens for term in line] for line in terms],
             ends_word=[[term.ends_word for term in line] for line in terms],

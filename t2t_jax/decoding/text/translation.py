@@ -318,9 +318,9 @@ def to_translations(
     tokens_NxT, *numbers = (np.asarray(leaf)[rows, ranks] for leaf in result)
     scores, log_probabilities, lengths, ended = (leaf.tolist() for leaf in numbers)
     sources_NxS = source_BxS[rows]
-    logs_NxT = weights_NxTxS = None
-    if rescorer is not None:
-        logs_NxT, weights_NxTxS = rescorer.rescore(sources_NxS, tokens_NxT)
+    logs_NxT, weights_NxTxS = (
+        rescorer.rescore(sources_NxS, tokens_NxT) if rescorer else (None, None)
+    )
     tokens = [row[:n] for row, n in zip(tokens_NxT.tolist(), lengths, strict=True)]
     # The eos is not text; an output that was truncated has none.
     texts = vocabularies.target.decode(
@@ -330,10 +330,6 @@ def to_translations(
     hypotheses: list[list[Hypothesis]] = [[] for _ in segments]
     for number, (row, n) in enumerate(zip(rows.tolist(), lengths, strict=True)):
         _check_finite(scores[number], segments[row].line)
-        weights_TxS = None
-        if weights_NxTxS is not None:
-            # A copy, so that a line's weights do not keep those of its batch.
-            weights_TxS = weights_NxTxS[number, :n, : widths[number]].copy()
         hypothesis = Hypothesis(
             text=texts[number],
             score=scores[number],
@@ -344,7 +340,10 @@ def to_translations(
             token_log_probabilities=()
             if logs_NxT is None
             else tuple(logs_NxT[number, :n].tolist()),
-            attention_TxS=weights_TxS,
+            # A copy, so that a line's weights do not keep those of its batch.
+            attention_TxS=None
+            if weights_NxTxS is None
+            else weights_NxTxS[number, :n, : widths[number]].copy(),
         )
         hypotheses[row].append(hypothesis)
     return [

@@ -38,6 +38,7 @@ from t2t_jax.decoding.text.segments import (
     warn_truncated,
 )
 from t2t_jax.decoding.text.stages import (
+    BatchShape,
     Parses,
     Prefixes,
     Samples,
@@ -191,8 +192,8 @@ class Translator:
 
     @functools.cached_property
     def _tree(self) -> TreeConstraint:
-        vocabulary = self.vocabularies.target
-        return tree_constraint(vocabulary.pieces(range(vocabulary.size)))
+        size = self.vocabularies.target.size
+        return tree_constraint(self.vocabularies.target.pieces(range(size)))
 
     def _stages(
         self,
@@ -229,17 +230,7 @@ class Translator:
         first: int,
     ) -> Iterator[tuple[int, Translation]]:
         stages = self._stages(lines, prefixes, terms, first=first)
-        makes_trees = self.is_parser or self.config.constraint == "tree"
-        segments = make_segments(
-            lines,
-            self.vocabularies.source,
-            self.config,
-            source_lines=None if makes_trees else self.source_lines,
-            whole={number for stage in stages for number in stage.whole},
-            first=first,
-        )
-        for stage in stages:
-            segments = stage.prepare(segments)
+        segments = self._segments(lines, stages, first=first)
         parts_of: dict[int, list[Segment]] = {}
         for segment in segments:
             parts_of.setdefault(segment.line - first, []).append(segment)
@@ -271,6 +262,22 @@ class Translator:
                 yield finish(number, joined)
         warn_truncated(segments, len(lines), self.config.max_source_length - 1)
 
+    def _segments(
+        self, lines: Sequence[str], stages: Sequence[Stage], *, first: int
+    ) -> list[Segment]:
+        makes_trees = self.is_parser or self.config.constraint == "tree"
+        segments = make_segments(
+            lines,
+            self.vocabularies.source,
+            self.config,
+            source_lines=None if makes_trees else self.source_lines,
+            whole={number for stage in stages for number in stage.whole},
+            first=first,
+        )
+        for stage in stages:
+            segments = stage.prepare(segments)
+        return segments
+
     def with_row_growth(self, row_growth: int) -> Translator:
         """Returns a copy with another `row_growth`; see `source_batches`."""
         return dataclasses.replace(self, row_growth=row_growth)
@@ -281,9 +288,8 @@ class Translator:
         Args:
           is_enough: polled before each shape; True ends the warm-up.
         """
-        for shape in single_line_shapes(
-            self.config, devices=devices_of(self.model).size
-        ):
+        devices = devices_of(self.model).size
+        for shape in single_line_shapes(self.config, devices=devices):
             if is_enough():
                 return
             self._rows_that_fit(1, shape[1])
@@ -340,10 +346,10 @@ class Translator:
         stages: Sequence[Stage],
     ) -> BeamResult:
         rows, length = source_BxS.shape
-        longest = self.config.longest_output(length)
+        shape = BatchShape(rows, self.config.longest_output(length))
         inputs: dict[str, Any] = {}
         for stage in stages:
-            inputs |= stage.inputs(segments, rows=rows, max_length=longest)
+            inputs |= stage.inputs(segments, shape)
         return chunked_search(
             self.model,
             source_BxS,
