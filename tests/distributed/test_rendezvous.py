@@ -8,7 +8,6 @@ import pytest
 
 from t2t_jax.distributed.cluster_env import ProcessInfo
 from t2t_jax.distributed.rendezvous import (
-    initialization_deadline,
     initialize_jax_distributed,
     require_free_port,
 )
@@ -50,14 +49,6 @@ def test_a_limit_that_is_none_is_refused(seconds):
         initialize_jax_distributed(
             FIRST, environ={"T2T_JAX_INITIALIZATION_TIMEOUT": seconds}
         )
-
-
-def test_the_deadline_restores_the_wakeup_descriptor(free):
-    before = signal.set_wakeup_fd(-1)
-    signal.set_wakeup_fd(before)
-    with initialization_deadline(FIRST, free, seconds=60):
-        pass
-    assert signal.set_wakeup_fd(before) == before
 
 
 def waiting(info, address, *, seconds, body="time.sleep(60)"):

@@ -12,7 +12,6 @@ import shutil
 import pytest
 
 from t2t_jax.checkpointing import diagnosis
-from t2t_jax.checkpointing.checksums import json_digest
 from tests.faults import running
 from tests.faults.running import hashes
 from tests.integration import tiny
@@ -165,17 +164,6 @@ def test_where_none_is_good_nothing_is_begun_and_nothing_changed(workdir, sound)
     assert "Traceback" not in said
     assert hashes(checkpoints) == before
     assert running.last_step(workdir) == 12  # of the records, too, none is cut
-
-
-def test_a_checkpoint_of_another_version_ends_the_run_and_stays(workdir, sound):
-    path = workdir / "checkpoints" / "12" / "meta" / "metadata"
-    meta = json.loads(path.read_text()) | {"format": 2}
-    del meta["digest"]
-    path.write_text(json.dumps(meta | {"digest": json_digest(meta)}))
-    before = hashes(workdir / "checkpoints")
-    said = go_on(workdir, sound, code=65)
-    assert "must have format 1 to be read here, and has 2: another version" in said
-    assert hashes(workdir / "checkpoints") == before
 
 
 def test_a_run_of_which_only_an_empty_folder_is_left_does_not_begin_again(

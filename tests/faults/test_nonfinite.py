@@ -181,23 +181,21 @@ def test_several_processes_leave_the_same_updates_out_and_end_alike(tmp_path):
     assert kinds.count("skipped") == 10  # by the first process, and by no other
 
 
-def show(*flags):
-    done = tiny.run("--mode=show_batch", *flags)
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        ([], 64, "--mode=show_batch requires --step."),
+        (["--step=0"], 64, "--step=0 must be an integer from 1."),
+        (["--step=1000000"], 64, "is after the last step of this run"),
+        (["--step=3", "--workdir=no/such"], 66, "is not a run or a model"),
+        (
+            ["--step=3", "--config.data.train=phrasebook:train:299"],
+            65,
+            "This run began with other content of: train",
+        ),
+    ],
+)
+def test_what_shows_no_batch_says_why(once, flags, code, words):
+    done = tiny.run("--mode=show_batch", f"--workdir={once[0]}", *flags)
+    running.refused(done, code, words)
     assert done.stdout == b""
-    assert b"Traceback" not in done.stderr
-    return done.returncode, done.stderr.decode()
-
-
-def test_what_shows_no_batch_says_why(once, tmp_path):
-    code, said = show(f"--workdir={once[0]}")
-    assert (code, said.startswith("error: --mode=show_batch requires --step.")) == (
-        64,
-        True,
-    )
-    code, said = show(f"--workdir={once[0]}", "--step=1000000")
-    assert (code, "is after the last step of this run" in said) == (64, True)
-    code, said = show(f"--workdir={tmp_path}/none", "--step=3")
-    assert (code, "is not a run or a model" in said) == (66, True)
-    other = "--config.data.train=phrasebook:train:299"
-    code, said = show(f"--workdir={once[0]}", "--step=3", other)
-    assert (code, "This run began with other content of: train" in said) == (65, True)

@@ -19,7 +19,6 @@ import pytest
 from t2t_jax import files
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
-from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import prepare, train
 from t2t_jax.errors import OutputError
 from t2t_jax.inference import model_dir
@@ -103,24 +102,21 @@ def test_what_is_left_of_a_run_is_not_started_in(
     assert hashes(copy) == before
 
 
-@pytest.mark.parametrize("mode", ["translate", "evaluate", "score", "average"])
-def test_who_reads_is_told_how_to_bring_the_configuration_back(copy, capsys, mode):
+@pytest.mark.parametrize("flags", [["--mode=translate"], ["--mode=average", "--to=m"]])
+def test_who_reads_is_told_how_to_bring_the_configuration_back(copy, capsys, flags):
     (copy / "config.json").unlink()
-    (copy.parent / "text").write_text("a\n")
-    flags = {
-        "evaluate": ["--source=text", "--reference=text"],
-        "score": ["--source=text", "--reference=text"],
-        "average": ["--to=mean"],
-    }
-    argv = [f"--mode={mode}", f"--workdir={copy}", *flags.get(mode, [])]
+    argv = [*flags, f"--workdir={copy}"]
     refused(capsys, argv, 65, "no config.json", "--mode=recover")
 
 
-@pytest.mark.parametrize("mode", ["train", "prepare"])
-def test_a_lost_vocabulary_is_not_learnt_again(copy, capsys, mode):
+@pytest.mark.parametrize(
+    ("mode", "steps"), [("train", 1), ("train", 3), ("prepare", 3)]
+)
+def test_a_lost_vocabulary_is_not_learnt_again(copy, capsys, mode, steps):
+    """Nor is the run, of one step, called complete."""
     (copy / "vocab.model").unlink()
     before = hashes(copy)
-    argv = [f"--mode={mode}", *started(copy)]
+    argv = [f"--mode={mode}", *started(copy), f"--config.steps={steps}"]
     refused(capsys, argv, 66, "vocab.model: no such file", "--mode=recover")
     assert hashes(copy) == before
 
@@ -232,54 +228,31 @@ def test_a_first_start_that_is_killed_after_any_file_is_continued(
         assert hashes(part) == expected
 
 
+FILES = ("run/vocab.model", "run/../run/config.json", "link", "moved/fingerprints.json")
+FOLDERS = ("run/checkpoints/2", "moved/checkpoints/1")
+OUTPUTS = {
+    "--mode=translate --input=text --output=": FILES,
+    "--mode=score --source=text --reference=text --output=": FILES,
+    "--mode=evaluate --source=text --reference=text --hypotheses=": FILES,
+    "--mode=average --last=1 --to=": (*FOLDERS, "moved"),
+    "--mode=export --format=model_dir --to=": (*FOLDERS, "moved"),
+    "--mode=attention --text=a --to=": FOLDERS,
+}
+
+
 @pytest.mark.parametrize(
-    ("flags", "name"),
-    [
-        (["--mode=translate", "--input=text"], "output"),
-        (["--mode=score", "--source=text", "--reference=text"], "output"),
-        (["--mode=evaluate", "--source=text", "--reference=text"], "hypotheses"),
-    ],
-    ids=["translate", "score", "evaluate"],
+    ("flags", "place"), [(flags, one) for flags in OUTPUTS for one in OUTPUTS[flags]]
 )
-@pytest.mark.parametrize(
-    "place",
-    [
-        "run/vocab.model",
-        "run/../run/config.json",
-        "run/checkpoints/1/params/x",
-        "link",
-        "moved/fingerprints.json",
-    ],
-)
-def test_no_output_replaces_a_file_of_a_run(copy, capsys, flags, name, place):
+def test_no_output_replaces_a_file_of_a_run(copy, capsys, flags, place):
     Path("text").write_text("a\n")
     Path("link").symlink_to(copy / "metrics.jsonl")
     # Of another run, and one without a configuration.
     shutil.copytree(copy, "moved")
     Path("moved/config.json").unlink()
     before = hashes(Path.cwd())
-    argv = [*flags, f"--workdir={copy}", f"--{name}={place}"]
-    refused(capsys, argv, 73, f"Cannot write --{name}=", "Choose another name")
-    assert hashes(Path.cwd()) == before
-
-
-@pytest.mark.parametrize(
-    ("mode", "flag"),
-    [
-        ("average", ["--last=1", "--to="]),
-        ("export", ["--format=model_dir", "--to="]),
-        ("attention", ["--text=a", "--to="]),
-    ],
-    ids=["average", "export", "attention"],
-)
-@pytest.mark.parametrize("place", ["run/checkpoints/2", "moved/checkpoints/1", "moved"])
-def test_no_model_and_no_picture_is_written_into_a_run(copy, capsys, mode, flag, place):
-    if (mode, place) == ("attention", "moved"):
-        pytest.skip("pictures may lie in a workdir")
-    shutil.copytree(copy, "moved")
-    before = hashes(Path.cwd())
-    argv = [f"--mode={mode}", f"--workdir={copy}", *flag]
-    refused(capsys, [*argv[:-1], argv[-1] + place], 73)
+    *others, name = flags.split()
+    argv = [*others, f"--workdir={copy}", name + place]
+    refused(capsys, argv, 73, f"{name}{place}")
     assert hashes(Path.cwd()) == before
 
 
@@ -378,15 +351,3 @@ def test_a_folder_with_another_name_is_not_taken_for_a_step(copy, name):
     for step in set(steps) - {1}:
         with pytest.raises(CorruptCheckpointError, match="it was saved as step 1"):
             checkpoints.meta(step)
-
-
-def test_a_complete_run_without_its_vocabulary_is_not_called_complete(
-    tmp_path, capsys, monkeypatch
-):
-    monkeypatch.setattr("t2t_jax.run.start._complete_text", lambda *_: "is complete")
-    argv = started(tmp_path / "run")
-    options = parse_argv(argv)
-    options.workdir.create()
-    options.workdir.write_config(options.config, options.overrides)
-    said = refused(capsys, argv, 66, "run/vocab.model: no such file", "--mode=recover")
-    assert "is complete" not in said

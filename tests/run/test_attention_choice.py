@@ -45,9 +45,7 @@ def config_of(attention, **changes):
         ("cudnn_packed", {}, 1, "cudnn_packed"),
         ("cudnn_packed", {"data": DataConfig(layout="length_buckets")}, 1, "cudnn"),
         ("cudnn_packed", {"training": TrainingConfig(micro_batches=2)}, 1, "cudnn"),
-        ("cudnn_packed", {"training": TrainingConfig(micro_batches=0)}, 1, "cudnn"),
         ("cudnn_packed", {"mesh": MeshConfig(data=2)}, 2, "cudnn"),
-        ("tokamax", {"mesh": MeshConfig(data=2)}, 2, "tokamax"),
     ],
 )
 def test_data_and_mesh_decide_on_packed_rows(attention, changes, devices, used):

@@ -140,10 +140,3 @@ def test_the_time_of_the_run_is_estimated_once_without_what_is_not_training(
         "Estimated time left: 16 min (980 steps of 1 s)."  # 19 s for 19 steps
     ]
     assert len(show(40, 20.0)) == 1
-
-
-@pytest.mark.parametrize("kind", ["stopped", "final"])
-def test_the_last_checkpoint_of_a_process_is_waited_for(callbacks, fake, kind):
-    callbacks.save(STATE, RunProgress(8), (kind,))
-    assert fake.calls[1] == "waited"
-    assert fake.calls[2].startswith("Saved step 8 in ")

@@ -198,20 +198,6 @@ def test_what_one_process_has_prepared_another_opens(tmp_path):
     assert logged == []
 
 
-def test_filters_are_for_the_training_text_alone(tmp_path):
-    text, logged = _prepare(
-        tmp_path / "run",
-        data__train="phrasebook:dev:30++phrasebook:dev:30",
-        data__dev="phrasebook:dev:30++phrasebook:dev:30",
-        data__drop_duplicates=True,
-        vocabulary__size=120,
-    )
-    assert text.dev.counts["duplicates"] == 0
-    assert text.dev.num_pairs == 2 * text.train.num_pairs
-    duplicates = f"{text.train.counts['duplicates']:,} repeated"
-    assert any(duplicates in line for line in logged)
-
-
 def test_development_text_in_the_training_text_is_a_warning(tmp_path):
     run = tmp_path / "run"
     _, logged = _prepare(run, data__dev="phrasebook:train:300[7:30]")
@@ -234,13 +220,6 @@ def test_held_out_text_is_searched_for_and_changes_nothing_else(tmp_path):
     dev, *others = published["leaks"]
     assert dev == published["dev"]["spec"]
     assert others == test_sets.split("++")
-
-
-def test_a_missing_test_set_is_reported_with_the_other_errors(tmp_path):
-    with pytest.raises(UserError) as caught:
-        _prepare(tmp_path / "run", data__held_out="text:no.en,no.de", data__dev="cvs:y")
-    assert any("no.en: no such file" in problem for problem in caught.value.problems)
-    assert any("data.dev='cvs:y'" in problem for problem in caught.value.problems)
 
 
 def test_without_evaluation_no_development_text_is_needed_or_read(tmp_path):

@@ -173,7 +173,6 @@ print(jax.config.jax_compilation_cache_dir)
         ("", {}, "t2t_jax/compiled"),
         ("jax.config.update('jax_compilation_cache_dir', '{own}')", {}, "own"),
         ("", {DIRECTORY: "{own}"}, "own"),
-        ("jax.config.update('jax_enable_compilation_cache', False)", {}, ""),
         ("import os; os.environ['JAX_ENABLE_COMPILATION_CACHE'] = '0'", {}, ""),
     ],
 )

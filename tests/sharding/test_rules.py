@@ -191,15 +191,6 @@ def test_no_rule_is_without_a_parameter_or_a_part_of_an_optimizer():
     ] == []
 
 
-def test_a_bias_of_heads_is_split_with_them_and_others_are_replicated():
-    found = specs_of(params_of(BIASES), mesh_of(fsdp=2, tensor=2))
-    attention = "decoder/layer_1/cross_attention"
-    for name in ("query", "key", "value"):
-        assert found[f"{attention}/{name}/bias"] == P("tensor")
-    assert found[f"{attention}/output/bias"] == P()
-    assert found["embedding/bias"] == P()
-
-
 def test_a_batch_is_split_by_rows_and_a_replica_is_not():
     mesh = mesh_of(data=3, fsdp=2)
     rows = jax.device_put(jnp.arange(12.0)[:, None], batch_sharding(mesh))
@@ -208,17 +199,6 @@ def test_a_batch_is_split_by_rows_and_a_replica_is_not():
     ]
     whole = jax.device_put(jnp.arange(5), replicated(mesh))
     assert [s.data.tolist() for s in whole.addressable_shards] == [[0, 1, 2, 3, 4]] * 6
-
-
-def test_devices_of_the_axis_tensor_hold_the_same_rows():
-    mesh = mesh_of(data=2, tensor=2)
-    rows = jax.device_put(jnp.arange(4.0), batch_sharding(mesh))
-    assert [s.data.tolist() for s in rows.addressable_shards] == [
-        [0, 1],
-        [0, 1],
-        [2, 3],
-        [2, 3],
-    ]
 
 
 def batch_of(rows, length=3):
@@ -238,8 +218,3 @@ def test_each_device_holds_its_own_rows_of_every_array():
             )
         np.testing.assert_array_equal(on_devices, on_host)
         assert on_devices.dtype == np.int32
-
-
-def test_rows_that_do_not_divide_are_refused():
-    with pytest.raises(ValueError, match=r"partitioned 5 times, but .* size is 11"):
-        make_global_batch(batch_of(11), make_mesh(jax.devices()[:5]))
