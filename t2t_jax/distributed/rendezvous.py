@@ -155,43 +155,21 @@ def initialization_deadline(
 
 def _timeout_message(info: ProcessInfo, address: str, seconds: float) -> str:
     """Describes which processes are missing, and what to check."""
-    last = info.count - 1
-    if info.index == 0:
-        missing = (
-            f"not all of processes 1 to {last} have connected"
-            if last > 1
-            else "process 1 has not connected"
-        )
-        reason = (
-            f"{missing}. Check their output, and whether they can reach this host and "
-            "port."
-        )
-    else:
-        reason = _probe(address)
+    reason = f"Not all of processes 1 to {info.count - 1} have connected."
+    if info.index:
+        reason = "Process 0 or another program listens there: others are missing."
+        try:
+            socket.create_connection(split_address(address), _PROBE_SECONDS).close()
+        except OSError as error:  # A host without that name or an answer, too.
+            cause = error.strerror or "no answer"
+            reason = (
+                f"No process listens there ({cause}). Check process 0, on that host."
+            )
     return (
         f"{info.source} requires {info.count} processes. Process {info.index} has "
-        f"waited {seconds:g} s at {address}:\n{reason}\n"
-        "Start all of them, each with its own number, or a single one without these "
-        "settings."
-    )
-
-
-def _probe(address: str) -> str:
-    """Describes what listens at the coordinator's address."""
-    try:
-        socket.create_connection(split_address(address), _PROBE_SECONDS).close()
-    except socket.gaierror as error:
-        return f"that host name cannot be resolved ({error.strerror})."
-    except TimeoutError:
-        return "that host does not answer. Check firewalls, and whether it is up."
-    except OSError as error:
-        return (
-            f"no process listens there ({error.strerror}). Check that process 0 has "
-            "started, and on that host."
-        )
-    return (
-        "process 0 or another program listens there, so another process is missing. "
-        "Check the output of the others."
+        f"waited {seconds:g} s at {address}:\n{reason} Check the output of the others, "
+        "and whether they can reach this host and port.\nStart all of them, each with "
+        "its own number, or a single one without these settings."
     )
 
 

@@ -5,15 +5,13 @@ The batch of a step is a function of the text, the configuration and the seed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from t2t_jax.data.batching.pipeline import START, find_batch
 from t2t_jax.data.corpora.mixture import PairLocation
 from t2t_jax.data.files.progress_bar import Log
 from t2t_jax.data.token_cache.statistics import SIDES
-from t2t_jax.data.token_cache.token_cache import TokenSide
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.training.progress import Record
 from t2t_jax.types import DataPosition
@@ -70,19 +68,22 @@ def read_batch(
         ahead=step - known,
         tokens=text.sampled_epochs(log=log, ahead=False),
     )
-    sides, pieces = [], []
+    columns: list[list[str]] = []
     for number, name in enumerate(SIDES):
         vocabulary, side = getattr(text.vocabularies, name), getattr(tokens, name)
-        sides.append(_sentences(side, batch.pairs, vocabulary))
+        ids = [
+            side.tokens[side.offsets[pair] : side.offsets[pair + 1]]
+            for pair in batch.pairs
+        ]
         is_sampled = bool(text.config.bpe_dropout[number])
-        pieces.append(_pieces(side, batch.pairs, vocabulary, is_sampled=is_sampled))
+        columns.append([*vocabulary.decode(ids)])
+        columns.append(
+            [" ".join(vocabulary.pieces(one[:-1])) * is_sampled for one in ids]
+        )
     pairs = tuple(
-        TextPair(text.train.locate(int(pair)), both[0], both[1], of_pair)
-        for pair, both, of_pair in zip(
-            batch.pairs,
-            zip(*sides, strict=True),
-            zip(*pieces, strict=True),
-            strict=True,
+        TextPair(text.train.locate(int(pair)), source, target, (pieces, others))
+        for pair, source, pieces, target, others in zip(
+            batch.pairs, *columns, strict=True
         )
     )
     return BatchContents(position, batch.num_rows, pairs)
@@ -99,19 +100,3 @@ def _last_position(records: Iterable[Record], step: int) -> tuple[int, DataPosit
         if found[0] <= known <= step:
             found = (known, DataPosition(*position))
     return found
-
-
-def _pieces(
-    side: TokenSide, pairs: Iterable[int], vocabulary: Vocabulary, *, is_sampled: bool
-) -> Iterator[str]:
-    for pair in pairs:
-        tokens = side.tokens[side.offsets[pair] : side.offsets[pair + 1] - 1]
-        yield " ".join(vocabulary.pieces(tokens)) if is_sampled else ""
-
-
-def _sentences(
-    side: TokenSide, pairs: Iterable[int], vocabulary: Vocabulary
-) -> Iterator[str]:
-    yield from vocabulary.decode(
-        side.tokens[side.offsets[pair] : side.offsets[pair + 1]] for pair in pairs
-    )

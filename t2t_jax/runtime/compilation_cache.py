@@ -86,13 +86,11 @@ def enable_compilation_cache(
     if named:
         folder = Path(named)
         _make_private(folder)
+    elif (default := _default_directory(environ)) is None:
+        environ[SWITCH] = "false"  # not tried again where a model is loaded
+        return None
     else:
-        try:
-            folder = _default_directory(environ)
-        except (UserError, OSError) as error:
-            _LOGGER.warning(_NOT_CACHED, error, SWITCH)
-            environ[SWITCH] = "false"  # not tried again where a model is loaded
-            return None
+        folder = default
     environ[DIRECTORY] = str(folder)
     for name, value in _THRESHOLDS.items():
         environ.setdefault(name, value)
@@ -119,10 +117,7 @@ def enable_cache_in_process(environ: Mapping[str, str] = os.environ) -> None:
         or jax.distributed.is_initialized()
     ):
         return
-    try:
-        folder = _default_directory(environ)
-    except (UserError, OSError) as error:
-        _LOGGER.warning(_NOT_CACHED, error, SWITCH)
+    if (folder := _default_directory(environ)) is None:
         # Asked once: the next model would be told the same.
         jax.config.update("jax_enable_compilation_cache", False)
         return
@@ -194,18 +189,22 @@ def evict_unused(home: Path) -> None:
             path.rmdir() if is_directory else path.unlink()
 
 
-def _default_directory(environ: Mapping[str, str]) -> Path:
+def _default_directory(environ: Mapping[str, str]) -> Path | None:
+    """Returns the user's own directory; logs why there is none, and returns None."""
     try:
         home = cache_home(environ) / "compiled"
-    except ConfigError as error:
-        raise UserError(
-            f"There is no home directory. Set {DIRECTORY} to a directory."
-        ) from error
-    _make_private(home)
-    evict_unused(home)
-    cpus = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
-    key = machine_key(_cpu_lines(), cpus=len(cpus), jaxlib=version("jaxlib"))
-    _make_private(home / key)
+        _make_private(home)
+        evict_unused(home)
+        cpus = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
+        key = machine_key(_cpu_lines(), cpus=len(cpus), jaxlib=version("jaxlib"))
+        _make_private(home / key)
+    except ConfigError:
+        problem = f"There is no home directory. Set {DIRECTORY} to a directory."
+        _LOGGER.warning(_NOT_CACHED, problem, SWITCH)
+        return None
+    except (UserError, OSError) as error:
+        _LOGGER.warning(_NOT_CACHED, error, SWITCH)
+        return None
     return home / key
 
 

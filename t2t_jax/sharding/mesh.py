@@ -6,7 +6,7 @@ Paper: §5.2 trains on 8 GPUs of one machine, each with a part of every batch.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import jax
 import numpy as np
@@ -99,26 +99,13 @@ def _sizes(config: MeshConfig, devices: int) -> tuple[int, int, int]:
             data, fsdp, tensor = sizes
             return data, fsdp, tensor
     product = " x ".join(f"{axis}={size}" for axis, size in requested.items())
+    keys = [f"config.mesh.{axis}" for axis, n in requested.items() if n not in (1, -1)]
+    count = f"the {devices} devices" if devices > 1 else "1 device"
+    rest, reason = "", f"{devices} is not a multiple of {fixed}"
+    if -1 not in requested.values():
+        reason = f"the product is {fixed}"
+        rest = ", or config.mesh.data=-1 for the rest of them"
     raise ConfigError(
-        f"mesh {product} must arrange {_count(devices)}: {_advice(requested, devices)}"
+        f"mesh {product} must arrange {count}: {reason}. "
+        f"Change {', '.join(keys)}{rest}."
     )
-
-
-def _advice(requested: Mapping[str, int], devices: int) -> str:
-    """Explains why the sizes do not match the devices, and what to change."""
-    fixed = math.prod(size for size in requested.values() if size != -1)
-    changed = [axis for axis, size in requested.items() if size not in (1, -1)]
-    if -1 in requested.values():
-        return f"{devices} is not divisible by {fixed}. Change {_keys(changed)}."
-    others = [axis for axis in changed if axis != "data"]
-    rest = math.prod(requested[axis] for axis in others)
-    also = f", and change {_keys(others)}" if devices % rest else " for all of them"
-    return f"the product is {fixed}. Set config.mesh.data=-1{also}."
-
-
-def _keys(axes: Sequence[str]) -> str:
-    return ", ".join(f"config.mesh.{axis}" for axis in axes)
-
-
-def _count(devices: int) -> str:
-    return f"the {devices} devices" if devices > 1 else "1 device"

@@ -50,11 +50,15 @@ def test_minus_one_is_the_rest(sizes, wanted):
         (
             8,
             {"fsdp": 3},
-            r"fsdp=3.* 8 devices.* not divisible by 3. .*config.mesh.fsdp",
+            r"8 devices: 8 is not a multiple of 3.*config.mesh.fsdp",
         ),
-        (8, {"data": 3}, r"the product is 3. Set config.mesh.data=-1"),
-        (1, {"data": 4, "tensor": 2}, r"data=-1, and change config.mesh.tensor"),
-        (1, {"tensor": 2}, r"tensor=2 must arrange 1 device: 1 is not divisible by 2"),
+        (8, {"data": 3}, r"product is 3. Change config.mesh.data, or .*data=-1"),
+        (
+            1,
+            {"data": 4, "tensor": 2},
+            r"Change config.mesh.data, config.mesh.tensor",
+        ),
+        (1, {"tensor": 2}, r"tensor=2 must arrange 1 device: 1 is not a multiple of 2"),
     ],
 )
 def test_sizes_that_are_not_the_devices_are_refused_by_their_keys(
