@@ -3,7 +3,7 @@ import pytest
 from t2t_jax.cli.evaluation.tokens import target_language
 from t2t_jax.errors import UserError
 from t2t_jax.run.workdir import Workdir
-from tests.run.test_languages import trained_on
+from tests.run.test_text_facts import trained_on
 
 
 @pytest.mark.parametrize(
