@@ -71,11 +71,16 @@ def _train(workdir, **changed):
     # Fresh: runs that are compared with it are forks of another interpreter.
     done = tiny.run(*tiny.arguments(workdir, **changed), fresh=True)
     assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout == b""  # stdout is for results
+    workdir.with_name("stderr").write_bytes(done.stderr)
 
 
 @pytest.fixture(scope="session")
 def tiny_run(shared_directory):
-    """The whole tiny experiment. Tests read it, and change copies of it."""
+    """The whole tiny experiment. Tests read it, and change copies of it.
+
+    Beside it is what it said, `stderr`.
+    """
     name = shared_directory / "tiny"
     return made_once(name, lambda path: _train(path / "run")) / "run"
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.translation.formats import make_formatter
@@ -62,23 +61,6 @@ class Loud:
     def translations(self, lines, *, first=0):
         found = dict(self.iter_translations(lines, first=first))
         return [found[number] for number in range(len(lines))]
-
-
-class Killed(BaseException):
-    """Ends a job as a signal would, but for the process."""
-
-
-def killed_in(shard, speak, *argv):
-    """Runs a job that ends as soon as it begins with a shard."""
-
-    class Mortal(Loud):
-        def iter_translations(self, lines, *, first=0, **beside):
-            if first >= shard:
-                raise Killed
-            yield from super().iter_translations(lines, first=first, **beside)
-
-    with pytest.raises(Killed):
-        speak("--output=out", *argv, loud=Mortal())
 
 
 def loader(loud):

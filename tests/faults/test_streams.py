@@ -1,6 +1,6 @@
 """TranslationJob lines as they come, and being stopped while translating.
 
-Seen to fail: where stream_lines hands nothing out before the end (no answer), without
+Seen to fail: where LineStream hands nothing out before the end (no answer), without
 the flush in write_lines (likewise), without the look for a broken pipe in
 cli/console/error_report.py (a traceback), with `nullcontext` in place of
 `exit_on_signals` in main (half a line), without the lock in flush_before_exit

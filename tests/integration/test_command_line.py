@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 
@@ -13,52 +15,34 @@ SOURCES = "The old teacher reads a book.\n\nTwo children help a man.\n \t \n"
 
 
 @pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
+def workdir(tiny_run, tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "über uns"  # a space and an umlaut
-    done = tiny.run(*tiny.arguments(path))
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout == b""  # stdout is for results
-    path.with_name("stderr").write_bytes(done.stderr)
-    return path
+    return shutil.copytree(tiny_run, path)
 
 
-def test_training_ends_with_what_to_do_next(workdir):
-    said = workdir.with_name("stderr").read_text(encoding="utf-8")
+def test_training_logs_with_the_time_and_ends_with_what_to_do_next(tiny_run):
+    said = tiny_run.with_name("stderr").read_text(encoding="utf-8")
     assert "Done: 12 steps, best development BLEU " in said
-    flags = f"--workdir='{workdir}'"  # its name has a space
+    flags = f"--workdir={shlex.quote(str(tiny_run))}"
     assert f"translate:  python -m t2t_jax.main --mode=translate {flags} <" in said
     assert f"score:      python -m t2t_jax.main --mode=evaluate {flags} " in said
-
-
-def test_the_first_step_is_told_and_each_message_has_its_time(workdir):
-    said = workdir.with_name("stderr").read_text(encoding="utf-8").splitlines()
     stamp = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \+\d+:\d\d:\d\d\] ")
-    told = [line for line in said if not line.startswith("  ") and line]
-    assert all(map(stamp.match, told)), said
-    assert any("step 1/12 (8 %)  loss (smoothed) " in line for line in told)
+    lines = [line for line in said.splitlines() if line and not line.startswith("  ")]
+    assert all(map(stamp.match, lines)), said
+    assert any("step 1/12 (8 %)  loss (smoothed) " in line for line in lines)
 
 
 def test_a_run_leaves_everything_in_its_workdir(workdir):
     names = {path.name for path in workdir.iterdir()}
     assert {
-        "config.json",
-        "vocab.model",
-        "vocab.json",
-        "data.json",
-        "metrics.jsonl",
-        "samples",
-        "dev_outputs",
-        "report.html",
-        "environment.json",
-        "checkpoints",
+        *("config.json", "vocab.model", "vocab.json", "data.json", "metrics.jsonl"),
+        *("samples", "dev_outputs", "report.html", "environment.json", "checkpoints"),
     } <= names
     assert any(name.startswith("events.out") for name in names)
     steps = {int(path.name) for path in (workdir / "checkpoints").iterdir()}
     # Periodic at 5 and 10, final at 12, and 8 or 12 with the best BLEU.
     assert {5, 10, 12} <= steps <= {5, 8, 10, 12}
 
-
-def test_metrics_hold_what_scripts_rely_on(workdir):
     lines = (workdir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     train = [record for record in records if record["kind"] == "train"]
@@ -66,22 +50,12 @@ def test_metrics_hold_what_scripts_rely_on(workdir):
     assert [record["step"] for record in train] == [1, 2, 4, 6, 8, 10, 12]
     assert [record["step"] for record in scored] == [8, 12]
     assert set(train[0]) >= {
-        "time",
-        "elapsed",
-        "loss",
-        "nll",
-        "perplexity",
-        "learning_rate",
-        "gradient_norm",
-        "target_tokens_per_second",
-        "padding_fraction",
+        *("time", "elapsed", "loss", "nll", "perplexity", "learning_rate"),
+        *("gradient_norm", "target_tokens_per_second", "padding_fraction"),
     }
     assert set(scored[0]) >= {"loss", "nll", "perplexity", "bleu", "bleu_signature"}
-    assert records[-1]["kind"] == "final"
-    assert records[-1]["step"] == 12
+    assert (records[-1]["kind"], records[-1]["step"]) == ("final", 12)
 
-
-def test_data_json_counts_what_was_read(workdir):
     data = json.loads((workdir / "data.json").read_text(encoding="utf-8"))
     counts = data["train"]["counts"]
     assert counts["read"] == 300
@@ -90,13 +64,25 @@ def test_data_json_counts_what_was_read(workdir):
     assert counts["kept"] + counts["too_long"] + counts["empty"] == 300
 
 
-def test_the_same_command_again_finds_the_run_complete(workdir):
-    before = (workdir / "metrics.jsonl").read_bytes()
-    again = tiny.run(*tiny.arguments(workdir))
-    assert again.returncode == 0
-    assert b"complete" in again.stderr
-    assert b"--mode=translate --workdir=" in again.stderr
-    assert (workdir / "metrics.jsonl").read_bytes() == before
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        ([], 0, "complete"),
+        (["--config.steps=5"], 0, "complete"),
+        # Other text is refused after the end, too.
+        (["--config.data.train=phrasebook:train:99"], 65, "data.train"),
+    ],
+)
+def test_a_complete_run_is_left_as_it_is(workdir, argv, code, message):
+    files = [workdir / name for name in ("config.json", "metrics.jsonl")]
+    before = [file.read_bytes() for file in files]
+    done = tiny.run(f"--workdir={workdir}", *argv)
+    assert done.returncode == code
+    assert message in done.stderr.decode()
+    if not argv:
+        flags = f"--workdir='{workdir}'"  # its name has a space
+        assert f"--mode=translate {flags} <" in done.stderr.decode()
+    assert [file.read_bytes() for file in files] == before
 
 
 def test_translate_writes_as_many_lines_as_it_reads(workdir):
@@ -107,11 +93,8 @@ def test_translate_writes_as_many_lines_as_it_reads(workdir):
     assert lines[1] == ""  # an empty line stays empty
     assert lines[3] == ""  # a blank one says nothing either
     assert lines[-1] == ""
-
-
-def test_translate_of_nothing_is_nothing(workdir):
-    done = tiny.run("--mode=translate", f"--workdir={workdir}")
-    assert (done.returncode, done.stdout) == (0, b"")
+    nothing = tiny.run("--mode=translate", f"--workdir={workdir}")
+    assert (nothing.returncode, nothing.stdout) == (0, b"")
 
 
 def test_evaluate_prints_one_json_object(workdir, tmp_path):
@@ -133,43 +116,9 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
     assert bleu == f"BLEU = {result['bleu']:.1f} ({result['bleu_signature']})"
     assert chrf.startswith(f"chrF = {result['chrf']:.1f} (nrefs:1|")
     assert set(result) == {
-        "bleu",
-        "bleu_signature",
-        "chrf",
-        "chrf_signature",
-        "sentences",
-        "statuses",
-        "seconds",
-        "checkpoint_step",
+        *("bleu", "bleu_signature", "chrf", "chrf_signature", "sentences"),
+        *("statuses", "seconds", "checkpoint_step"),
     }
-
-
-def test_a_smaller_number_of_steps_leaves_a_complete_run_as_it_is(workdir):
-    before = (workdir / "config.json").read_bytes()
-    done = tiny.run(f"--workdir={workdir}", "--config.steps=5")
-    assert done.returncode == 0
-    assert b"complete" in done.stderr
-    assert (workdir / "config.json").read_bytes() == before
-
-
-def test_other_text_is_refused_after_the_end_too(workdir):
-    before = (workdir / "config.json").read_bytes()
-    done = tiny.run(f"--workdir={workdir}", "--config.data.train=phrasebook:train:99")
-    assert done.returncode == 65, done.stderr.decode()
-    assert b"data.train" in done.stderr
-    assert (workdir / "config.json").read_bytes() == before
-
-
-def test_both_wrong_files_of_an_evaluation_are_named(workdir, tmp_path):
-    done = tiny.run(
-        "--mode=evaluate",
-        f"--workdir={workdir}",
-        f"--source={tmp_path / 'no.en'}",
-        f"--reference={tmp_path / 'no.de'}",
-    )
-    assert done.returncode == 66
-    assert b"no.en" in done.stderr
-    assert b"no.de" in done.stderr
 
 
 def test_a_full_disk_is_said_without_a_traceback(workdir):

@@ -20,7 +20,6 @@ from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.errors import DataError, OutputError, UserError
 from t2t_jax.run.workdir import Workdir
-from tests.exchange.exporting.counting import write_text
 from tests.integration import tiny
 
 pytest.importorskip("safetensors")
@@ -29,24 +28,8 @@ FEW = "--check_lines=20"
 
 
 @pytest.fixture(scope="module")
-def workdir(tmp_path_factory):
-    """A run that has learnt to count in German."""
-    place = tmp_path_factory.mktemp("export")
-    corpus = write_text(place)
-    changed = {
-        "data__train": corpus,
-        "data__dev": corpus,
-        "vocabulary__size": 44,
-        "model__dropout": 0.0,
-        "optimizer__warmup_steps": 50,
-        "optimizer__peak_learning_rate": 0.01,
-        "evaluation__every_steps": 100_000,  # the last step alone
-        "checkpoint__every_steps": 100,
-        "decoding__max_source_length": 24,
-    }
-    done = tiny.run(*tiny.arguments(place / "run", steps=200, **changed))
-    assert done.returncode == 0, done.stderr.decode()
-    return place / "run"
+def workdir(counting):
+    return counting
 
 
 def run(workdir, *flags):
@@ -115,16 +98,12 @@ def test_one_file_holds_the_model_that_was_asked_for(workdir, one_file):
     with jax.default_matmul_precision("highest"):
         assert model.translate(lines, **search) == own.translate(lines, **search)
     assert files_are_whole(one_file)
-    # Whoever may read the configuration may read the parameters.
-    modes = {path.stat().st_mode for path in one_file.iterdir() if path.is_file()}
-    assert len(modes) == 1
-
-
-def test_the_card_says_what_is_known(one_file):
     card = (one_file / "README.md").read_text()
     for words in ("from en to de", "step 100", "a.de`, 400 pairs", "20 of 20 |"):
         assert words in card
-    assert "were not evaluated during training" in card
+    # Whoever may read the configuration may read the parameters.
+    modes = {path.stat().st_mode for path in one_file.iterdir() if path.is_file()}
+    assert len(modes) == 1
 
 
 def test_every_mode_reads_one_file_and_the_lines_of_the_card_run(one_file, tmp_path):
@@ -152,12 +131,6 @@ def test_a_damaged_file_ends_in_one_line(one_file, tmp_path):
     assert done.stdout == b""
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith(f"error: {path} is damaged: ")
-
-
-def test_training_does_not_go_on_in_it(one_file):
-    done = tiny.run(f"--workdir={one_file}", "--config.steps=20")
-    assert done.returncode == 64
-    assert b"is a model and not a training run" in done.stderr
 
 
 def test_a_model_directory_made_of_it_is_the_same_again(one_file, workdir, tmp_path):
@@ -247,12 +220,11 @@ def test_own_lines_check_it_and_those_that_are_too_long_are_counted(
     workdir, tmp_path, capsys
 ):
     for name, ending in (("source", "en"), ("reference", "de")):
-        lines = (workdir.parent / f"a.{ending}").read_text().splitlines()[:20]
-        text = "\n".join(["", *lines[1:], "one " * 24])
-        (tmp_path / name).write_text(f"{text}\n")
+        lines = (workdir.parent / f"a.{ending}").read_text().splitlines()[1:20]
+        (tmp_path / name).write_text("\n".join(["", *lines, "one " * 24, ""]))
     texts = [f"--{name}={tmp_path / name}" for name in ("source", "reference")]
-    texts += ["--check_lines=30"]
-    place = exported(workdir, "safetensors", tmp_path / "x", *texts)
+    flags = [*texts, "--check_lines=30"]
+    place = exported(workdir, "safetensors", tmp_path / "x", *flags)
     found = json.loads(capsys.readouterr().out)
     assert (found["lines"], found["left_out"]) == (19, 2)
     assert "`text:source,reference`" in (place / "README.md").read_text()

@@ -56,9 +56,23 @@ def codes(said: str) -> dict[int, int]:
     }
 
 
-def free_port() -> int:
+def start_one(index: int, address: str, *argv: str, **more: str):
+    """Starts one of two processes by hand."""
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "t2t_jax.main", *argv),
+            *(f"--coordinator_address={address}", "--num_processes=2"),
+            f"--process_id={index}",
+        ],
+        stderr=subprocess.PIPE,
+        env=environment(**more),
+        cwd=tiny.ROOT,
+    )
+
+
+def free_address() -> str:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def test_a_failure_in_preparing_is_everybody_s(tmp_path):
@@ -118,20 +132,9 @@ def test_other_text_of_another_process_is_refused(tmp_path):
             (home / side).write_text("".join(f"the {n} {last}\n" for n in range(300)))
         homes.append(home)
     argv = tiny.arguments(tmp_path / "run", data__train="text:~/a.en,~/a.de")
-    address = f"127.0.0.1:{free_port()}"
+    address = free_address()
     started = [
-        subprocess.Popen(
-            [
-                *(sys.executable, "-m", "t2t_jax.main", *argv),
-                f"--coordinator_address={address}",
-                "--num_processes=2",
-                f"--process_id={k}",
-            ],
-            stderr=subprocess.PIPE,
-            env=environment(HOME=str(home)),
-            cwd=tiny.ROOT,
-        )
-        for k, home in enumerate(homes)
+        start_one(k, address, *argv, HOME=str(home)) for k, home in enumerate(homes)
     ]
     (first, _), (second, said) = [end(process) for process in started]
     assert (first, second) == (65, 65)
@@ -155,50 +158,35 @@ def test_a_signal_while_text_is_prepared_stops_all_at_once(tmp_path):
     assert time.monotonic() - began < 60
 
 
-@pytest.mark.parametrize("index", [0, 1])
+SLURM = {
+    "SLURM_JOB_ID": "4099",
+    "SLURM_STEP_NODELIST": "localhost",
+    "SLURM_STEP_NUM_TASKS": "3",
+    "SLURM_STEP_TASKS_PER_NODE": "3",
+    "SLURM_NTASKS": "3",
+    "SLURM_PROCID": "2",
+    "SLURM_LOCALID": "2",
+}
+
+
+@pytest.mark.parametrize("index", [0, 1, "slurm"])
 def test_a_process_whose_peers_never_come_ends_with_69(tmp_path, index):
+    argv, wait = tiny.arguments(tmp_path / "run"), "T2T_JAX_INITIALIZATION_TIMEOUT"
     began = time.monotonic()
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "t2t_jax.main"),
-            *tiny.arguments(tmp_path / "run"),
-            f"--coordinator_address=127.0.0.1:{free_port()}",
-            "--num_processes=2",
-            f"--process_id={index}",
-        ],
-        capture_output=True,
-        env=environment(T2T_JAX_INITIALIZATION_TIMEOUT="2"),
-        cwd=tiny.ROOT,
-        timeout=SECONDS,
-        check=False,
-    )
-    said = done.stderr.decode()
-    assert done.returncode == 69, said
-    assert f"Process {index} has waited 2 s at 127.0.0.1:" in said
+    if index == "slurm":
+        command = [sys.executable, "-m", "t2t_jax.main", *argv]
+        environ = environment(**SLURM, **{wait: "2"})
+        process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, env=environ, cwd=tiny.ROOT
+        )
+    else:
+        process = start_one(index, free_address(), *argv, **{wait: "2"})
+    code, said = end(process)
+    assert code == 69, said
+    if index == "slurm":
+        assert "SLURM_STEP_NUM_TASKS=3 requires 3 processes. Process 2 has" in said
+        assert "at localhost:61443:" in said  # 61,440 + 4,099 mod 4,096
+    else:
+        assert f"Process {index} has waited 2 s at 127.0.0.1:" in said
     assert not (tmp_path / "run").exists()
     assert time.monotonic() - began < 120
-
-
-def test_slurm_s_promise_of_peers_that_never_come_ends_with_69(tmp_path):
-    step = {
-        "SLURM_JOB_ID": "4099",
-        "SLURM_STEP_NODELIST": "localhost",
-        "SLURM_STEP_NUM_TASKS": "3",
-        "SLURM_STEP_TASKS_PER_NODE": "3",
-        "SLURM_NTASKS": "3",
-        "SLURM_PROCID": "2",
-        "SLURM_LOCALID": "2",
-        "T2T_JAX_INITIALIZATION_TIMEOUT": "2",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(tmp_path / "run")],
-        capture_output=True,
-        env=environment(**step),
-        cwd=tiny.ROOT,
-        timeout=SECONDS,
-        check=False,
-    )
-    said = done.stderr.decode()
-    assert done.returncode == 69, said
-    assert "SLURM_STEP_NUM_TASKS=3 requires 3 processes. Process 2 has waited" in said
-    assert "at localhost:61443:" in said  # 61,440 + 4,099 mod 4,096

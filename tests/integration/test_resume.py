@@ -1,19 +1,219 @@
-"""What a run that goes on refuses to go on with.
+"""Runs of other optimizers, layouts and vocabularies resume to the same bits.
 
-How it goes on is said in tests/faults/test_resume_exact.py and test_signals.py.
+What a run that goes on refuses to go on with, too. That of the paper's optimizer
+resumes: tests/faults/test_resume_exact.py and test_signals.py. Seen to fail: with
+`state.params` saved as the item `params` of a run with a moving average; with the
+average restored as the parameters.
 """
 
+import dataclasses
+import json
+import re
 import shutil
 
+import jax
+import numpy as np
+import pytest
+
+import t2t_jax
+from t2t_jax.run.prepared_data import open_prepared_data
+from t2t_jax.run.workdir import Workdir
+from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.training.metrics import summarise, total
+from t2t_jax.training.step import compile_evaluation
+from t2t_jax.types import BatchShard
+from tests.faults import running
 from tests.integration import tiny
 
+HOW = {
+    "steps": 6,
+    "model__dropout": 0.3,
+    "optimizer__warmup_steps": 3,
+    "checkpoint__every_steps": 1,
+    "checkpoint__keep": 20,
+    "evaluation__every_steps": 0,
+    "logging__every_steps": 1,
+}
+KINDS = {
+    "average": {
+        "optimizer__name": "muon",
+        "optimizer__weight_decay": 0.1,
+        "training__ema_decay": 0.6,
+    },
+    "schedule_free": {
+        "optimizer__name": "schedule_free",
+        "training__frozen": "encoder/*/self_attention/query",
+        "training__micro_batches": 2,
+    },
+    "adamw": {"optimizer__name": "adamw", "optimizer__weight_decay": 0.1},
+    "buckets": {
+        "data__layout": "length_buckets",
+        "data__tokens_per_batch": 1_024,
+        "evaluation__every_steps": 100_000,  # the last step alone
+        "evaluation__bleu_sentences": 1,
+    },
+    "two_lengths": {
+        "data__packed_row_lengths": 2,
+        "data__tokens_per_batch": 512,
+        "vocabulary__size": 400,
+    },
+    "two_vocabularies": {
+        "vocabulary__size": 140,
+        "vocabulary__source_size": 110,
+        "model__tying": "decoder",
+    },
+}
 
-def test_a_change_under_a_run_is_refused_with_both_values(one_step, tmp_path):
-    copy = shutil.copytree(one_step, tmp_path / "run")
-    refused = tiny.run(f"--workdir={copy}", "--config.model.d_ff=64")
-    assert refused.returncode == 78
-    assert b"model.d_ff was 32" in refused.stderr
-    assert b"64" in refused.stderr
+
+def how(kind):
+    return {**HOW, **KINDS[kind]}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Trains six steps of a kind, once; returns the workdir and what was said."""
+    runs = {}
+
+    def train(kind):
+        if kind not in runs:
+            workdir = tmp_path_factory.mktemp(kind) / "run"
+            runs[kind] = workdir, running.finish(workdir, fresh=True, **how(kind))
+        return runs[kind]
+
+    return train
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stopped_run_resumes_to_the_same_bits(whole, kind, tmp_path):
+    workdir, _ = whole(kind)
+    parts = tmp_path / "run"
+    running.finish(parts, code=75, fault="term@3", **how(kind))
+    assert "Resuming from step 3" in running.finish(parts, **how(kind))
+    running.require_bit_equal(
+        running.parameters(parts, 6), running.parameters(workdir, 6)
+    )
+    assert running.metrics(parts) == running.metrics(workdir)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mesh"),
+    [
+        (
+            "average",
+            {"mesh__fsdp": 2, "mesh__tensor": 2, "mesh__shard_optimizer": True},
+        ),
+        pytest.param("buckets", {}, marks=pytest.mark.soak),
+    ],
+)
+def test_eight_devices_continue_a_run_of_one(whole, tmp_path, kind, mesh):
+    workdir = tmp_path / "run"
+    running.finish(workdir, code=75, fault="term@3", **how(kind))
+    said = running.finish(workdir, devices=8, **how(kind), **mesh)
+    assert "Resuming from step 3" in said
+    records = zip(
+        running.metrics(workdir)[:6], running.metrics(whole(kind)[0])[:6], strict=True
+    )
+    for one, two in records:
+        # float32 sums in another order
+        assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
+
+
+def items(workdir, step, item):
+    leaves = running.parameters(workdir, step)
+    return {
+        path.removeprefix(item): leaf
+        for path, leaf in leaves.items()
+        if path.startswith(item)
+    }
+
+
+def test_what_is_saved_and_loaded_is_the_average_of_what_is_trained(whole):
+    workdir, _ = whole("average")
+    average = items(workdir, 1, "params")
+    for step in range(2, 7):
+        trained = items(workdir, step, "trained")
+        decay = min(0.6, step / (9 + step))  # of update t = step - 1
+        for path, leaf in trained.items():
+            average[path] = decay * average[path] + (1 - decay) * leaf
+        saved = items(workdir, step, "params")
+        for path, leaf in saved.items():
+            # float32 sums of about 1
+            np.testing.assert_allclose(leaf, average[path], atol=1e-6)
+    moved = [np.abs(saved[path] - trained[path]).max() for path in trained]
+    assert max(moved) > 1e-4
+    table = t2t_jax.load(workdir, checkpoint="last").params["embedding"]["table"]
+    np.testing.assert_array_equal(table, saved["['embedding']['table']"])
+
+
+def test_batches_of_several_shapes_and_a_development_loss_that_has_none(whole):
+    workdir, said = whole("buckets")
+    shapes = re.findall(r"Compiling .* for (\d+) rows of (\d+) slots", said)
+    assert len(shapes) == len(set(shapes)) >= 2
+    assert len(re.findall("Compiling .* rows", whole("two_lengths")[1])) == 2
+    records = running.metrics(workdir)
+    (evaluation,) = (r for r in records if r["kind"] == "eval")
+    # Rows of the length of their group: with packed rows of 64 it would be 80 %.
+    trained = [r for r in records if r["kind"] == "train"]
+    assert all(0.05 < r["padding_fraction"] < 0.5 for r in trained)
+
+    run, model = Workdir(workdir), t2t_jax.load(workdir, devices=jax.devices()[:1])
+    config = run.read_config()
+    sums = compile_evaluation(
+        model.module,
+        label_smoothing=config.training.label_smoothing,
+        mesh=make_mesh(jax.devices()[:1]),
+    )
+    text = open_prepared_data(config, workdir=run, log=print)
+    packed = text._replace(config=dataclasses.replace(config.data, layout="packed"))
+    batches = packed.dev_batches(row_multiple=1, share=BatchShard())
+    figures = summarise(total([sums(model.params, batch) for batch in batches]))
+    for name in ("loss", "nll", "accuracy"):
+        # float32 sums of some hundred terms
+        assert figures[name] == pytest.approx(evaluation[name], rel=1e-5)
+
+
+def test_two_vocabularies_are_kept_used_and_averaged(whole, tmp_path):
+    workdir, _ = whole("two_vocabularies")
+    told = json.loads((workdir / "data.json").read_text(encoding="utf-8"))
+    sizes = [told[f"{side}_vocabulary"]["size"] for side in ("source", "target")]
+    assert sizes == [110, 140]
+    to = tmp_path / "mean"
+    done = tiny.run("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2")
+    assert done.returncode == 0, done.stderr.decode()
+    for model in map(t2t_jax.load, (workdir, to)):
+        assert [v.size for v in model.vocabularies] == [110, 140]
+        assert model.params["source_embedding"]["table"].shape == (110, 16)
+        assert model.params["target_embedding"]["table"].shape == (140, 16)
+    assert len(model.translate(["The old teacher reads a book.", ""])) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        ("model.d_ff=64", ("model.d_ff was 32", "64")),
+        ("training.ema_decay=0.5", ("training.ema_decay was",)),
+        ("optimizer.name=adamw", ("optimizer.name was",)),
+        ("data.layout=length_buckets", ("data.layout was 'packed'",)),
+    ],
+)
+def test_a_change_under_a_run_is_refused_with_both_values(one_step, change, messages):
+    refused = tiny.run(f"--workdir={one_step}", f"--config.{change}")
+    assert refused.returncode == 78, refused.stderr.decode()
+    for message in messages:
+        assert message in refused.stderr.decode()
+
+
+@pytest.mark.parametrize("lost", ["checkpoints", "fingerprints.json"])
+def test_other_text_is_refused_whatever_is_lost(one_step, tmp_path, lost):
+    run = shutil.copytree(one_step, tmp_path / "run")
+    made = (run / "fingerprints.json").read_bytes()
+    (run / lost).rename(tmp_path / "lost")
+    other = {"data__train": "phrasebook:train:301"}
+    refused = tiny.run(*tiny.arguments(run, steps=2, **other))
+    assert refused.returncode == 65, refused.stderr.decode()
+    assert b"other content of: train" in refused.stderr
+    # A run of before there were fingerprints gets its own.
+    assert (run / "fingerprints.json").read_bytes() == made
 
 
 def test_changed_text_under_a_run_is_refused(tmp_path):
@@ -33,22 +233,3 @@ def test_changed_text_under_a_run_is_refused(tmp_path):
         assert b"other content of: train" in refused.stderr
         # What was refused has left the run as it was.
         assert before == {name: (run / name).read_bytes() for name in records}
-
-
-def test_a_run_without_a_checkpoint_keeps_to_its_text_too(one_step, tmp_path):
-    run = shutil.copytree(one_step, tmp_path / "run")
-    shutil.rmtree(run / "checkpoints")
-    other = {"data__train": "phrasebook:train:301"}
-    refused = tiny.run(*tiny.arguments(run, steps=2, **other))
-    assert refused.returncode == 65, refused.stderr.decode()
-    assert b"other content of: train" in refused.stderr
-
-
-def test_a_run_of_before_there_were_fingerprints_gets_its_own(one_step, tmp_path):
-    run = shutil.copytree(one_step, tmp_path / "run")
-    made = (run / "fingerprints.json").read_bytes()
-    (run / "fingerprints.json").unlink()
-    other = {"data__train": "phrasebook:train:301"}
-    refused = tiny.run(*tiny.arguments(run, steps=2, **other))
-    assert refused.returncode == 65, refused.stderr.decode()
-    assert (run / "fingerprints.json").read_bytes() == made

@@ -1,11 +1,8 @@
 """The paper's experiment on a set of TFDS, from the files to a translation."""
 
 import contextlib
-import gzip
 import io
 import json
-import os
-from pathlib import Path
 
 import pytest
 
@@ -30,22 +27,9 @@ SMALLER = {
 }
 
 
-def _english_and_german(count: int) -> list[tuple[str, str]]:
-    """Reads pairs of Multi30k where it is, and takes the phrasebook's elsewhere."""
-    if not (folder := os.environ.get("T2T_JAX_TEST_DATA")):
-        return list(open_corpus(f"phrasebook:train:{count}"))
-    sides = []
-    for language in ("en", "de"):
-        path = sorted(Path(folder, "multi30k").glob(f"train*.{language}*"))[0]
-        read = gzip.open if path.suffix == ".gz" else open
-        with read(path, "rt", encoding="utf-8") as file:
-            sides.append([next(file).strip() for _ in range(count)])
-    return list(zip(*sides, strict=True))
-
-
 @pytest.fixture(scope="module")
 def pairs():
-    return _english_and_german(3_000)
+    return list(open_corpus("phrasebook:train:3000"))
 
 
 @pytest.fixture(scope="module")
@@ -59,62 +43,41 @@ def home(pairs, tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def run(home, tmp_path_factory):
+@pytest.fixture
+def run(home, tmp_path, monkeypatch):
     """Runs the command line on that directory, where TensorFlow is not to be had."""
-    path = tmp_path_factory.mktemp("without")
-    (path / "tensorflow.py").write_text("raise ImportError('no tensorflow here')\n")
-    cache = tmp_path_factory.mktemp("cache")
-    before = {name: os.environ.get(name) for name in ("TFDS_DATA_DIR", "PYTHONPATH")}
-    os.environ["TFDS_DATA_DIR"] = str(home)
-    os.environ["PYTHONPATH"] = str(path)
-    yield lambda *argv, **given: tiny.run(
-        *argv, f"--config.data.cache_dir={cache}", **given
-    )
-    for name, value in before.items():
-        os.environ.pop(name)
-        if value is not None:
-            os.environ[name] = value
+    (tmp_path / "tensorflow.py").write_text("raise ImportError('no tensorflow here')\n")
+    monkeypatch.setenv("TFDS_DATA_DIR", str(home))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    def run(*argv, **given):
+        cache = f"--config.data.cache_dir={tmp_path / 'cache'}"
+        done = tiny.run(*argv, f"--workdir={tmp_path / 'run'}", cache, **given)
+        assert done.returncode == 0, done.stderr.decode()
+        return done
+
+    return run
 
 
-@pytest.fixture(scope="module")
-def trained(run, tmp_path_factory):
-    workdir = tmp_path_factory.mktemp("wmt") / "run"
-    done = run(*_command(workdir))
-    assert done.returncode == 0, done.stderr.decode()
-    return workdir
-
-
-def _command(workdir: Path, **changed: object) -> list[str]:
-    keys = [f"--config.{key}={value}" for key, value in (SMALLER | changed).items()]
-    return ["--config=configs/wmt_en_de.py", f"--workdir={workdir}", *keys]
-
-
-def test_every_pair_is_read_from_the_set_in_the_paper_s_direction(trained, pairs):
-    told = json.loads((trained / "data.json").read_text(encoding="utf-8"))
+def test_the_paper_s_set_is_trained_on_resumed_translated_and_evaluated(
+    run, pairs, tmp_path
+):
+    keys = [f"--config.{key}={value}" for key, value in SMALLER.items()]
+    run("--config=configs/wmt_en_de.py", *keys)
+    told = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
     assert told["train"]["spec"] == "tfds:wmt14_translate/de-en:train:en-de"
     assert told["train"]["counts"]["read"] == 2_900
     assert told["dev"]["counts"]["read"] == 50
-    lines = (trained / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [json.loads(line)["kind"] for line in lines] == [
-        *("train", "train", "eval", "final"),
-    ]
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text("utf-8").splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines]
+    assert kinds == ["train", "train", "eval", "final"]
+    again = run("--config=configs/wmt_en_de.py", *keys, "--config.steps=4")
+    assert b"Resuming from step 3" in again.stderr
 
-
-def test_the_same_command_goes_on(trained, run):
-    done = run(*_command(trained, steps=4))
-    assert done.returncode == 0, done.stderr.decode()
-    assert b"Resuming from step 3" in done.stderr
-
-
-def test_what_was_learnt_translates_and_is_evaluated(trained, run, pairs, tmp_path):
-    english = "".join(f"{source}\n" for source, _ in pairs[50:53]).encode()
-    german = "".join(f"{target}\n" for _, target in pairs[50:53]).encode()
-    done = run("--mode=translate", f"--workdir={trained}", stdin=english)
-    assert done.returncode == 0, done.stderr.decode()
-    assert done.stdout.count(b"\n") == 3
-    (tmp_path / "en").write_bytes(english)
-    (tmp_path / "de").write_bytes(german)
+    for side, name in enumerate(("en", "de")):
+        text = "".join(f"{pair[side]}\n" for pair in pairs[50:53])
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    english = (tmp_path / "en").read_bytes()
+    assert run("--mode=translate", stdin=english).stdout.count(b"\n") == 3
     files = [f"--source={tmp_path / 'en'}", f"--reference={tmp_path / 'de'}"]
-    done = run("--mode=evaluate", f"--workdir={trained}", *files)
-    assert done.returncode == 0, done.stderr.decode()
+    run("--mode=evaluate", *files)

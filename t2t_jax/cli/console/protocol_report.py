@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TextIO, TypeAlias
 
 from t2t_jax.cli.console.tables import interval_note, show_rows
+from t2t_jax.cli.evaluation.trees import score_rows
 from t2t_jax.cli.flags.translation import PARSING
-from t2t_jax.cli.translation.parsing import score_rows
 
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 _BETTER = {"system": "this model", "baseline": "the baseline"}

@@ -1,21 +1,31 @@
-"""The files of `--mode=evaluate` and `score`: read, compared, and recorded."""
+"""What `--mode=evaluate` scores: the files it reads, and their translations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.console.text_io import open_output
-from t2t_jax.cli.flags.translation import EvaluateOptions
-from t2t_jax.data.corpora.text_files import undo_joins
-from t2t_jax.data.files.lines import read_lines
+from t2t_jax.cli.console.text_io import open_output, write_lines
+from t2t_jax.cli.flags.options import ModelOptions
+from t2t_jax.cli.flags.translation import VASWANI, EvaluateOptions
+from t2t_jax.cli.processes.shared_model import load_mean, load_one
+from t2t_jax.cli.translation.job import TranslationJob, distributed
+from t2t_jax.cli.translation.progress import TranslationProgress
+from t2t_jax.cli.translation.windows import LineWindow
+from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
+from t2t_jax.data.files.line_counts import Count
+from t2t_jax.data.files.lines import read_lines, require_files
 from t2t_jax.data.report.leakage import MANY_COPIES
 from t2t_jax.errors import DataError, ErrorCollector, UserError
 
 if TYPE_CHECKING:
+    from t2t_jax.decoding.config import DecodingConfig
     from t2t_jax.inference.model import TranslationModel
 
 
@@ -30,6 +40,45 @@ class Corpus(NamedTuple):
     sources: list[str]
     references: list[str]
     baseline: list[str] | None
+
+
+class TranslatedCorpus(NamedTuple):
+    """The translations to score, the model that made them, and the time taken.
+
+    Attributes:
+      statuses: the number of lines of each status but `ok`.
+    """
+
+    model: TranslationModel
+    hypotheses: list[str]
+    seconds: float
+    statuses: dict[str, int]
+
+
+def load_model(options: ModelOptions) -> TranslationModel:
+    """Loads the checkpoint of the flags, with the search of the configuration.
+
+    Raises:
+      UserError: as `inference.load.load`.
+    """
+    from t2t_jax.inference.load import load
+
+    return load(
+        options.workdir.path,
+        checkpoint=options.checkpoint,
+        decoding=options.config.decoding,
+    )
+
+
+def open_pair(source: str, reference: str, *, joiner: str) -> TextCorpus:
+    """Opens the files of `--source` and `--reference` as a corpus.
+
+    Raises:
+      InputMissingError: a file does not exist; both are named.
+    """
+    files = Path(source), Path(reference)
+    require_files(*files, change="--source or --reference")
+    return TextCorpus(f"text:{source},{reference}", *files, joiner)
 
 
 def read_corpus(options: EvaluateOptions) -> Corpus:
@@ -62,13 +111,11 @@ def read_aligned(
     Raises:
       UserError: a file cannot be read, is empty, or has another number of lines.
     """
-    errors = ErrorCollector()
-    read = {
-        name: errors.try_call(_lines, path, joiner=joiner)
-        for name, path in names.items()
-    }
+    errors, lines = ErrorCollector(), {}
+    for name, path in names.items():
+        raw = errors.try_call(lambda path: list(read_lines(path)), path)
+        lines[name] = [undo_joins(line, joiner) for line in raw or ()]
     errors.raise_if_any()
-    lines = {name: found for name, found in read.items() if found is not None}
     count = len(lines["reference"])
     problems = [
         f"--{name}={names[name]} must have lines, and is empty."
@@ -82,22 +129,16 @@ def read_aligned(
     ]
     if problems:
         raise DataError(problems)
-    for name in lines:
+    for name in names:
         if name != "reference":
-            warn_of_copies(names, lines, name)
+            _warn_of_copies(names, lines, name)
     return lines
 
 
-def warn_of_copies(
+def _warn_of_copies(
     names: Mapping[str, str], lines: Mapping[str, Sequence[str]], name: str
 ) -> None:
-    """Logs a warning if many lines of a file equal their references.
-
-    Args:
-      names: paths by flag.
-      lines: by flag; as many in each.
-      name: the flag of the file to compare.
-    """
+    """Logs a warning if many lines of a file equal their references."""
     pairs = [
         (a.strip(), b.strip())
         for a, b in zip(lines[name], lines["reference"], strict=True)
@@ -134,51 +175,126 @@ def warn_of_exchange(model: TranslationModel, pair: Sequence[Sequence[str]]) -> 
         )
 
 
-def open_hypotheses(options: EvaluateOptions, files: ExitStack) -> BinaryIO | None:
-    """Opens the file `options.hypotheses` for writing.
+def translate_corpus(
+    options: EvaluateOptions,
+    corpus: Corpus,
+    *,
+    written: Callable[[list[str]], list[str]] = list,
+) -> TranslatedCorpus:
+    """Translates the sources, and writes the hypotheses if a file is given.
 
     Args:
-      files: closes the file.
-
-    Returns:
-      None if no file is given.
+      written: makes the lines of that file of the hypotheses.
 
     Raises:
       UserError: the file cannot be written.
     """
-    path = options.hypotheses
-    if not path:
-        return None
-    if path == "-":
+    name = options.hypotheses
+    if name == "-":
         raise UserError(
             "--hypotheses=- must be a file: stdout is for the scores. Pass a file."
         )
-    inputs = [f for f in (options.source, options.reference, options.baseline) if f]
-    return files.enter_context(open_output(path, flag="hypotheses", inputs=inputs))
+    with ExitStack() as files:
+        if name:
+            inputs = filter(None, (options.source, options.reference, options.baseline))
+            opened = open_output(name, flag="hypotheses", inputs=inputs)
+            out = files.enter_context(opened)
+        job = load_job(options)
+        warn_of_exchange(job.model, (corpus.sources, corpus.references))
+        began = time.perf_counter()
+        with (
+            distributed(job, options.processes) as translate_window,
+            TranslationProgress(Count(len(corpus.sources), True)) as progress,
+        ):
+            window = LineWindow(0, corpus.sources)
+            output = translate_window(window, seen=progress.advance)
+            hypotheses = [*progress.count_statuses(output, first=0)]
+        seconds = time.perf_counter() - began
+        if name:
+            write_lines(out, written(hypotheses))
+    statuses = {name: n for name, n in progress.statuses.items() if name != "ok"}
+    return TranslatedCorpus(job.model, hypotheses, seconds, statuses)
 
 
-def file_records(
-    options: EvaluateOptions, corpus: Corpus, hypotheses: list[str]
+def _averages(options: EvaluateOptions) -> bool:
+    """Returns whether the last checkpoints are averaged: always in the paper's."""
+    return options.protocol == VASWANI or options.last > 0
+
+
+def _decoding_of(options: EvaluateOptions) -> DecodingConfig:
+    """Returns the search settings: the paper's with its protocol, or the run's.
+
+    All protocols compare lines as they are.
+    """
+    from t2t_jax.evaluation.protocol import protocol_decoding
+
+    own = options.config.decoding
+    if options.protocol == VASWANI:
+        return protocol_decoding(own)
+    return dataclasses.replace(own, segment="lines") if options.protocol else own
+
+
+def load_job(options: EvaluateOptions) -> TranslationJob:
+    """Loads a checkpoint, or an average of the last, in memory.
+
+    Collective: call on every process.
+    """
+    decoding, checkpoint = _decoding_of(options), options.checkpoint
+    if _averages(options) and not options.workdir.is_model:
+        model = load_mean(options, decoding=decoding)
+    else:
+        checkpoint = "last" if _averages(options) else checkpoint
+        model = load_one(options, checkpoint=checkpoint, decoding=decoding)
+    return TranslationJob(
+        model, model.translator(), lambda number, translation: translation.text
+    )
+
+
+def protocol_record(
+    options: EvaluateOptions,
+    translated: TranslatedCorpus,
+    corpus: Corpus,
+    hypotheses: list[str],
 ) -> dict[str, Any]:
-    """Returns path, number of lines and sha256 of each file used or written."""
-    from t2t_jax.evaluation.protocol import fingerprint_lines
+    """Returns what made the scores of a protocol: model, search, files, versions.
 
-    held = {
+    Args:
+      hypotheses: as they are written to a file.
+    """
+    from t2t_jax.evaluation import protocol
+
+    used = _decoding_of(options)
+    overridden = protocol.overridden(options.config.decoding, used)
+    if options.checkpoint != "best" and _averages(options):
+        overridden["checkpoint"] = {"asked": options.checkpoint, "used": "average"}
+    texts = {
         "source": corpus.sources,
         "reference": corpus.references,
         "baseline": corpus.baseline,
         "hypotheses": hypotheses,
     }
+    model = translated.model
     return {
-        name: {
-            "path": getattr(options, name) or None,
-            "lines": len(lines),
-            "sha256": fingerprint_lines(lines),
-        }
-        for name, lines in held.items()
-        if lines is not None
+        "statuses": translated.statuses,
+        "seconds": translated.seconds,
+        "checkpoint_step": model.step,
+        "averaged_steps": list(model.averaged_steps),
+        "averaged_spacing": dict(model.spacing),
+        "params_sha256": protocol.fingerprint_params(model.params),
+        "vocabulary_sha256": {
+            side: vocabulary.fingerprint
+            for side, vocabulary in model.vocabularies._asdict().items()
+        },
+        "decoding": dataclasses.asdict(used),
+        "overruled": overridden,
+        "files": {
+            name: {
+                "path": getattr(options, name) or None,
+                "lines": len(lines),
+                "sha256": protocol.fingerprint_lines(lines),
+            }
+            for name, lines in texts.items()
+            if lines is not None
+        },
+        "versions": protocol.versions(),
     }
-
-
-def _lines(path: str, *, joiner: str) -> list[str]:
-    return [undo_joins(line, joiner) for line in read_lines(path)]

@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.evaluation.corpus import read_corpus
-from t2t_jax.cli.evaluation.translated import protocol_record, translate_corpus
+from t2t_jax.cli.evaluation.corpus import (
+    protocol_record,
+    read_corpus,
+    translate_corpus,
+)
 from t2t_jax.cli.flags.translation import TOKENIZED, EvaluateOptions
 from t2t_jax.cli.processes.shared_model import require_run_for_last
 from t2t_jax.config import Config

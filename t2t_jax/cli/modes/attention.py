@@ -8,10 +8,11 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.output_dir import OutputDirectory
+from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.views import AttentionOptions
 from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
@@ -21,7 +22,6 @@ from t2t_jax.types import BOS, EOS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from t2t_jax.data.vocabulary.vocabulary import Vocabulary
     from t2t_jax.inference.model import TranslationModel
 
 # The title of each kind of attention, and the sides of its queries and keys.
@@ -39,52 +39,40 @@ class _Selection(NamedTuple):
     heads: list[int]
 
 
-class _Pair(NamedTuple):
-    """A sentence and its translation, as text and as token ids."""
-
-    text: str
-    translation: str
-    source: list[int]
-    target_inputs: list[int]
-
-
 def run(options: AttentionOptions) -> int:
     """Writes and plots the attention weights of `options.text` and its translation."""
     options.workdir.require()
     selection = _select(options)
     require_matplotlib()
     to = OutputDirectory(options.to)
-    from t2t_jax.inference.load import load
+    model = load_model(options)
+    import numpy as np
 
-    model = load(
-        options.workdir.path,
-        checkpoint=options.checkpoint,
-        decoding=options.config.decoding,
-    )
-    pair = _pair(model, options)
-    maps = _maps(model, pair)
-    pieces = {
-        "source": model.vocabularies.source.pieces(pair.source),
-        "target": model.vocabularies.target.pieces(pair.target_inputs),
-    }
-    to.write("attention.npz", _npz(maps))
+    from t2t_jax.evaluation.attention_maps import attention_maps
+
+    text, translation, tokens = _encode_pair(model, options)
+    arrays = (np.array(side) for side in tokens.values())
+    maps: dict[str, Any] = attention_maps(model.module, model.params, *arrays)
+    sides = model.vocabularies._asdict()
+    pieces = {side: sides[side].pieces(ids) for side, ids in tokens.items()}
+    content = io.BytesIO()
+    np.savez_compressed(content, **maps)
+    to.write("attention.npz", content.getvalue())
     record = {
-        "text": pair.text,
-        "translation": pair.translation,
+        "text": text,
+        "translation": translation,
         "translated_by": "user" if options.target else "model",
         **pieces,
         "checkpoint_step": model.step,
-        "layers": selection.layers,
-        "heads": selection.heads,
+        **selection._asdict(),
     }
-    text = json.dumps(record, indent=2, ensure_ascii=False)
-    to.write("tokens.json", text + "\n")
+    to.write("tokens.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     num_plots = 0
     for name, figure in _plots(maps, pieces, selection=selection):
         to.write(f"{name}.png", render_png(figure))
         num_plots += 1
     print(
-        f"Translation: {pair.translation}\n"
+        f"Translation: {translation}\n"
         f"Wrote {num_plots} plots and the attention weights to {to.path}.",
         file=sys.stderr,
     )
@@ -109,64 +97,60 @@ def _select(options: AttentionOptions) -> _Selection:
         )
     # A layer that only one of the stacks has is plotted for that one.
     num_layers = max(config.model.num_layers, decoder_layers(config.model))
-    num_heads = config.model.num_heads
-    layers = _numbers("layer", options.layer, count=num_layers, problems=problems)
-    heads = _numbers("head", options.head, count=num_heads, problems=problems)
+    selection = _Selection(
+        _numbers("layer", options.layer, count=num_layers, problems=problems),
+        _numbers("head", options.head, count=config.model.num_heads, problems=problems),
+    )
     problems.raise_if_any(UserError)
-    return _Selection(layers, heads)
+    return selection
 
 
 def _numbers(
     flag: str, given: str, *, count: int, problems: ErrorCollector
 ) -> list[int]:
     """Parses `all` or a comma-separated list into sorted unique indices."""
-    if given == "all":
-        return list(range(count))
     known = [str(number) for number in range(count)]
-    parts = [part.strip() for part in given.split(",")]
+    parts = {part.strip() for part in given.split(",")}
     problems.check(
-        set(parts) <= set(known),
+        parts <= {*known} or given == "all",
         f"--{flag}={given} must be all, or some of {','.join(known)}: the model's "
         f"{flag}s, counted from 0.",
     )
-    return sorted(int(part) for part in set(parts) & set(known))
+    return [int(number) for number in known if given == "all" or number in parts]
 
 
-def _pair(model: TranslationModel, options: AttentionOptions) -> _Pair:
+def _encode_pair(
+    model: TranslationModel, options: AttentionOptions
+) -> tuple[str, str, dict[str, list[int]]]:
     """Encodes the sentence and its translation; translates it if none is given."""
-    text, target = _replace_invalid(options.text), _replace_invalid(options.target)
-    most = options.config.decoding.max_source_length
-    subwords = _encode(model.vocabularies.source, text, flag="text")
-    _check_length("text", [*subwords, EOS], most=most, model=model)
-    if target:
-        translated = _encode(model.vocabularies.target, target, flag="target")
-    else:
-        target = model.translate([text])[0]
-        # As in training, the decoder reads the subwords of the detokenized text.
-        translated = model.vocabularies.target.encode([target])[0]
-    most = max(most, options.config.decoding.longest_output())
-    _check_length("target", [BOS, *translated], most=most, model=model)
-    return _Pair(text, target, [*subwords, EOS], [BOS, *translated])
+    config = options.config.decoding
+    # Bytes that are not UTF-8 become U+FFFD.
+    text, target = (
+        given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        for given in (options.text, options.target)
+    )
+    subwords = model.vocabularies.source.encode([text])[0]
+    tokens = {"source": [*subwords, EOS]}
+    _check("text", text, tokens["source"], most=config.max_source_length, model=model)
+    # As in training, the decoder reads the subwords of the detokenized text.
+    translation = target or model.translate([text])[0]
+    translated = model.vocabularies.target.encode([translation])[0]
+    tokens["target"] = [BOS, *translated]
+    if target or translated:
+        most = max(config.max_source_length, config.longest_output())
+        _check("target", translation, tokens["target"], most=most, model=model)
+    return text, translation, tokens
 
 
-def _replace_invalid(text: str) -> str:
-    """Replaces bytes that are not UTF-8 by U+FFFD."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def _encode(vocabulary: Vocabulary, text: str, *, flag: str) -> list[int]:
-    subwords = vocabulary.encode([text])[0]
-    if not subwords:
-        raise UserError(f"--{flag}={text!r} has no subwords. Pass a sentence.")
-    return subwords
-
-
-def _check_length(
-    flag: str, tokens: Sequence[int], *, most: int, model: TranslationModel
+def _check(
+    flag: str, text: str, tokens: Sequence[int], *, most: int, model: TranslationModel
 ) -> None:
+    """Checks the tokens of a side, which include bos or eos."""
     config: Any = model.module.config
     if config.positions == "learned":
         most = min(most, config.max_positions)
+    if len(tokens) == 1:
+        raise UserError(f"--{flag}={text!r} has no subwords. Pass a sentence.")
     if len(tokens) > most:
         raise UserError(
             f"--{flag} has {len(tokens):,} tokens with bos or eos, and may have at "
@@ -174,25 +158,11 @@ def _check_length(
         )
 
 
-def _maps(model: TranslationModel, pair: _Pair) -> dict[str, Any]:
-    import numpy as np
-
-    from t2t_jax.evaluation.attention_maps import attention_maps
-
-    source, target_inputs = np.array(pair.source), np.array(pair.target_inputs)
-    return attention_maps(model.module, model.params, source, target_inputs)
-
-
-def _npz(maps: dict[str, Any]) -> bytes:
-    import numpy as np
-
-    content = io.BytesIO()
-    np.savez_compressed(content, **maps)
-    return content.getvalue()
-
-
 def _plots(
-    maps: dict[str, Any], pieces: dict[str, list[str]], *, selection: _Selection
+    maps: Mapping[str, Any],
+    pieces: Mapping[str, Sequence[str]],
+    *,
+    selection: _Selection,
 ) -> Iterator[tuple[str, Figure]]:
     """Plots heat maps and lines for each kind of attention in each selected layer."""
     from t2t_jax.evaluation.plots.attention import label_of, plot_heat_maps, plot_lines

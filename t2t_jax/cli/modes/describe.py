@@ -69,10 +69,15 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
     if path.is_file():
         read = read_json_object(path, advice="Remove it.")
         try:
-            # Without evaluation data.json lacks dev.
             return {
-                part: _recorded_size(read[part])
+                part: {
+                    "spec": read[part]["spec"],
+                    "pairs": read[part]["counts"]["kept"],
+                    "note": "",
+                    "mean_length": read[part]["mean_length"],
+                }
                 for part in _PARTS
+                # Without evaluation data.json lacks dev.
                 if part == "train" or part in read
             }
         except (KeyError, TypeError) as error:
@@ -85,15 +90,6 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
     return {
         part: count_pairs(spec, key=f"data.{part}")._asdict()
         for part, spec in specs.items()
-    }
-
-
-def _recorded_size(record: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "spec": record["spec"],
-        "pairs": record["counts"]["kept"],
-        "note": "",
-        "mean_length": record["mean_length"],
     }
 
 
@@ -112,7 +108,7 @@ def check_mesh(config: MeshConfig, *, devices: int) -> None:
             f"{max(devices, _fewest(config)):,}. Change --devices or config.mesh."
         )
     if devices and not _fits(config, devices):
-        wanted = "a multiple of " if _is_open(config) else ""
+        wanted = "a multiple of " * (-1 in _sizes(config).values())
         raise ConfigError(
             f"--devices={devices} does not fit {_mesh_text(config)}, which needs "
             f"{wanted}{_fewest(config)}. Leave --devices out, or change config.mesh."
@@ -156,12 +152,8 @@ def _simulate(devices: int) -> None:
 
 
 def _sizes(config: MeshConfig) -> dict[str, int]:
+    """Returns the size of each axis; -1 takes all remaining devices."""
     return {"data": config.data, "fsdp": config.fsdp, "tensor": config.tensor}
-
-
-def _is_open(config: MeshConfig) -> bool:
-    """Returns whether an axis takes all remaining devices (-1)."""
-    return -1 in _sizes(config).values()
 
 
 def _fewest(config: MeshConfig) -> int:
@@ -170,8 +162,9 @@ def _fewest(config: MeshConfig) -> int:
 
 
 def _fits(config: MeshConfig, devices: int) -> bool:
+    is_open = -1 in _sizes(config).values()
     fewest = _fewest(config)
-    return devices % fewest == 0 if _is_open(config) else devices == fewest
+    return devices % fewest == 0 if is_open else devices == fewest
 
 
 def _mesh_text(config: MeshConfig) -> str:

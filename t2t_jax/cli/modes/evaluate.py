@@ -6,11 +6,10 @@ import json
 import sys
 from typing import Any
 
-from t2t_jax.cli.evaluation.corpus import read_corpus
-from t2t_jax.cli.evaluation.translated import load_job, translate_corpus
+from t2t_jax.cli.evaluation.corpus import load_job, read_corpus, translate_corpus
 from t2t_jax.cli.flags.translation import PARSING, EvaluateOptions
 from t2t_jax.cli.processes.start import start_processes
-from t2t_jax.cli.translation.distributed_job import serve
+from t2t_jax.cli.translation.job import serve
 
 
 def run(options: EvaluateOptions) -> int:

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.stderr import log
+from t2t_jax.cli.evaluation.corpus import open_pair
 from t2t_jax.cli.flags.options import ExportOptions
-from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
-from t2t_jax.data.corpora.text_files import TextCorpus
-from t2t_jax.data.files.lines import require_files
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
 from t2t_jax.exchange.exporting.formats import QUANTIZED_FORMATS
 from t2t_jax.run.dev_outputs import FOLDER, REFERENCE, SOURCE
@@ -40,8 +38,8 @@ def run(options: ExportOptions) -> int:
     from t2t_jax.inference.model_dir import check_new_dir
 
     config, to = options.config, Path(options.to)
-    has_arrays = options.format in ("model_dir", "safetensors")
-    check_new_dir(options.workdir, to, has_arrays=has_arrays)
+    own = ("model_dir", "safetensors")
+    check_new_dir(options.workdir, to, has_arrays=options.format in own)
     spec = ExportSpec(
         options.format,
         options.quantization or "float32",
@@ -74,19 +72,16 @@ def run(options: ExportOptions) -> int:
 def _check_options(options: ExportOptions) -> None:
     """Raises all errors of the options at once."""
     problems = ErrorCollector()
-    given = options.quantization
-    can_quantize = options.format in QUANTIZED_FORMATS
     quantized = f"--format={' or '.join(QUANTIZED_FORMATS)}"
-    problems.check(
-        not given or can_quantize,
-        f"--quantization={given} requires {quantized}: other formats "
-        "keep float32. Remove it, or change --format.",
-    )
-    problems.check(
-        options.max_bleu_loss is None or can_quantize,
-        f"--max_bleu_loss={options.max_bleu_loss} requires {quantized}: "
-        "other formats must be exact. Remove it, or change --format.",
-    )
+    for flag, value, why in (
+        ("quantization", options.quantization or None, "keep float32"),
+        ("max_bleu_loss", options.max_bleu_loss, "must be exact"),
+    ):
+        problems.check(
+            value is None or options.format in QUANTIZED_FORMATS,
+            f"--{flag}={value} requires {quantized}: other formats {why}. Remove it, "
+            "or change --format.",
+        )
     problems.raise_if_any(UserError)
 
 
@@ -96,14 +91,10 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
     Where the text of the configuration is not found, for one because its path is
     relative to another directory, that of the run's own outputs is read.
     """
-    corpus: Corpus
     joiner = options.config.data.subword_joiner
     if options.source:
-        source, target = Path(options.source), Path(options.reference)
-        require_files(source, target, change="--source or --reference")
-        spec = f"text:{options.source},{options.reference}"
-        corpus = TextCorpus(spec, source, target, joiner)
-        return spec, list(corpus)
+        corpus = open_pair(options.source, options.reference, joiner=joiner)
+        return corpus.spec, list(corpus)
     _, spec = train_and_dev(options.config.data)
     try:
         return spec, list(open_corpus(spec, key="data.dev", joiner=joiner))
@@ -111,8 +102,8 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
         own = [options.workdir.path / FOLDER / name for name in (SOURCE, REFERENCE)]
         if isinstance(error, InputMissingError) and all(map(Path.is_file, own)):
             log(f"{error.problems[0]}\nVerifying on {own[0]} instead.")
-            spec = f"text:{own[0]},{own[1]}"
-            return spec, list(TextCorpus(spec, own[0], own[1]))
+            corpus = open_pair(*map(str, own), joiner="")
+            return corpus.spec, list(corpus)
         hint = (
             "An export is verified on text. If the development set of the model is "
             "not available, pass other files with --source and --reference."

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
+from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.views import InspectDataOptions
 from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.corpora.base import Corpus
@@ -20,8 +20,6 @@ from t2t_jax.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
     from t2t_jax.inspection.report import Report
-
-_SIDES = ("source", "target")
 
 
 def run(options: InspectDataOptions) -> int:
@@ -42,15 +40,10 @@ def run(options: InspectDataOptions) -> int:
         raise UserError(f"{corpus.spec} has no pairs. Choose another --split.")
     with ExitStack() as stack:
         outputs = _open_outputs(options, stack, inputs=_files_of(corpus))
-        from t2t_jax.inference.load import load
         from t2t_jax.inspection.inspector import inspect, select
         from t2t_jax.inspection.report import Locator, Report
 
-        model = load(
-            options.workdir.path,
-            checkpoint=options.checkpoint,
-            decoding=options.config.decoding,
-        )
+        model = load_model(options)
         number = min(options.lines or total, total)
         with start_progress(ProgressLabels("scored", "pairs"), number) as progress:
             found = inspect(
@@ -72,15 +65,14 @@ def _open(options: InspectDataOptions) -> Corpus:
     Raises:
       UserError: there is none, or its text has been removed.
     """
-    data, key = options.config.data, "data.train"
-    spec = train_and_dev(data)[options.split == "dev"]
-    if options.split == "dev":
-        if not spec:
-            raise ConfigError(
-                "--split=dev needs development text, and data.dev is empty. Set "
-                "config.data.dev, or choose --split=train."
-            )
-        key = "data.dev" if data.dev else key
+    data, is_dev = options.config.data, options.split == "dev"
+    spec = train_and_dev(data)[is_dev]
+    if is_dev and not spec:
+        raise ConfigError(
+            "--split=dev needs development text, and data.dev is empty. Set "
+            "config.data.dev, or choose --split=train."
+        )
+    key = "data.dev" if is_dev and data.dev else "data.train"
     return open_corpus(spec, key=key, joiner=data.subword_joiner)
 
 
@@ -102,29 +94,27 @@ class _Outputs(NamedTuple):
 
     Attributes:
       report: of `--to`; None without it.
-      sides: of the filtered corpus, source and target; () without it.
-      paths: of `sides`.
+      kept: by path, the source and the target of the filtered corpus; empty without it.
     """
 
     report: BinaryIO | None
-    sides: tuple[BinaryIO, ...]
-    paths: tuple[str, ...]
+    kept: dict[str, BinaryIO]
 
 
 def _open_outputs(
     options: InspectDataOptions, stack: ExitStack, *, inputs: Sequence[str]
 ) -> _Outputs:
     """Opens the files before the work begins, so that a wrong path fails early."""
-    open_file = partial(open_output, flag="to", inputs=inputs)
+
+    def open_file(path: str) -> BinaryIO:
+        return stack.enter_context(open_output(path, flag="to", inputs=inputs))
+
     if not options.to:
-        return _Outputs(None, (), ())
-    report = stack.enter_context(open_file(options.to))
-    paths: tuple[str, ...] = ()
-    if options.drop_worst:
-        stem = str(Path(options.to).with_suffix(""))
-        paths = tuple(f"{stem}.kept.{side}.txt" for side in _SIDES)
-    sides = tuple(stack.enter_context(open_file(path)) for path in paths)
-    return _Outputs(report, sides, paths)
+        return _Outputs(None, {})
+    report, stem = open_file(options.to), Path(options.to).with_suffix("")
+    sides = ("source", "target") if options.drop_worst else ()
+    paths = [f"{stem}.kept.{side}.txt" for side in sides]
+    return _Outputs(report, {path: open_file(path) for path in paths})
 
 
 def _write(options: InspectDataOptions, outputs: _Outputs, report: Report) -> None:
@@ -135,14 +125,13 @@ def _write(options: InspectDataOptions, outputs: _Outputs, report: Report) -> No
     from t2t_jax.inspection.report import dropped_summary, kept_lines
 
     lines = list(report.summary())
-    if outputs.sides:
+    if outputs.kept:
         found = report.found
         dropped = found.worst(options.drop_worst)
-        for side, out in enumerate(outputs.sides):
+        for side, out in enumerate(outputs.kept.values()):
             write_lines(out, kept_lines(found, dropped, side))
         lines += dropped_summary(found, dropped)
-        lines.append(
-            f"  to train on it: --config.data.train=text:{','.join(outputs.paths)}"
-        )
+        spec = f"text:{','.join(outputs.kept)}"
+        lines.append(f"  to train on it: --config.data.train={spec}")
     with open_output("-") as out:
         write_lines(out, lines)

@@ -7,10 +7,11 @@ Readable files are never replaced; corrupt ones are renamed to `corrupt-<name>`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.options import RecoverOptions
@@ -28,8 +29,7 @@ from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.run.resume_rules import forbidden_changes, require_resumable
 from t2t_jax.run.workdir import Workdir
 
-if TYPE_CHECKING:
-    pass
+_Read = TypeVar("_Read")
 
 
 class _CheckpointMeta(NamedTuple):
@@ -128,112 +128,87 @@ def _require_consistent(workdir: Workdir, saved: _CheckpointMeta) -> None:
       DataError: a file is of another run, or a missing one is not in the checkpoint.
     """
     problems = ErrorCollector()
-    with suppress(UserError):
-        refused = forbidden_changes(workdir.read_config(), saved.config)
+    checkpoint = f"the checkpoint of step {saved.step:,}"
+    if config := _try(workdir.read_config):
+        refused = forbidden_changes(config, saved.config)
         problems.check(
             not refused,
-            f"{workdir.path / 'config.json'} is of another experiment than the "
-            f"checkpoint of step {saved.step:,}: {len(refused)} keys differ, such as "
+            f"{workdir.path / 'config.json'} is of another experiment than "
+            f"{checkpoint}: {len(refused)} keys differ, such as "
             f"{' '.join(refused[:1]).split(' ')[0]}. Move it away and rerun.",
         )
-    with suppress(UserError):
-        for name, value in workdir.read_fingerprints().items():
-            problems.check(
-                saved.fingerprints.get(name, value) == value,
-                f"{workdir.path / 'fingerprints.json'} has another {name!r} than the "
-                f"checkpoint of step {saved.step:,}. Move it away and rerun.",
-            )
-    digests = _digests(workdir, saved, problems)
-    recorded = saved.fingerprints.get("vocabulary")
-    if recorded and not problems.messages and recorded != joint_fingerprint(*digests):
+    for name, value in (_try(workdir.read_fingerprints) or {}).items():
         problems.check(
-            False,
-            f"The vocabulary in {workdir.path} is not that of the checkpoint of step "
-            f"{saved.step:,}, whose SHA-256 begins with {str(recorded)[:12]}. Restore "
+            saved.fingerprints.get(name, value) == value,
+            f"{workdir.path / 'fingerprints.json'} has another {name!r} than "
+            f"{checkpoint}. Move it away and rerun.",
+        )
+    digests = []  # after the recovery
+    for name in reversed(_names(saved.config)):  # the source's first
+        path, kept = workdir.path / name, saved.files.get(name)
+        found = _try(partial(_read_vocabulary, path))
+        problems.check(
+            bool(found or kept),
+            f"{path} is missing or corrupt, and {checkpoint} does not hold it. Restore "
             "it from a copy.",
         )
+        problems.check(
+            not (found and kept and found.model != kept),
+            f"{path} is not the vocabulary in {checkpoint}. Move it away and rerun.",
+        )
+        vocabulary = found or (Vocabulary(kept) if kept else None)
+        digests.append(vocabulary.fingerprint if vocabulary else "")
+    recorded = saved.fingerprints.get("vocabulary", "")
+    problems.check(
+        bool(problems.messages) or recorded in ("", joint_fingerprint(*digests)),
+        f"The vocabulary in {workdir.path} is not that of {checkpoint}, whose SHA-256 "
+        f"begins with {recorded[:12]}. Restore it from a copy.",
+    )
     problems.raise_if_any(DataError)
-
-
-def _digests(
-    workdir: Workdir, saved: _CheckpointMeta, problems: ErrorCollector
-) -> list[str]:
-    """Computes the fingerprints of the vocabularies after the recovery."""
-    digests = []
-    for name in reversed(_names(saved.config)):  # the source's first
-        held = _vocabulary(workdir.path / name)
-        kept = saved.files.get(name)
-        if held is None and kept is None:
-            problems.check(
-                False,
-                f"{workdir.path / name} is missing or corrupt, and the checkpoint of "
-                f"step {saved.step:,} does not hold it. Restore it "
-                "from a copy.",
-            )
-        elif held is not None and kept is not None:
-            problems.check(
-                held.model == kept,
-                f"{workdir.path / name} is not the vocabulary in the checkpoint of "
-                f"step {saved.step:,}. Move it away and rerun.",
-            )
-        content = held.model if held else kept
-        digests.append(Vocabulary(content).fingerprint if content else "")
-    return digests
 
 
 def _names(config: Config) -> tuple[str, ...]:
     return FILES if config.vocabulary.source_size else FILES[:1]
 
 
-def _vocabulary(path: Path) -> Vocabulary | None:
-    """Loads a vocabulary; None if it is missing or corrupt."""
-    with suppress(OSError, DataError):
-        return Vocabulary(read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=""))
+def _read_vocabulary(path: Path) -> Vocabulary:
+    return Vocabulary(read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=""))
+
+
+def _try(read: Callable[[], _Read]) -> _Read | None:
+    """Returns what a file holds; None if it is missing or corrupt."""
+    with suppress(OSError, UserError):
+        return read()
     return None
 
 
 def _write(workdir: Workdir, saved: _CheckpointMeta) -> list[str]:
     """Writes missing or corrupt files, in the order of a first start."""
     written = []
+
+    def is_lost(name: str, read: Callable[[Path], object]) -> bool:
+        path = workdir.path / name
+        if _try(lambda: (read(path),)):  # even of an empty object
+            return False
+        _set_aside(path)
+        return True
+
     for name in _names(saved.config):
-        if _vocabulary(workdir.path / name) is None:
-            _set_aside(workdir.path / name)
+        if is_lost(name, _read_vocabulary):
             model = Vocabulary(saved.files[name])
             model.save(workdir.path, name=Path(name).stem)
             written.append(name)
+    read_object = partial(read_json_object, advice="")
     for name in ("overrides.json", "data.json"):  # optional files
-        if not _is_object(workdir.path / name):
-            _set_aside(workdir.path / name)
-    if not _has_config(workdir):
-        _set_aside(workdir.path / "config.json")
-        workdir.write_config(saved.config, _overrides(workdir))
+        is_lost(name, read_object)
+    if is_lost("config.json", lambda path: workdir.read_config()):
+        workdir.write_config(saved.config, _try(workdir.read_overrides) or {})
         written.append("config.json")
-    if not _is_object(workdir.path / "fingerprints.json") and saved.fingerprints:
-        _set_aside(workdir.path / "fingerprints.json")
-        workdir.write_json("fingerprints.json", saved.fingerprints)
-        written.append("fingerprints.json")
+    name = "fingerprints.json"
+    if saved.fingerprints and is_lost(name, read_object):
+        workdir.write_json(name, saved.fingerprints)
+        written.append(name)
     return written
-
-
-def _has_config(workdir: Workdir) -> bool:
-    with suppress(UserError):
-        workdir.read_config()
-        return True
-    return False
-
-
-def _overrides(workdir: Workdir) -> dict[str, Any]:
-    """Reads the recorded overrides; empty if they are missing or corrupt."""
-    with suppress(UserError):
-        return workdir.read_overrides()
-    return {}
-
-
-def _is_object(path: Path) -> bool:
-    with suppress(OSError, UserError):
-        read_json_object(path, advice="")
-        return True
-    return False
 
 
 def _set_aside(path: Path) -> None:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from t2t_jax.cli.console.output_page import OutputPage
 from t2t_jax.cli.console.stderr import log
+from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.views import ReportOptions
 from t2t_jax.errors import UserError
 from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
+from t2t_jax.run.text_facts import example_sentences
 from t2t_jax.run.workdir import Workdir
-
-if TYPE_CHECKING:
-    from t2t_jax.inference.model import TranslationModel
 
 _SEARCHED = 50  # development sentences, of which a few short ones are shown
 
@@ -37,15 +36,15 @@ def run(options: ReportOptions) -> int:
     workdir.require()
     own = report_path(workdir)
     to = OutputPage(options.to or own, own=own)
+    from t2t_jax.report.comparison import scores_of
     from t2t_jax.report.run_page import run_page
 
-    output = _best_output(workdir)
-    page = run_page(
-        workdir,
-        scores=_scores(output),
-        attention=_attention(options, output),
-    )
-    to.write(page)
+    output, scores = _best_output(workdir), None
+    if output is not None and output.references:
+        log("Computing the intervals of the scores …")
+        scores = scores_of(output)
+    attention = _attention(options, output)
+    to.write(run_page(workdir, scores=scores, attention=attention))
     return 0
 
 
@@ -65,61 +64,29 @@ def _best_output(workdir: Workdir) -> DevOutput | None:
     )
 
 
-def _scores(output: DevOutput | None) -> dict[str, Any] | None:
-    if output is None or not output.references:
-        return None
-    from t2t_jax.report.comparison import scores_of
-
-    log("Computing the intervals of the scores …")
-    return scores_of(output)
-
-
 def _attention(
     options: ReportOptions, output: DevOutput | None
 ) -> Sequence[dict[str, Any]]:
     """Computes attention maps with a checkpoint; empty if that is not possible."""
     if options.config.architecture != "transformer":
         return ()
-    from t2t_jax.inference.load import load
     from t2t_jax.report.attention import attention_of
 
     log(f"Computing attention with the {options.checkpoint} checkpoint …")
     try:
-        model = load(
-            options.workdir.path,
-            checkpoint=options.checkpoint,
-            decoding=options.config.decoding,
-        )
-        pairs = _pairs(options, output, model)
-        found = attention_of(
-            model.module,
-            model.params,
-            model.vocabularies,
-            pairs,
-        )
+        model = load_model(options)
+        # Development sentences with translations of the checkpoint.
+        sources: Sequence[str]
+        if output is not None and output.step == model.step:
+            sources, translations = output.sources, output.hypotheses
+        else:
+            sources = output.sources if output else example_sentences(options.workdir)
+            translations = model.translate(sources[:_SEARCHED])
+        pairs = list(islice(zip(sources, translations, strict=False), _SEARCHED))
+        found = attention_of(model.module, model.params, model.vocabularies, pairs)
         return [{"step": model.step, **one} for one in found]
     except UserError as error:
         if options.checkpoint != "best":  # Named by the user.
             raise
         log(f"WARNING: The page has no attention: {error}")
         return ()
-
-
-def _pairs(
-    options: ReportOptions, output: DevOutput | None, model: TranslationModel
-) -> list[tuple[str, str]]:
-    """Returns development sentences with translations of the checkpoint.
-
-    Raises:
-      UserError: the development text cannot be read.
-    """
-    if output is not None and output.step == model.step:
-        pairs = zip(output.sources, output.hypotheses, strict=True)
-        return list(islice(pairs, _SEARCHED))
-    if output is not None:
-        sources = output.sources[:_SEARCHED]
-    else:
-        from t2t_jax.run.text_facts import example_sentences
-
-        sources = list(example_sentences(options.workdir))
-    return list(zip(sources, model.translate(sources), strict=True))

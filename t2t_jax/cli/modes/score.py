@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.evaluation.corpus import read_aligned, warn_of_exchange
+from t2t_jax.cli.evaluation.corpus import load_model, read_aligned, warn_of_exchange
 from t2t_jax.cli.flags.translation import ScoreOptions
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
@@ -18,16 +18,7 @@ from t2t_jax.data.files.progress_bar import ProgressLabels
 if TYPE_CHECKING:
     from t2t_jax.decoding.scoring.scorer import PairScore
 
-    _ToLines: TypeAlias = Callable[[Sequence[PairScore]], Iterator[str]]
-
-_COLUMNS = (
-    "line",
-    "score",
-    "log_probability",
-    "num_tokens",
-    "per_token",
-    "source_cut",
-)
+_COLUMNS = "line score log_probability num_tokens per_token source_cut".split()
 
 
 def run(options: ScoreOptions) -> int:
@@ -37,69 +28,38 @@ def run(options: ScoreOptions) -> int:
       UserError: files, flags or workdir are invalid; before JAX is imported.
     """
     options.workdir.require()
-    to_lines = _FORMATS[options.format or "tsv"]
     names = {"source": options.source, "reference": options.reference}
-    texts = read_aligned(
-        names, joiner=options.config.data.subword_joiner, may_be_empty=True
-    )
-    pairs = texts["source"], texts["reference"]
-    inputs = (options.source, options.reference)
-    with open_output(options.output, inputs=inputs) as out:
-        from t2t_jax.inference.load import load
-
-        model = load(
-            options.workdir.path,
-            checkpoint=options.checkpoint,
-            decoding=options.config.decoding,
-        )
+    joiner = options.config.data.subword_joiner
+    pairs = tuple(read_aligned(names, joiner=joiner, may_be_empty=True).values())
+    with open_output(options.output, inputs=names.values()) as out:
+        model = load_model(options)
         warn_of_exchange(model, pairs)
         found: dict[int, PairScore] = {}
-        with start_progress(
-            ProgressLabels("scored", "pairs"), len(pairs[0])
-        ) as progress:
+        labels = ProgressLabels("scored", "pairs")
+        with start_progress(labels, len(pairs[0])) as progress:
             for number, score in model.scorer().iter_scores(*pairs):
                 found[number] = score
                 progress.advance(1)
         scores = [found[number] for number in range(len(pairs[0]))]
-        write_lines(out, to_lines(scores))
+        write_lines(out, _lines(scores, as_json=options.format == "jsonl"))
     print(_summary(scores), file=sys.stderr)
     return 0
 
 
-def _tsv(scores: Sequence[PairScore]) -> Iterator[str]:
-    yield "\t".join(_COLUMNS)
+def _lines(scores: Sequence[PairScore], *, as_json: bool) -> Iterator[str]:
+    if not as_json:
+        yield "\t".join(_COLUMNS)
     for line, score in enumerate(scores, start=1):
-        yield "\t".join(map(json.dumps, _row(line, score).values()))
-
-
-def _jsonl(scores: Sequence[PairScore]) -> Iterator[str]:
-    for line, score in enumerate(scores, start=1):
-        row = _row(line, score)
-        row["tokens"] = score.tokens
-        row["token_log_probabilities"] = [
-            float32_repr(number) for number in score.token_log_probabilities
-        ]
-        yield json.dumps(row, ensure_ascii=False)
-
-
-_FORMATS: dict[str, _ToLines] = {"tsv": _tsv, "jsonl": _jsonl}
-
-
-def _row(line: int, score: PairScore) -> dict[str, Any]:
-    return dict(
-        zip(
-            _COLUMNS,
-            (
-                line,
-                float32_repr(score.score),
-                float32_repr(score.log_probability),
-                score.num_tokens,
-                float32_repr(score.per_token),
-                score.source_cut,
-            ),
-            strict=True,
-        )
-    )
+        values = {"line": line, **{name: getattr(score, name) for name in _COLUMNS[1:]}}
+        for name in ("score", "log_probability", "per_token"):
+            values[name] = float32_repr(values[name])
+        if as_json:
+            values["tokens"] = score.tokens
+            logs = score.token_log_probabilities
+            values["token_log_probabilities"] = list(map(float32_repr, logs))
+            yield json.dumps(values, ensure_ascii=False)
+        else:
+            yield "\t".join(map(json.dumps, values.values()))
 
 
 def _summary(scores: Sequence[PairScore]) -> str:
@@ -109,15 +69,9 @@ def _summary(scores: Sequence[PairScore]) -> str:
         return "Scored 0 pairs."
     mean = math.fsum(score.log_probability for score in scores) / num_tokens
     num_cut = sum(score.source_cut for score in scores)
+    perplexity = math.exp(-mean) if mean > -700 else math.inf  # no OverflowError
     return (
         f"Scored {len(scores):,} pairs, {num_tokens:,} target tokens including eos: "
-        f"log-probability per token {mean:.4f}, perplexity {_exp(-mean):.2f}. "
+        f"log-probability per token {mean:.4f}, perplexity {perplexity:.2f}. "
         f"Logarithms are natural (log_e). Sources cut: {num_cut:,}."
     )
-
-
-def _exp(number: float) -> float:
-    try:
-        return math.exp(number)
-    except OverflowError:
-        return math.inf

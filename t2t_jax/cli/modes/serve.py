@@ -74,27 +74,31 @@ def _require_extra() -> None:
 def _serving_config(options: ServeOptions) -> ServingConfig:
     """Checks the flags of the server."""
     errors = ErrorCollector()
-    if options.config_given:
-        errors.messages.append(
-            "--mode=serve uses the configurations of its models, not --config. Leave "
-            "it out."
-        )
-    if unused := [key for key in options.overrides if not key.startswith("decoding.")]:
-        errors.messages.append(
-            f"--mode=serve takes the keys of config.decoding only, not config."
-            f"{', config.'.join(unused)}. Leave them out."
-        )
-    keys = _api_keys(options)
-    if not is_loopback(options.host) and not keys:
-        errors.messages.append(
-            f"--host={options.host} can be reached from other machines, which requires "
-            "an API key. Pass --api_key_file=FILE with a key in each line, or use "
-            "--host=127.0.0.1."
-        )
+    errors.check(
+        not options.config_given,
+        "--mode=serve uses the configurations of its models, not --config. Leave it "
+        "out.",
+    )
+    unused = [key for key in options.overrides if not key.startswith("decoding.")]
+    errors.check(
+        not unused,
+        f"--mode=serve takes the keys of config.decoding only, not config."
+        f"{', config.'.join(unused)}. Leave them out.",
+    )
+    keys = [*([options.api_key] if options.api_key else []), *_read_keys(options)]
+    errors.check(
+        is_loopback(options.host) or bool(keys),
+        f"--host={options.host} can be reached from other machines, which requires an "
+        "API key. Pass --api_key_file=FILE with a key in each line, or use "
+        "--host=127.0.0.1.",
+    )
     errors.raise_if_any(UserError)
+    hosts = [host.lower() for host in _split(options.allowed_hosts)]
+    if is_loopback(options.host):
+        hosts += [options.host, "localhost", "127.0.0.1", "::1"]
     return ServingConfig(
-        api_keys=keys,
-        allowed_hosts=_allowed_hosts(options),
+        api_keys=frozenset(keys),
+        allowed_hosts=frozenset(hosts),
         cors_origins=frozenset(_split(options.cors_origin)),
         log_text=options.log_text,
         max_characters=options.max_characters,
@@ -118,54 +122,41 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _allowed_hosts(options: ServeOptions) -> frozenset[str]:
-    """Returns the names in requests that are served; empty for all."""
-    named = [host.lower() for host in _split(options.allowed_hosts)]
-    if not is_loopback(options.host):
-        return frozenset(named)
-    return frozenset([*named, options.host, "localhost", "127.0.0.1", "::1"])
-
-
 def _split(text: str) -> list[str]:
     return [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
 
 
-def _api_keys(options: ServeOptions) -> frozenset[str]:
-    keys = [options.api_key] if options.api_key else []
+def _read_keys(options: ServeOptions) -> list[str]:
+    """Reads the API keys of a file, if one is given."""
     if options.api_key:
         log(
             "warning: other users of this machine can see --api_key in the list of "
             "processes. Use --api_key_file."
         )
-    if path := options.api_key_file:
-        try:
-            with open(path, "rb") as file:
-                content = file.read(_MAX_KEY_BYTES + 1)
-            if len(content) > _MAX_KEY_BYTES:
-                raise UserError(
-                    f"--api_key_file={path} must have at most {_MAX_KEY_BYTES} bytes, "
-                    "and has more. Pass a file with one API key in each line."
-                )
-            text = content.decode("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "not UTF-8"
-            raise InputMissingError(
-                f"--api_key_file={path} cannot be read: {reason}. Pass another file."
-            ) from error
-        found = [line.strip() for line in text.splitlines()]
-        found = [line for line in found if line and not line.startswith("#")]
-        if not found:
+    path = options.api_key_file
+    if not path:
+        return []
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MAX_KEY_BYTES + 1)
+    except OSError as error:
+        raise InputMissingError(
+            f"--api_key_file={path} cannot be read: {error.strerror}. Pass another "
+            "file."
+        ) from error
+    lines = map(str.strip, content.decode(errors="surrogateescape").splitlines())
+    keys = [line for line in lines if line and not line.startswith("#")]
+    for rule, holds in (
+        (f"at most {_MAX_KEY_BYTES} bytes", len(content) <= _MAX_KEY_BYTES),
+        ("an API key in a line, and has none", bool(keys)),
+        ("printable API keys in UTF-8", all(map(str.isprintable, keys))),
+    ):
+        if not holds:
             raise UserError(
-                f"--api_key_file={path} must have an API key in a line, and has none. "
-                "Add one, such as the output of: openssl rand -hex 16"
+                f"--api_key_file={path} must have {rule}. Pass a text file with a key "
+                "in each line, such as the output of: openssl rand -hex 16"
             )
-        if not all(map(str.isprintable, found)):
-            raise UserError(
-                f"--api_key_file={path} must have printable API keys, and has one with "
-                "control characters. Pass a text file."
-            )
-        keys += found
-    return frozenset(keys)
+    return keys
 
 
 def _workdirs(options: ServeOptions) -> dict[tuple[str, str], Workdir]:
@@ -175,35 +166,35 @@ def _workdirs(options: ServeOptions) -> dict[tuple[str, str], Workdir]:
       UserError: a directory is not a run or model, or languages are not known.
     """
     text = str(options.workdir.path)
-    parts = text.split(",") if _PAIR.match(text) else [text]
     found: dict[tuple[str, str], Workdir] = {}
     errors = ErrorCollector()
-    for part in parts:
-        named = _PAIR.fullmatch(part)
-        workdir = Workdir(Path(named[3]).expanduser() if named else Path(part))
-        if errors.try_call(lambda one: one.require() or one, workdir) is None:
-            continue
-        pair = (named[1], named[2]) if named else errors.try_call(_pair_of, workdir)
+    for part in text.split(",") if _PAIR.match(text) else [text]:
+        pair, workdir = errors.try_call(_named_workdir, part) or (None, None)
         if pair in found:
             raise UserError(
                 f"--workdir={text} must have one model for each pair of languages, "
                 f"and {'-'.join(pair)} is given twice. Leave one out."
             )
-        elif pair:
+        if pair and workdir:
             found[pair] = workdir
     errors.raise_if_any()
     return found
 
 
-def _pair_of(workdir: Workdir) -> tuple[str, str]:
-    """Returns the languages of a model from the names of its training files."""
+def _named_workdir(part: str) -> tuple[tuple[str, str], Workdir]:
+    """Returns languages and directory of DIR, or of SOURCE-TARGET=DIR."""
+    named = _PAIR.fullmatch(part)
+    workdir = Workdir(Path(named[3]).expanduser() if named else Path(part))
+    workdir.require()
+    if named:
+        return (named[1], named[2]), workdir
     pair = only_pair(workdir, workdir.read_config())
     if pair is None:
         raise UserError(
             f"--workdir={workdir.path} must have one known pair of languages. Pass it: "
             f"--workdir=SOURCE-TARGET={workdir.path}, such as en-de={workdir.path}"
         )
-    return pair
+    return pair, workdir
 
 
 def _load(

@@ -8,17 +8,16 @@ from itertools import chain, count, islice
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.start import start_processes
-from t2t_jax.cli.translation import repl
-from t2t_jax.cli.translation.distributed_job import distributed, serve
+from t2t_jax.cli.translation import prompt
 from t2t_jax.cli.translation.job import (
-    first_window_size,
+    distributed,
     load_job,
-    open_windows,
+    serve,
     validate_options,
 )
 from t2t_jax.cli.translation.progress import TranslationProgress, total_lines
 from t2t_jax.cli.translation.sharded_job import translate_shards
-from t2t_jax.cli.translation.stream import stream_lines
+from t2t_jax.cli.translation.windows import LineStream, line_files, open_windows
 from t2t_jax.decoding.engine.batching import max_batch_rows
 from t2t_jax.errors import UserError
 
@@ -34,8 +33,8 @@ def run(options: TranslateOptions) -> int:
     and writes, and the others translate shares; with `options.shards` each reads and
     writes shards.
     """
-    if repl.is_interactive(options):
-        return repl.run_repl(options)
+    if prompt.is_interactive(options):
+        return prompt.run_prompt(options)
     start_processes(options)
     if options.shards:
         translate_shards(options)
@@ -51,15 +50,16 @@ def run(options: TranslateOptions) -> int:
 def _translate(options: TranslateOptions) -> None:
     """Translates window after window, in constant memory."""
     validate_options(options)
+    # Short lines of a batch on each process.
+    smallest = max_batch_rows(options.config.decoding) * options.processes.count
     with ExitStack() as files:
-        inputs = (options.input, options.prefixes, options.terms)
-        opened = open_output(options.output, inputs=inputs)
-        out = files.enter_context(opened)
-        windows = open_windows(options)
+        inputs = line_files(options).values()
+        out = files.enter_context(open_output(options.output, inputs=inputs))
+        windows = open_windows(options, smallest=smallest)
         # Errors in the first lines are reported before a model is loaded.
         begin = list(islice(windows, 1))
         job = load_job(options)
-        if begin and len(begin[0].lines) >= first_window_size(options):
+        if begin and len(begin[0].lines) >= smallest:
             job = job.with_full_batches()
         with (
             distributed(job, options.processes) as translate_window,
@@ -82,15 +82,15 @@ def _translate_stream(options: TranslateOptions) -> None:
     validate_options(options)
     with open_output(options.output, inputs=(options.input,), streamed=True) as out:
         most = max_batch_rows(options.config.decoding)
-        groups = stream_lines(options.input, most=most, strict=options.strict)
+        stream = LineStream(options.input, most=most, strict=options.strict)
         job = load_job(options)
         translator = job.translator.with_row_growth(_ROW_GROWTH)
-        translator.warm_up(groups.has_next)
+        translator.warm_up(stream.has_next)
         done = 0
         with TranslationProgress(None, is_stream=True) as progress:
-            for lines in groups:
+            for lines in stream:
                 translations = translator.translations(lines, first=done)
-                write_lines(out, map(job.render, count(done), lines, translations))
+                write_lines(out, map(job.render, count(done), translations))
                 for number, translation in enumerate(translations, start=done + 1):
                     progress.count(translation.statuses, number)
                 done += len(lines)

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_jax.cli.flags.translation import TranslateOptions
-from t2t_jax.errors import UserError
+from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
-    from t2t_jax.data.trees.tree import Tree
     from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
-Render: TypeAlias = Callable[[int, str, "Translation"], str]
-"""(line number from 0, the line, its translation) -> one or more lines of output."""
-
-TREE_FORMATS = ("brackets", "tree")
-"""Formats of parsers."""
-
-STATUS_WORDS = {
-    "unmet_terms": "without a term",
-    "invalid_utf8": "not UTF-8",
-    "empty": "empty",
-    "no_output": "without output",
-    "no_eos": "without an end",
-    "repaired": "repaired",
-    "truncated": "cut",
-    "short": "short",
-    "unfamiliar": "unfamiliar",
-    "chunked": "split",
-}
-"""Human-readable words for each status but "ok"."""
+Render: TypeAlias = Callable[[int, "Translation"], str]
+"""(line number from 0, its translation) -> one or more lines of output."""
 
 
 def make_formatter(options: TranslateOptions) -> Render:
@@ -48,37 +30,45 @@ def make_formatter(options: TranslateOptions) -> Render:
     `--terms` also `unmet_terms`.
 
     Raises:
-      UserError: `text` cannot represent the requested scores or alignments.
+      UserError: the format cannot represent the requested scores or alignments, or the
+        model is not a parser.
     """
-    if options.format in ("", "text"):
-        _check_text_format(options)
-        return lambda number, line, translation: translation.text
-    if options.format in TREE_FORMATS:
-        return _tree_formatter(options)
-    switches = {"scores": options.token_scores, "alignments": options.alignments}
     if options.format == "tsv":
-        return lambda number, line, translation: _tsv(number, translation, **switches)
-    terms = bool(options.terms)
-    return lambda number, line, translation: _jsonl(
-        number, translation, **switches, terms=terms
-    )
-
-
-def _tree_formatter(options: TranslateOptions) -> Render:
-    from t2t_jax.cli.translation.parsing import require_parser
-    from t2t_jax.data.trees.drawing import draw_tree
-
-    _check_text_format(options)
+        return lambda number, translation: _tsv(number, translation, options)
+    if options.format == "jsonl":
+        return lambda number, translation: _jsonl(number, translation, options)
+    n_best = options.config.decoding.n_best
+    unsupported = ["--token_scores"] * options.token_scores
+    unsupported += ["--alignments"] * options.alignments
+    unsupported += [f"n_best={n_best}"] * (n_best > 1)
+    if unsupported:
+        raise UserError(
+            f"--format={options.format or 'text'} writes one translation per line and "
+            f"does not support {', '.join(unsupported)}. Choose --format=tsv or "
+            "--format=jsonl."
+        )
+    if options.format in ("", "text"):
+        return lambda number, translation: translation.text
     require_parser(options.config.data.train, flag=f"--format={options.format}")
+    is_drawn = options.format == "tree"
+    return lambda number, translation: _tree(translation, is_drawn=is_drawn)
 
-    def write(tree: Tree) -> str:
-        return f"{draw_tree(tree)}\n" if options.format == "tree" else str(tree)
 
-    def render(number: int, line: str, translation: Translation) -> str:
-        del number, line
-        return write(translation.parse.tree) if translation.parse else ""
+def require_parser(spec: str, *, flag: str) -> None:
+    """Checks that a model was trained on trees.
 
-    return render
+    Args:
+      spec: its `data.train`.
+      flag: that requires it, for the message.
+
+    Raises:
+      ConfigError: it was trained on other text.
+    """
+    if not reads_trees(spec):
+        raise ConfigError(
+            f"{flag} requires a model of trees, whose data.train is trees:FILE, and "
+            f"it is {spec!r}. Pass another --workdir."
+        )
 
 
 def float32_repr(number: float) -> float:
@@ -91,53 +81,16 @@ def float32_repr(number: float) -> float:
     return float(f"{number:.9g}")
 
 
-def summary(statuses: Counter[str], *, lines: int, seconds: float | None) -> str:
-    """Summarizes the statuses of all lines in one line.
+def _tree(translation: Translation, *, is_drawn: bool) -> str:
+    from t2t_jax.data.trees.drawing import draw_tree
 
-    Args:
-      statuses: number of lines by status; a line may have several.
-      seconds: spent translating; None for a stream.
-
-    Example:
-      >>> summary(Counter(ok=1_200, no_eos=2, chunked=1), lines=1_202, seconds=10)
-      'Translated 1,202 lines in 10.0 s, 120.2 lines/s: 2 without an end, 1 split.'
-    """
-    odd = [
-        f"{statuses[status]:,} {words}"
-        for status, words in STATUS_WORDS.items()
-        if statuses[status]
-    ]
-    pace = ""
-    if seconds is not None:
-        pace = f" in {seconds:.1f} s, {lines / max(seconds, 1e-3):,.1f} lines/s"
-    return (
-        f"Translated {lines:,} line{'s' * (lines != 1)}{pace}{': ' if odd else ''}"
-        f"{', '.join(odd)}."
-    )
+    if not translation.parse:
+        return ""
+    tree = translation.parse.tree
+    return f"{draw_tree(tree)}\n" if is_drawn else str(tree)
 
 
-def _check_text_format(options: TranslateOptions) -> None:
-    n_best = options.config.decoding.n_best
-    unsupported = [
-        name
-        for name, is_set in (
-            ("--token_scores", options.token_scores),
-            ("--alignments", options.alignments),
-            (f"n_best={n_best}", n_best > 1),
-        )
-        if is_set
-    ]
-    if unsupported:
-        raise UserError(
-            f"--format={options.format or 'text'} writes one translation per line and "
-            f"does not support {', '.join(unsupported)}. Choose --format=tsv or "
-            "--format=jsonl."
-        )
-
-
-def _tsv(
-    number: int, translation: Translation, *, scores: bool, alignments: bool
-) -> str:
+def _tsv(number: int, translation: Translation, options: TranslateOptions) -> str:
     rows = []
     for rank, hypothesis in enumerate(translation.hypotheses, start=1):
         row: list[Any] = [
@@ -145,11 +98,11 @@ def _tsv(
             *(float32_repr(hypothesis.score), float32_repr(hypothesis.log_probability)),
             *(hypothesis.num_tokens, hypothesis.text),
         ]
-        if scores or alignments:
+        if options.token_scores or options.alignments:
             row.append(" ".join(hypothesis.tokens))
-        if scores:
+        if options.token_scores:
             row.append(" ".join(map(str, _scores(hypothesis))))
-        if alignments:
+        if options.alignments:
             row.append(" ".join(translation.source_tokens))
             row.append(" ".join(f"{s}-{t}" for s, t in hypothesis.alignment()))
         # A model with byte fallback can generate a tab.
@@ -157,25 +110,8 @@ def _tsv(
     return "\n".join(rows)
 
 
-def _jsonl(
-    number: int,
-    translation: Translation,
-    *,
-    scores: bool,
-    alignments: bool,
-    terms: bool = False,
-) -> str:
-    def fields(hypothesis: Hypothesis) -> Iterator[tuple[str, Any]]:
-        yield "translation", hypothesis.text
-        yield "score", float32_repr(hypothesis.score)
-        yield "log_probability", float32_repr(hypothesis.log_probability)
-        yield "num_tokens", hypothesis.num_tokens
-        yield "tokens", hypothesis.tokens
-        if scores:
-            yield "token_log_probabilities", _scores(hypothesis)
-        if alignments:
-            yield "alignment", hypothesis.alignment()
-
+def _jsonl(number: int, translation: Translation, options: TranslateOptions) -> str:
+    unseen = translation.unseen_words
     row = {
         "line": number + 1,
         "status": translation.status,
@@ -183,16 +119,27 @@ def _jsonl(
         "translation": translation.text,
         **({"tree": str(translation.parse.tree)} if translation.parse else {}),
         "score": float32_repr(translation.score),
-        "unseen_words": _round(translation.unseen_words),
-        **({"unmet_terms": translation.unmet_terms} if terms else {}),
+        "unseen_words": None if unseen is None else round(unseen, 4),
+        **({"unmet_terms": translation.unmet_terms} if options.terms else {}),
         "source_tokens": translation.source_tokens,
-        "hypotheses": [dict(fields(one)) for one in translation.hypotheses],
+        "hypotheses": [_fields(one, options) for one in translation.hypotheses],
     }
     return json.dumps(row, ensure_ascii=False)
 
 
-def _round(fraction: float | None) -> float | None:
-    return None if fraction is None else round(fraction, 4)
+def _fields(hypothesis: Hypothesis, options: TranslateOptions) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "translation": hypothesis.text,
+        "score": float32_repr(hypothesis.score),
+        "log_probability": float32_repr(hypothesis.log_probability),
+        "num_tokens": hypothesis.num_tokens,
+        "tokens": hypothesis.tokens,
+    }
+    if options.token_scores:
+        fields["token_log_probabilities"] = _scores(hypothesis)
+    if options.alignments:
+        fields["alignment"] = hypothesis.alignment()
+    return fields
 
 
 def _scores(hypothesis: Hypothesis) -> list[float]:

@@ -1,22 +1,26 @@
-"""The translation job of the command line: windows of lines in, output lines out."""
+"""The translation job of the command line: windows of lines in, output lines out.
+
+Of several processes, process 0 reads, translates and writes as a single process does.
+It broadcasts each window that it translates, and every process translates a share.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Iterator
-from itertools import islice
+from contextlib import contextmanager
+from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from t2t_jax.cli.console.text_io import text_lines
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.shared_model import load_one
 from t2t_jax.cli.translation.formats import Render, make_formatter
-from t2t_jax.cli.translation.progress import with_statuses
-from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windows
+from t2t_jax.cli.translation.windows import LineWindow, line_files
 from t2t_jax.data.corpora.text_files import undo_joins
-from t2t_jax.data.files.line_counts import count_lines
-from t2t_jax.decoding.engine.batching import max_batch_rows
+from t2t_jax.distributed.processes import Processes, barrier
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.workdir import Workdir
 
@@ -24,12 +28,12 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.text.translator import Translator
     from t2t_jax.inference.model import TranslationModel
 
-
-BESIDE = ("prefixes", "terms")
-"""The flags of files that have a line for each line of the input."""
-
 _ALL_ROWS = 1 << 30  # more than any batch has
 _LINES_PER_CHECK = 10_000
+
+
+def _ignore(number: int) -> None:
+    """Reports no progress."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +64,7 @@ class TranslationJob:
         return dataclasses.replace(self, translator=translator, has_full_batches=True)
 
     def translate_window(
-        self, window: LineWindow, *, seen: Callable[[int], None] = lambda number: None
+        self, window: LineWindow, *, seen: Callable[[int], None] = _ignore
     ) -> list[str]:
         """Translates a window of lines.
 
@@ -68,19 +72,18 @@ class TranslationJob:
           seen: called with the number of lines translated since the last call.
 
         Returns:
-          For each line its statuses, a space, and the formatted output.
+          For each line its statuses, separated by commas, a space, and the formatted
+          output.
         """
         output = [""] * len(window.lines)
-        lines = [undo_joins(line, self.joiner) for line in window.lines]
         for number, translation in self.translator.iter_translations(
-            lines,
+            [undo_joins(line, self.joiner) for line in window.lines],
             first=window.first,
             prefixes=window.prefixes,
             terms=window.terms and [self._terms(line) for line in window.terms],
         ):
-            line = lines[number]
-            rendered = self.render(window.first + number, line, translation)
-            output[number] = with_statuses(translation.statuses, rendered)
+            rendered = self.render(window.first + number, translation)
+            output[number] = f"{','.join(translation.statuses)} {rendered}"
             seen(1)
         return output
 
@@ -108,81 +111,30 @@ class TranslationJob:
         return terms.split("\t") if terms.strip() else []
 
 
-def require_models(options: TranslateOptions) -> None:
-    """Checks that the workdir and the directories of the ensemble hold a model.
+def validate_options(options: TranslateOptions) -> None:
+    """Checks options before a model is loaded.
 
     Raises:
-      InputMissingError: one does not.
+      InputMissingError: an element of the ensemble is not a model.
+      UserError: flags conflict.
     """
-    options.workdir.require()
     for directory in options.ensemble:
         if not Workdir(Path(directory)).has_config:
             raise InputMissingError(
                 f"--ensemble={directory} is not a run or a model: config.json is "
                 "missing. Pass other directories, separated by commas."
             )
-
-
-def validate_options(options: TranslateOptions) -> None:
-    """Checks options before a model is loaded.
-
-    Raises:
-      UserError: flags conflict, or a model does not exist.
-    """
-    require_models(options)
     make_formatter(options)
     if options.terms:
         from t2t_jax.decoding.text.terms import check_terms
 
         check_terms(options.config.decoding)
-    files = {name: getattr(options, name) for name in ("input", *BESIDE)}
-    if len(stdin := [f"--{name}=-" for name in files if files[name] == "-"]) > 1:
+    stdin = [f"--{name}=-" for name, path in line_files(options).items() if path == "-"]
+    if len(stdin) > 1:
         raise UserError(
             f"{' and '.join(stdin[::-1])} are the same standard input. Pass a file for "
             "one of them."
         )
-
-
-def first_window_size(options: TranslateOptions) -> int:
-    """Returns the number of short lines that fill a batch on each process."""
-    return max_batch_rows(options.config.decoding) * options.processes.count
-
-
-def open_windows(options: TranslateOptions) -> Iterator[LineWindow]:
-    """Opens the input and what is beside it; the first windows are small.
-
-    Output then begins early.
-
-    Raises:
-      InputMissingError: a file does not exist or cannot be opened.
-      DataError: two are files, with different numbers of lines.
-    """
-    names = {name: given for name in BESIDE if (given := getattr(options, name))}
-    for name, given in names.items():
-        files = [Path(options.input), Path(given)]
-        if all(path.is_file() for path in files):
-            check_line_counts(
-                count_lines(files[1]), lines=count_lines(files[0]), flag=name
-            )
-    beside = {
-        name: text_lines(given, flag=name, strict=is_strict(options, name))
-        for name, given in names.items()
-    }
-    lines = text_lines(options.input, strict=options.strict)
-    return windows(
-        lines,
-        beside.get("prefixes"),
-        beside.get("terms"),
-        smallest=first_window_size(options),
-    )
-
-
-def is_strict(options: TranslateOptions, name: str) -> bool:
-    """Returns whether a line of a file that is not UTF-8 is an error.
-
-    A term that was not read as it was written could never be found.
-    """
-    return options.strict or name == "terms"
 
 
 def load_job(options: TranslateOptions) -> TranslationJob:
@@ -197,9 +149,79 @@ def load_job(options: TranslateOptions) -> TranslationJob:
     translator = model.translator(
         token_scores=options.token_scores, attention=options.alignments
     )
-    return TranslationJob(
-        model,
-        translator,
-        make_formatter(options),
-        joiner=options.config.data.subword_joiner,
-    )
+    joiner = options.config.data.subword_joiner
+    return TranslationJob(model, translator, make_formatter(options), joiner=joiner)
+
+
+class TranslateWindow(Protocol):
+    """Translates a window as `TranslationJob.translate_window` does."""
+
+    def __call__(self, window: LineWindow, *, seen: Callable[[int], None]) -> list[str]:
+        """Returns the output of each line."""
+
+
+@contextmanager
+def distributed(job: TranslationJob, processes: Processes) -> Iterator[TranslateWindow]:
+    """Yields a function that translates a window on all processes.
+
+    For process 0, while the others call `serve`; `job.translate_window` for a single
+    process. If process 0 fails, the others end by its failure notice.
+    """
+    if processes.count == 1:
+        yield job.translate_window
+        return
+    from t2t_jax.distributed.gather import broadcast_strings
+
+    numbers = count()
+
+    def translate_window(
+        window: LineWindow, *, seen: Callable[[int], None]
+    ) -> list[str]:
+        # The others wait for this, as a collective operation could time out.
+        processes.publish(f"window {next(numbers)}", "follows")
+        broadcast_strings([json.dumps([job.has_full_batches, *window])], processes)
+        known = 0
+
+        def estimate(number: int) -> None:
+            nonlocal known
+            known += number * processes.count  # the others are about as far
+            seen(number * processes.count)
+
+        output = _translate_shares(job, window, processes, seen=estimate)
+        seen(len(window.lines) - known)
+        return output
+
+    yield translate_window
+    processes.publish(f"window {next(numbers)}", "")
+
+
+def serve(job: TranslationJob, processes: Processes) -> None:
+    """Translates a share of each window of process 0, until it has no more."""
+    from t2t_jax.distributed.gather import broadcast_strings
+
+    numbers = count()
+    while processes.receive(f"window {next(numbers)}"):
+        (text,) = broadcast_strings((), processes)
+        has_full_batches, *window = json.loads(text)
+        if has_full_batches and not job.has_full_batches:
+            job = job.with_full_batches()
+        _translate_shares(job, LineWindow(*window), processes)
+
+
+def _translate_shares(
+    job: TranslationJob,
+    window: LineWindow,
+    processes: Processes,
+    *,
+    seen: Callable[[int], None] = _ignore,
+) -> list[str]:
+    """Translates a share on each process, and gathers the output of all."""
+    from t2t_jax.distributed.gather import map_lines_across_processes
+
+    def translate(share: list[str], start: int) -> list[str]:
+        output = job.translate_window(window.part(start, share), seen=seen)
+        # Gathering is a collective operation, too, and shares may take minutes.
+        barrier(processes, f"translated from {window.first}")
+        return output
+
+    return map_lines_across_processes(translate, window.lines, processes)

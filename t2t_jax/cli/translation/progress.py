@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from t2t_jax.cli.translation.formats import summary
 from t2t_jax.data.files.line_counts import Count, estimate_lines
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 from t2t_jax.errors import UserError
@@ -16,7 +15,6 @@ from t2t_jax.errors import UserError
 _PATIENCE = 2.0  # seconds
 _MAX_WARNINGS = 3
 
-_SEPARATOR = ","
 WARNINGS = {
     "invalid_utf8": "is not UTF-8; invalid bytes were replaced",
     "unmet_terms": "lacks terms: they did not fit its longest translation, or it was "
@@ -28,6 +26,20 @@ WARNINGS = {
 
 # For which a stream has a summary.
 _NOTABLE = {*WARNINGS, "no_output", "repaired", "short"}
+
+STATUS_WORDS = {
+    "unmet_terms": "without a term",
+    "invalid_utf8": "not UTF-8",
+    "empty": "empty",
+    "no_output": "without output",
+    "no_eos": "without an end",
+    "repaired": "repaired",
+    "truncated": "cut",
+    "short": "short",
+    "unfamiliar": "unfamiliar",
+    "chunked": "split",
+}
+"""Human-readable words for each status but "ok"."""
 
 TRANSLATING = ProgressLabels("translated", "lines")
 """Labels of a translation."""
@@ -53,20 +65,16 @@ class TranslationProgress:
         is_stream: bool = False,
     ):
         self._total, self._done, self._is_stream = total, done, is_stream
-        self._statuses: Counter[str] = Counter()
-        self._lines = 0
-        self._began = time.monotonic()
+        self.statuses: Counter[str] = Counter()
+        self._lines, self._began = 0, time.monotonic()
         number, is_exact = total or (None, True)
         self._progress = start_progress(
             TRANSLATING, number, is_enabled=is_enabled, is_exact=is_exact, done=done
         )
+        self.advance = self._progress.advance
 
     def __enter__(self) -> TranslationProgress:
         return self
-
-    def advance(self, number: int) -> None:
-        """Reports that `number` more lines are translated."""
-        self._progress.advance(number)
 
     def count_statuses(self, output: Iterable[str], *, first: int) -> Iterator[str]:
         """Counts the statuses of each output line, and yields the line without them.
@@ -77,15 +85,15 @@ class TranslationProgress:
         """
         for number, line in enumerate(output, start=first + 1):
             statuses, _, rendered = line.partition(" ")
-            self.count(statuses.split(_SEPARATOR), number)
+            self.count(statuses.split(","), number)
             yield rendered
 
     def count(self, statuses: Sequence[str], number: int) -> None:
         """Counts a line, numbered from 1; logs the first three warnings of a status."""
         self._lines += 1
         for status in statuses:
-            self._statuses[status] += 1
-            found = self._statuses[status]
+            self.statuses[status] += 1
+            found = self.statuses[status]
             if status in WARNINGS and found <= _MAX_WARNINGS:
                 last = " (further lines are counted)" * (found == _MAX_WARNINGS)
                 self._progress.log(
@@ -94,9 +102,8 @@ class TranslationProgress:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._progress.close()
-        if kind is not None:
-            return
-        if self._is_stream and not self._statuses.keys() & _NOTABLE:
+        is_quiet = self._is_stream and not self.statuses.keys() & _NOTABLE
+        if kind is not None or is_quiet:
             return
         lines = "line was" if self._done == 1 else "lines were"
         before = f" {self._done:,} {lines} translated before." if self._done else ""
@@ -106,13 +113,21 @@ class TranslationProgress:
             self._progress.log(self._summary() + before)
 
     def _summary(self) -> str:
-        seconds = None if self._is_stream else time.monotonic() - self._began
-        return summary(self._statuses, lines=self._lines, seconds=seconds)
-
-
-def with_statuses(statuses: Sequence[str], rendered: str) -> str:
-    """Writes the statuses of a line before its output, for `count_statuses`."""
-    return f"{_SEPARATOR.join(statuses)} {rendered}"
+        """Summarizes the statuses of all lines in one line; a line may have several."""
+        odd = [
+            f"{self.statuses[status]:,} {words}"
+            for status, words in STATUS_WORDS.items()
+            if self.statuses[status]
+        ]
+        pace = ""
+        if not self._is_stream:
+            seconds = time.monotonic() - self._began
+            rate = self._lines / max(seconds, 1e-3)
+            pace = f" in {seconds:.1f} s, {rate:,.1f} lines/s"
+        return (
+            f"Translated {self._lines:,} line{'s' * (self._lines != 1)}{pace}"
+            f"{': ' if odd else ''}{', '.join(odd)}."
+        )
 
 
 def start_progress(

@@ -2,61 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
-from collections.abc import Iterator, Mapping
-from itertools import chain
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import IO, Any
 
-from t2t_jax.cli.console.text_io import resolve_output
+from t2t_jax.cli.console.text_io import (
+    decode_line,
+    decode_lines,
+    io_errors_as_user_errors,
+    resolve_output,
+)
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.start import differences_from_first, settings_of
-from t2t_jax.cli.translation.job import (
-    BESIDE,
-    TranslationJob,
-    is_strict,
-    load_job,
-    validate_options,
-)
-from t2t_jax.cli.translation.line_index import LineIndex
+from t2t_jax.cli.translation.job import TranslationJob, load_job, validate_options
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.shards import OutputShards
-from t2t_jax.cli.translation.windows import LineWindow, check_line_counts, windows
+from t2t_jax.cli.translation.windows import (
+    LINE_FILES,
+    check_line_counts,
+    is_strict,
+    line_files,
+    windows,
+)
 from t2t_jax.data.files.line_counts import Count
+from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.distributed.processes import Processes, barrier
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 
+_STRIDE = 1_000
+"""Lines between two indexed offsets, of eight bytes each."""
+
 _POLL_SECONDS = 0.5
-_CONTENT = tuple(f"the content of --{name}" for name in ("input", *BESIDE))
-
-
-class _ShardedFiles(NamedTuple):
-    """Input and output, opened before a model is loaded.
-
-    Attributes:
-      text: the source lines.
-      beside: what has a line for each of them, by the names of the flags.
-      shards: the output.
-      made_of: what the shards depend on, without the model.
-    """
-
-    text: LineIndex
-    beside: dict[str, LineIndex]
-    shards: OutputShards
-    made_of: dict[str, Any]
-
-    def windows(self, shard: int) -> Iterator[LineWindow]:
-        """Reads the lines of a shard."""
-        lines = self.shards.range_of(shard)
-        text = self.text.read_range(lines.start, lines.stop)
-        beside = {
-            name: index.read_range(lines.start, lines.stop)
-            for name, index in self.beside.items()
-        }
-        return windows(
-            text, beside.get("prefixes"), beside.get("terms"), first=lines.start
-        )
 
 
 def translate_shards(options: TranslateOptions) -> None:
@@ -69,8 +51,16 @@ def translate_shards(options: TranslateOptions) -> None:
         input differs.
     """
     processes = options.processes
-    opened = _open_files(options)
-    content = {name: opened.made_of[name] for name in _CONTENT}
+    texts, shards = _open_files(options)
+    content = {
+        f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
+        for name in LINE_FILES
+    }
+    # A job started with or without --resume is the same.
+    made_of = {**settings_of(options), **content}
+    del made_of["--resume"]
+    if processes.is_first:
+        shards.check(made_of, resume=options.resume)
     if different := differences_from_first(processes, "content", content):
         raise DataError(
             f"Process {processes.index} has other files than process 0: "
@@ -79,71 +69,51 @@ def translate_shards(options: TranslateOptions) -> None:
     barrier(processes, "content is compared")  # before anything is created
     job = load_job(options)
     job.check_terms(options.terms)
-    made_of = {**opened.made_of, **_model_facts(job)}
+    made_of |= _model_facts(job)
     if processes.is_first:
-        opened.shards.create(made_of, resume=options.resume)
+        shards.create(made_of, resume=options.resume)
     barrier(processes, "shards are created")
-    _wait_until_visible(opened.shards, made_of)
-    with _progress(opened, processes) as progress:
-        for shard, is_mine in _claim_shards(opened.shards, processes):
-            if is_mine:
-                _translate_shard(opened, shard, job, progress)
-            else:  # Another process has translated it.
-                progress.advance(len(opened.shards.range_of(shard)))
-        barrier(processes, "shards are translated")
-        if processes.is_first:
-            opened.shards.merge()
+    if not wait_until_visible(
+        lambda: shards.is_visible(made_of), seconds=SHARED_FS_TIMEOUT
+    ):
+        raise OutputError(
+            f"{shards.directory} must be on a file system that all processes share: "
+            "this process does not see it. Choose another --output."
+        )
+    shards.check(made_of, resume=True)
+    _translate(texts, shards, job, processes)
 
 
-def _open_files(options: TranslateOptions) -> _ShardedFiles:
-    """Indexes the input, and checks the shards of an earlier job."""
+def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], OutputShards]:
+    """Indexes the files of lines, and resolves the output."""
     if "-" in (options.input, options.output):
         raise UserError(
             "--shards requires files for --input and --output, not standard input or "
             "output. Pass both."
         )
     validate_options(options)
-    _require_file("input", options.input)
-    given = {name: value for name in BESIDE if (value := getattr(options, name))}
-    for name, value in given.items():
-        _require_file(name, value)
-    inputs = (options.input, *given.values())
-    output = resolve_output(options.output, inputs=inputs)
+    files = line_files(options)
+    for name, path in files.items():
+        # A missing file is reported when it is opened.
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise InputMissingError(
+                f"--{name}={path} must be a file: --shards reads it more than once. "
+                "Pass a file, or leave --shards out."
+            )
+    output = resolve_output(options.output, inputs=files.values())
     if output.exists() and not output.is_file():
         raise OutputError(
             f"--output={options.output} must be a file for --shards, and exists as "
             "something else. Choose another, or leave --shards out."
         )
-    text = LineIndex(options.input, strict=options.strict)
-    beside = {
-        name: LineIndex(value, flag=name, strict=is_strict(options, name))
-        for name, value in given.items()
+    texts = {
+        name: LineIndex(path, flag=name, strict=is_strict(options, name))
+        for name, path in files.items()
     }
-    for name, index in beside.items():
-        check_line_counts(index.count, lines=text.count, flag=name)
-    settings = settings_of(options)
-    # A job started with or without --resume is the same.
-    made_of = {name: settings[name] for name in settings if name != "--resume"}
-    made_of |= {
-        f"the content of --{name}": index and index.sha256[:12]
-        for name, index in (
-            ("input", text),
-            *((name, beside.get(name)) for name in BESIDE),
-        )
-    }
-    shards = OutputShards(output, count=options.shards, lines=text.count)
-    if options.processes.is_first:
-        shards.check_resumable(made_of, resume=options.resume)
-    return _ShardedFiles(text, beside, shards, made_of)
-
-
-def _require_file(flag: str, name: str) -> None:
-    """Refuses pipes and devices; a missing file is reported when it is opened."""
-    if os.path.exists(name) and not os.path.isfile(name):
-        raise InputMissingError(
-            f"--{flag}={name} must be a file: --shards reads it more than once. Pass "
-            "a file, or leave --shards out."
-        )
+    lines = texts["input"].count
+    for name, text in texts.items():
+        check_line_counts(text.count, lines=lines, flag=name)
+    return texts, OutputShards(output, count=options.shards, lines=lines)
 
 
 def _model_facts(job: TranslationJob) -> dict[str, Any]:
@@ -158,41 +128,34 @@ def _model_facts(job: TranslationJob) -> dict[str, Any]:
     }
 
 
-def _wait_until_visible(shards: OutputShards, made_of: Mapping[str, Any]) -> None:
-    """Waits until this process sees the directory that process 0 has created."""
-    # Another job may have merged the shards meanwhile.
-    if not wait_until_visible(
-        lambda: shards.directory.exists() or shards.is_merged(made_of),
-        seconds=SHARED_FS_TIMEOUT,
-    ):
-        raise OutputError(
-            f"{shards.directory} must be on a file system that all processes share: "
-            "this process does not see it. Choose another --output."
-        )
-    shards.check_resumable(made_of, resume=True)
-
-
-def _progress(opened: _ShardedFiles, processes: Processes) -> TranslationProgress:
-    shards, count = opened.shards, opened.text.count
-    left = sum(len(shards.range_of(shard)) for shard in shards.pending())
-    return TranslationProgress(
-        Count(count, True), is_enabled=processes.is_first, done=count - left
-    )
-
-
-def _translate_shard(
-    opened: _ShardedFiles,
-    shard: int,
+def _translate(
+    texts: dict[str, LineIndex],
+    shards: OutputShards,
     job: TranslationJob,
-    progress: TranslationProgress,
+    processes: Processes,
 ) -> None:
-    output = (
-        job.translate_window(window, seen=progress.advance)
-        for window in opened.windows(shard)
-    )
-    first = opened.shards.range_of(shard).start
-    lines = progress.count_statuses(chain.from_iterable(output), first=first)
-    opened.shards.write(shard, lines)
+    """Translates the pending shards, with the other processes, and merges all."""
+    count = texts["input"].count
+    left = sum(len(shards.ranges[shard]) for shard in shards.pending())
+    total, done = Count(count, True), count - left
+    with TranslationProgress(
+        total, is_enabled=processes.is_first, done=done
+    ) as progress:
+        for shard, is_mine in _claim_shards(shards, processes):
+            lines = shards.ranges[shard]
+            if not is_mine:  # Another process has translated it.
+                progress.advance(len(lines))
+                continue
+            parts = {name: text.read_range(lines) for name, text in texts.items()}
+            output = (
+                job.translate_window(window, seen=progress.advance)
+                for window in windows(parts, first=lines.start)
+            )
+            rows = chain.from_iterable(output)
+            shards.write(shard, progress.count_statuses(rows, first=lines.start))
+        barrier(processes, "shards are translated")
+        if processes.is_first:
+            shards.merge()
 
 
 def _claim_shards(
@@ -219,3 +182,85 @@ def _claim_shards(
             if shard not in pending and shard != made_here:
                 yield shard, False
         left = [shard for shard in left if shard in pending]
+
+
+class LineIndex:
+    """Indexes the lines of a file in one pass, and then reads any range of them.
+
+    Reading a range of a .gz file decompresses everything before it.
+
+    Args:
+      name: of a plain or .gz file.
+      flag: the flag to name in errors.
+      strict: whether a line that is not UTF-8 is an error.
+
+    Attributes:
+      count: the number of lines.
+      sha256: of the uncompressed content.
+
+    Raises:
+      InputMissingError: the file does not exist or cannot be read.
+      DataError: it ends in .gz and is not gzip, is in another format than UTF-8, or
+        changes while it is read; or, with `strict`, a line is not UTF-8.
+    """
+
+    def __init__(self, name: str, *, flag: str = "input", strict: bool = False):
+        self._name, self._flag = name, flag
+        self._offsets: list[int] = []
+        self._digest, self.count = hashlib.sha256(), 0
+        with io_errors_as_user_errors(name, flag):
+            self._stat = _size_and_mtime(os.stat(name))
+        with self._open() as file:
+            lines = self._index(bounded_lines(file))
+            deque(decode_lines(lines, name, flag, strict=strict), maxlen=0)
+        self.sha256 = self._digest.hexdigest()
+
+    def _index(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        offset = 0
+        for self.count, line in enumerate(lines, start=1):
+            if self.count % _STRIDE == 1:
+                self._offsets.append(offset)
+            offset += len(line)
+            self._digest.update(line)
+            yield line
+
+    def read_range(self, numbers: range) -> Iterator[str]:
+        """Reads the lines of these numbers, from 0, decoded as by `text_lines`.
+
+        Raises:
+          InputMissingError: the file cannot be read.
+          DataError: it has changed since it was indexed.
+        """
+        if not numbers:
+            return
+        with self._open() as file:
+            file.seek(self._offsets[numbers.start // _STRIDE])
+            skipped, left = numbers.start % _STRIDE, len(numbers)
+            for line in islice(bounded_lines(file), skipped, skipped + left):
+                is_first = left == numbers.stop
+                yield decode_line(line.removeprefix(BYTE_ORDER_MARK * is_first))
+                left -= 1
+            if left:
+                self._require_unchanged(file, missing=True)
+
+    @contextmanager
+    def _open(self) -> Iterator[IO[bytes]]:
+        with (
+            io_errors_as_user_errors(self._name, self._flag),
+            open_bytes(self._name) as file,
+        ):
+            self._require_unchanged(file)
+            yield file
+            self._require_unchanged(file)
+
+    def _require_unchanged(self, file: IO[bytes], *, missing: bool = False) -> None:
+        if missing or _size_and_mtime(os.fstat(file.fileno())) != self._stat:
+            raise DataError(
+                f"--{self._flag}={self._name} has changed since the job began. Restore "
+                "the old file and rerun the same command, with --resume."
+            )
+
+
+def _size_and_mtime(status: os.stat_result) -> tuple[int, int]:
+    # Not the inode, which may change on network file systems.
+    return status.st_size, status.st_mtime_ns

@@ -24,7 +24,7 @@ from t2t_jax.cli.console.text_io import (
     read_stdin_or_file,
     write_lines,
 )
-from t2t_jax.cli.translation.stream import stream_lines
+from t2t_jax.cli.translation.windows import LineStream
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 
 
@@ -156,7 +156,7 @@ def test_a_file_that_is_read_is_not_written_over(tmp_path, monkeypatch, name):
 def test_lines_that_wait_are_those_of_the_file(tmp_path_factory, parts):
     path = tmp_path_factory.getbasetemp() / "parts.txt"
     path.write_bytes(b"".join(parts))
-    groups = list(stream_lines(str(path), most=3))
+    groups = list(LineStream(str(path), most=3))
     assert [line for group in groups for line in group] == read_stdin_or_file(str(path))
     assert all(1 <= len(group) <= 3 for group in groups)
 
@@ -165,7 +165,7 @@ def test_a_line_is_handed_out_before_the_next_one_comes(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     # Opened to write first, without waiting for who reads.
     kept = os.open(tmp_path / "pipe", os.O_RDWR)
-    groups = stream_lines(str(tmp_path / "pipe"), most=7)
+    groups = iter(LineStream(str(tmp_path / "pipe"), most=7))
     for line in ("a", "", "b"):
         os.write(kept, f"{line}\n".encode())
         assert next(groups) == [line]
@@ -177,7 +177,7 @@ def test_a_line_is_handed_out_before_the_next_one_comes(tmp_path):
 def test_whether_a_line_waits_is_known_without_waiting(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     kept = os.open(tmp_path / "pipe", os.O_RDWR)
-    groups = stream_lines(str(tmp_path / "pipe"), most=7)
+    groups = LineStream(str(tmp_path / "pipe"), most=7)
     assert not groups.has_next()
     for part in (b"a\n", b""):  # A line, and then the end.
         if part:
@@ -196,7 +196,7 @@ def test_no_more_lines_are_read_than_may_wait(tmp_path):
     text = b"".join(b"%d\n" % number for number in range(100_000))
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[text])
     writer.start()
-    groups = stream_lines(str(tmp_path / "pipe"), most=7)
+    groups = iter(LineStream(str(tmp_path / "pipe"), most=7))
     found = next(groups)
     time.sleep(0.5)
     assert writer.is_alive()
@@ -210,12 +210,12 @@ def test_no_more_lines_are_read_than_may_wait(tmp_path):
 def test_what_comes_before_a_fault_is_handed_out(tmp_path):
     path = tmp_path / "in.gz"
     path.write_bytes(gzip.compress(b"a\nb\n")[:-4])
-    groups = stream_lines(str(path), most=1)
+    groups = iter(LineStream(str(path), most=1))
     assert [next(groups), next(groups)] == [["a"], ["b"]]
     with pytest.raises(DataError, match=f"--input={path} is broken gzip"):
         next(groups)
     with pytest.raises(InputMissingError, match="No such file"):
-        stream_lines(str(tmp_path / "nothere"), most=1)
+        LineStream(str(tmp_path / "nothere"), most=1)
 
 
 def test_a_stream_into_a_file_is_refused_and_into_a_pipe_is_not(tmp_path):

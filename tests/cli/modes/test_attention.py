@@ -9,7 +9,7 @@ import pytest
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import attention
 from t2t_jax.config import default, parse
-from t2t_jax.errors import InputMissingError, OutputError, UserError
+from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.workdir import Workdir
 
@@ -34,31 +34,16 @@ def run(workdir, *argv, text="A dog."):
     return attention.run(parse_argv(["--mode=attention", *argv]))
 
 
-@pytest.mark.parametrize(
-    ("flag", "known"), [("layer", "0,1,2,3,4,5"), ("head", "0,1,2,3,4,5,6,7")]
-)
 @pytest.mark.parametrize("given", ["8", "0,9", "-1", "first", "", "0,", "0-2", "²"])
-def test_an_unknown_number_lists_those_that_there_are(workdir, flag, known, given):
-    with pytest.raises(UserError, match=f"--{flag}=.* must be all, or some of {known}"):
-        run(workdir, f"--{flag}={given}")
-
-
-def test_all_mistakes_come_at_once_and_nothing_is_written(workdir):
+def test_all_mistakes_come_at_once_and_nothing_is_written(workdir, given):
     with pytest.raises(UserError) as caught:
-        run(workdir, "--target=a\nb\nc", "--layer=7", "--head=8", text="a\nb")
+        run(workdir, "--target=a\nb\nc", f"--layer={given}", "--head=8", text="a\nb")
     text, target, layer, head = caught.value.problems
     assert "--text must be one line, and has 2" in text
     assert "--target must be one line, and has 3" in target
-    assert "--layer=7" in layer
-    assert "--head=8" in head
+    assert f"--layer={given} must be all, or some of 0,1,2,3,4,5:" in layer
+    assert "--head=8 must be all, or some of 0,1,2,3,4,5,6,7:" in head
     assert not (workdir.path / "to").exists()
-
-
-def test_numbers_are_read_in_order_and_once(workdir):
-    argv = [f"--workdir={workdir.path}", "--to=x", "--text=a", "--mode=attention"]
-    options = parse_argv([*argv, "--layer=5, 0,5", "--head=all"])
-    layers, heads = attention._select(options)
-    assert (layers, heads) == ([0, 5], [0, 1, 2, 3, 4, 5, 6, 7])
 
 
 def test_a_layer_of_the_deeper_stack_is_plotted_for_that_stack_alone(tmp_path):
@@ -69,7 +54,7 @@ def test_a_layer_of_the_deeper_stack_is_plotted_for_that_stack_alone(tmp_path):
     )
     workdir.write_config(config)
     argv = [f"--workdir={workdir.path}", "--to=x", "--text=a", "--mode=attention"]
-    options = parse_argv([*argv, "--layer=5,6", "--head=0"])
+    options = parse_argv([*argv, "--layer=6, 5,6", "--head=0"])
     selection = attention._select(options)
     assert selection.layers == [5, 6]
     maps = {
@@ -85,25 +70,14 @@ def test_a_layer_of_the_deeper_stack_is_plotted_for_that_stack_alone(tmp_path):
     ]
 
 
-def test_a_model_of_another_architecture_is_refused(tmp_path):
-    workdir = make_workdir(tmp_path / "rnn", architecture="rnn")
+def test_what_cannot_be_plotted_is_refused_before_a_model_is_loaded(
+    tmp_path, workdir, monkeypatch
+):
+    rnn = make_workdir(tmp_path / "rnn", architecture="rnn")
     with pytest.raises(UserError, match="has architecture='rnn'"):
-        run(workdir)
-
-
-def test_what_is_no_run_is_refused(tmp_path):
+        run(rnn)
     with pytest.raises(InputMissingError, match="not a run or a model"):
         run(Workdir(tmp_path))
-
-
-def test_a_missing_matplotlib_is_found_out_first(workdir, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match="pip install"):
-        run(workdir)
-
-
-def test_a_directory_that_cannot_be_made_is_found_out_first(workdir):
-    pytest.importorskip("matplotlib", reason="needs the extra plots")
-    (workdir.path / "to").write_text("")
-    with pytest.raises(OutputError, match="Cannot create --to="):
         run(workdir)

@@ -32,22 +32,17 @@ def test_the_text_is_on_stdout_and_the_page_in_its_file(runs, tmp_path, capsys):
     ("workdirs", "code", "said"),
     [
         ("", 64, "--mode=compare requires --workdirs"),
+        ("{a},{b} --to={a}/data.json", 73, "it is a file of the run"),
         ("{a}", 65, "at least two different runs"),
         ("{a},{a}", 65, "at least two different runs"),
         ("{a},{none}", 66, "is not a run or a model: no such directory"),
     ],
 )
 def test_a_wrong_list_is_one_clear_error(runs, tmp_path, capsys, workdirs, code, said):
-    given = workdirs.format(a=runs[0], none=tmp_path / "none")
-    found, output = call(capsys, *([f"--workdirs={given}"] if given else []))
+    given = workdirs.format(a=runs[0], b=runs[1], none=tmp_path / "none")
+    argv = f"--workdirs={given}".split() if given else []
+    found, output = call(capsys, *argv)
     assert found == code
     assert said in output.err
     assert "Traceback" not in output.err
     assert output.out == ""
-
-
-def test_a_page_is_not_written_into_a_run(runs, capsys):
-    to = f"--to={runs[0]}/data.json"
-    code, said = call(capsys, f"--workdirs={','.join(runs)}", to)
-    assert (code, said.out) == (73, "")
-    assert "it is a file of the run" in said.err

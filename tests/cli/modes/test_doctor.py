@@ -59,18 +59,9 @@ def test_the_json_has_a_stable_shape(doctor, tmp_path):
     assert len(set(names)) == len(names)
 
 
-def test_a_check_that_raises_is_a_line(doctor, tmp_path, monkeypatch):
-    def broken():
-        raise RuntimeError("what is this?")
-
-    monkeypatch.setattr(checks, "check_machine", broken)
-    _, out = doctor(f"--workdir={tmp_path}")
-    assert "this check failed: RuntimeError: what is this?" in out
-
-
 def test_a_configuration_has_no_effect_and_is_refused(doctor, capsys):
     assert main.main(["doctor", "--config.steps=7", "--config=own_text"]) == 64
-    assert "--config.steps and --config" in (capsys.readouterr().err)
+    assert "takes no configuration" in capsys.readouterr().err
 
 
 def test_names_precede_the_messages_that_do_not_begin_with_them():

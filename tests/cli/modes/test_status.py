@@ -46,37 +46,25 @@ def test_five_lines_about_a_running_run(tmp_path):
     ]
 
 
-def test_blocks_are_drawn_only_where_asked(tmp_path):
-    quality = lines_of(tmp_path, plots=True, **RUNNING)[-1]
-    assert "loss 1.250 █▁, development BLEU 20.50 █▁ at" in quality
-
-
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
-        ({"holder": None}, "  lock     not locked: no process trains here"),
-        (
-            {"holder": {**RUNNING["holder"], "is_verified": False}},
-            "  lock     process 7 on a since 2026-11-23, by the lock file alone",
-        ),
-        ({"target_tokens_per_second": None}, "  speed    not measured yet"),
-        (
-            {"record_age_seconds": None, "seconds_left": None},
-            "  time     no record yet",
-        ),
-        ({"loss": None}, "  quality  no metrics yet"),
-        (
-            {"evaluation": None, "best": None},
-            "  quality  loss 1.250, no evaluation yet",
-        ),
+        ({"holder": None}, "lock     not locked: no process trains here"),
+        ({"target_tokens_per_second": None}, "speed    not measured yet"),
+        ({"record_age_seconds": None, "seconds_left": None}, "time     no record yet"),
+        ({"loss": None}, "quality  no metrics yet"),
+        ({"evaluation": None, "best": None}, "loss 1.250 █▁, no evaluation yet"),
         (
             {"evaluation": {"step": 7, "bleu": None}, "best": None},
-            "  quality  loss 1.250, BLEU not computed at step 7",
+            "quality  loss 1.250 █▁, BLEU not computed at step 7",
         ),
+        ({}, "loss 1.250 █▁, development BLEU 20.50 █▁ at step"),
     ],
 )
-def test_what_is_missing_is_named(tmp_path, changed, line):
-    assert line in lines_of(tmp_path, **{**RUNNING, **changed})
+def test_what_is_missing_is_named_and_curves_are_drawn_as_blocks(
+    tmp_path, changed, line
+):
+    assert line in "\n".join(lines_of(tmp_path, plots=True, **RUNNING | changed))
 
 
 def test_a_model_takes_one_line(tmp_path, capsys):
@@ -88,10 +76,3 @@ def test_a_model_takes_one_line(tmp_path, capsys):
     )
     assert main.main(["status", f"--workdir={tmp_path}", "--format=json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "model"
-
-
-def test_what_is_no_run_is_named_with_its_flag(tmp_path, capsys):
-    assert main.main(["status", f"--workdir={tmp_path / 'none'}"]) == 66
-    assert f"error: --workdir={tmp_path / 'none'} is not a run" in (
-        capsys.readouterr().err
-    )

@@ -37,20 +37,15 @@ def test_lines_come_in_order_with_their_numbers(place, speak, way, capsys):
 
 
 @pytest.mark.parametrize("way", [(), ("--shards=2",)])
-def test_prefixes_go_with_their_lines(place, speak, way):
+def test_prefixes_and_terms_go_with_their_lines(place, speak, way):
     (place / "begin").write_text("".join(f"{line}>\n" for line in TEXT))
-    speak("--output=out", "--prefixes=begin", *way)
-    expected = [t and f"{t}>{s}" for t, s in zip(TEXT, SPOKEN, strict=True)]
-    assert lines_of("out") == expected
-
-
-@pytest.mark.parametrize("way", [(), ("--shards=2",)])
-def test_terms_go_with_their_lines(place, speak, way):
     terms = ["x", "", "y z\tw", "", "", " ", "v"]
     (place / "terms").write_text("".join(f"{line}\n" for line in terms))
-    speak("--output=out", "--terms=terms", *way)
+    speak("--output=out", "--prefixes=begin", "--terms=terms", *way)
     added = ["+x", "", "+y z+w", "", "", "", "+v"]
-    assert lines_of("out") == [f"{s}{t}" for s, t in zip(SPOKEN, added, strict=True)]
+    assert lines_of("out") == [
+        t and f"{t}>{s}{a}" for t, s, a in zip(TEXT, SPOKEN, added, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("way", [(), ("--shards=2",)])
@@ -58,27 +53,18 @@ def test_terms_go_with_their_lines(place, speak, way):
     ("terms", "message"),
     [
         (b"a\n" * 8, "--terms must have as many lines as --input, but has 8 instead"),
+        (b"a\n" * 6, "--terms must have as many lines as --input, but has 6 instead"),
         (b"a\n" * 6 + b"\xff\n", "--terms=terms, line 7: invalid UTF-8"),
+        (b"a\n" * 6 + b"b\tnever\n", r"Line 7: never\."),
     ],
 )
-def test_a_file_of_terms_that_does_not_fit_is_refused(
-    place, speak, way, terms, message
+def test_a_file_of_terms_that_does_not_fit_is_refused_before_the_first_line(
+    place, speak, way, terms, message, monkeypatch
 ):
-    (place / "terms").write_bytes(terms)
-    with pytest.raises(DataError, match=message):
-        speak("--output=out", "--terms=terms", *way)
-    assert "out" not in os.listdir()
-
-
-@pytest.mark.parametrize("way", [(), ("--shards=2",)])
-def test_all_terms_are_checked_before_the_first_line_is_translated(
-    place, speak, way, monkeypatch
-):
-    monkeypatch.setattr(windows, "_MAX_LINES", 2)  # the last line is in window 4
     monkeypatch.setattr(job, "_LINES_PER_CHECK", 3)
-    (place / "terms").write_text("a\n" * 6 + "b\tnever\n")
+    (place / "terms").write_bytes(terms)
     loud = Loud()
-    with pytest.raises(DataError, match=r"Line 7: never\."):
+    with pytest.raises(DataError, match=message):
         speak("--output=out", "--terms=terms", *way, loud=loud)
     assert loud.calls == []
     assert "out" not in os.listdir()
@@ -92,15 +78,6 @@ def test_terms_are_for_a_search_without_another_constraint(place):
     ):
         with pytest.raises(UserError, match=message):
             translate.run(options_of("--output=out", "--terms=terms", flag))
-
-
-@pytest.mark.parametrize("way", [(), ("--shards=2",)])
-def test_too_few_prefixes_are_told_before_a_model_is_loaded(place, monkeypatch, way):
-    (place / "begin").write_text("a\n" * 6)
-    argv = ("--output=out", "--prefixes=begin", *way)
-    with pytest.raises(DataError, match="has 6 instead of 7"):
-        translate.run(options_of(*argv))
-    assert "out" not in os.listdir()
 
 
 def test_a_window_is_written_before_the_next_one_is_there(place, speak):
@@ -125,23 +102,6 @@ def test_a_window_is_written_before_the_next_one_is_there(place, speak):
     job.join(timeout=20)
     assert not job.is_alive()
     os.close(take)
-
-
-def test_the_first_lines_are_written_early(place, speak, monkeypatch):
-    """As many as fill a batch, and not ten thousand."""
-    monkeypatch.setattr(windows, "_MAX_LINES", 10_000)
-    (place / "in").write_text("".join(f"{n}\n" for n in range(20_000)))
-    loud = speak("--output=out")
-    sizes = [len(lines) for _, lines in loud.calls]
-    assert sizes == [62, 248, 992, 3_968, 10_000, 4_730]
-    assert lines_of("out") == [f"{n}:{n}" for n in range(20_000)]
-
-
-def test_what_goes_wrong_in_a_later_window_leaves_no_file(place, speak):
-    (place / "in").write_text("a\n" * 3 + "broken\n")
-    with pytest.raises(KeyError):
-        speak("--output=out")
-    assert sorted(os.listdir()) == ["in", "run"]
 
 
 class Full(Loud):
@@ -237,24 +197,10 @@ def shared(place, monkeypatch):
     return run
 
 
-def test_several_processes_share_each_window(shared, capsys):
-    parts = [Loud(), Loud()]
-    assert shared(parts=parts) == [0, 0]
-    assert lines_of("out") == SPOKEN
-    assert sum(len(share) for loud in parts for _, share in loud.calls) == len(TEXT)
-    assert all(len(loud.calls) > 1 for loud in parts)
-    assert "Translated 7 lines in" in capsys.readouterr().err
-
-
-def test_several_processes_share_prefixes(shared, place):
-    (place / "begin").write_text("".join(f"{line}>\n" for line in TEXT))
-    assert shared("--prefixes=begin", parts=[Loud(), Loud()]) == [0, 0]
-    expected = [t and f"{t}>{s}" for t, s in zip(TEXT, SPOKEN, strict=True)]
-    assert lines_of("out") == expected
-
-
-def test_only_the_first_of_several_processes_reads_the_input(shared, place, capsys):
-    """The others get its lines, so standard input will do."""
+def test_several_processes_share_windows_and_what_goes_with_their_lines(
+    shared, place, capsys
+):
+    """The first alone reads the input, so standard input will do."""
     read = []
 
     class Reader(Loud):
@@ -262,20 +208,24 @@ def test_only_the_first_of_several_processes_reads_the_input(shared, place, caps
             read.extend(lines)
             yield from super().iter_translations(lines, first=first, **beside)
 
+    (place / "begin").write_text("".join(f"{line}>\n" for line in TEXT))
     os.mkfifo(place / "pipe")
-
-    def write():
-        (place / "pipe").write_bytes("\n".join(TEXT).encode())
-
-    writer = threading.Thread(target=write)
+    content = "\n".join(TEXT).encode()
+    writer = threading.Thread(target=(place / "pipe").write_bytes, args=[content])
     writer.start()
-    assert shared("--input=pipe", parts=[Reader(), Reader()]) == [0, 0]
+    parts = [Reader(), Reader()]
+    assert shared("--input=pipe", "--prefixes=begin", parts=parts) == [0, 0]
     writer.join()
     assert sorted(read) == sorted(TEXT)
-    assert lines_of("out") == SPOKEN
+    assert all(len(loud.calls) > 1 for loud in parts)
+    expected = [t and f"{t}>{s}" for t, s in zip(TEXT, SPOKEN, strict=True)]
+    assert lines_of("out") == expected
+    assert "Translated 7 lines in" in capsys.readouterr().err
 
 
-def test_windows_are_padded_alike_on_all_processes(shared, place, monkeypatch):
+def test_the_first_window_fills_a_batch_and_all_are_padded_alike(
+    shared, place, monkeypatch
+):
     monkeypatch.setattr(windows, "_MAX_LINES", 10_000)
     (place / "in").write_text("".join(f"{n}\n" for n in range(2_000)))
 
@@ -291,4 +241,6 @@ def test_windows_are_padded_alike_on_all_processes(shared, place, monkeypatch):
     parts = [Padded(), Padded()]
     assert shared(parts=parts) == [0, 0]
     assert [loud.row_growths for loud in parts] == [[1 << 30], [1 << 30]]
+    sizes = [sum(len(loud.calls[n][1]) for loud in parts) for n in range(3)]
+    assert sizes == [124, 496, 1_380]
     assert lines_of("out") == [f"{n}:{n}" for n in range(2_000)]

@@ -6,7 +6,6 @@ Seen to fail: without the replacement of tabs (a column too many), and without
 
 import dataclasses
 import json
-from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_jax.cli.translation.formats import make_formatter, summary
+from t2t_jax.cli.translation.formats import make_formatter
 from t2t_jax.data.trees.linearization import read_parse
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation
@@ -45,36 +44,41 @@ FOUND = Translation(
 )
 
 
-def render(*, form="", number=6, line="A B", found=FOUND, n_best=1, **asked):
+def render(*, form="", found=FOUND, n_best=1, **asked):
     options = SimpleNamespace(
         config=SimpleNamespace(decoding=DecodingConfig(n_best=n_best)),
         format=form,
         **{"token_scores": False, "alignments": False, "terms": "", **asked},
     )
-    return make_formatter(options)(number, line, found)
+    return make_formatter(options)(6, found)
+
+
+@pytest.mark.parametrize(
+    ("asked", "columns"),
+    [
+        ({}, []),
+        ({"token_scores": True}, ["▁b ▁a </s>", "-0.5 -0.75 -0.25"]),
+        ({"alignments": True}, ["▁b ▁a </s>", "▁A ▁B </s>", "1-0 0-1"]),
+        (
+            {"alignments": True, "token_scores": True},
+            ["▁b ▁a </s>", "-0.5 -0.75 -0.25", "▁A ▁B </s>", "1-0 0-1"],
+        ),
+    ],
+)
+def test_tsv_is_a_row_for_each_of_the_best_with_the_columns_asked_for(asked, columns):
+    first, second = render(form="tsv", n_best=2, **asked).split("\n")
+    known = ["7", "1", "chunked", "-0.123456789", "-1.5", "3", "b a"]
+    assert first.split("\t") == [*known, *columns]
+    assert second.startswith("7\t2\tchunked\t-2.0\t-3.0\t1\tü\u2028")
 
 
 @pytest.mark.parametrize("form", ["", "text"])
-def test_text_is_the_best_translation_as_it_is(form):
+def test_text_is_the_best_translation_and_has_no_room_for_more(form):
     assert render(form=form) == BEST.text
-
-
-def test_tsv_is_a_row_for_each_of_the_best():
-    assert render(form="tsv", n_best=2).split("\n") == [
-        "7\t1\tchunked\t-0.123456789\t-1.5\t3\tb a",
-        "7\t2\tchunked\t-2.0\t-3.0\t1\tü\u2028",
-    ]
-
-
-def test_tsv_shows_tokens_once_whatever_is_asked_of_them():
-    def columns(**asked):
-        return render(form="tsv", **asked).split("\n")[0].split("\t")[7:]
-
-    tokens, scores = "▁b ▁a </s>", "-0.5 -0.75 -0.25"
-    assert columns(token_scores=True) == [tokens, scores]
-    assert columns(alignments=True) == [tokens, "▁A ▁B </s>", "1-0 0-1"]
-    both = columns(alignments=True, token_scores=True)
-    assert both == [tokens, scores, "▁A ▁B </s>", "1-0 0-1"]
+    with pytest.raises(UserError, match="does not support --alignments, n_best=4"):
+        render(form=form, alignments=True, n_best=4)
+    with pytest.raises(UserError, match="does not support --token_scores"):
+        render(form=form, token_scores=True)
 
 
 def test_jsonl_is_an_object_with_all_of_the_best():
@@ -130,38 +134,3 @@ def test_columns_and_objects_hold_whatever_is_said(text, alignments):
     line = render(form="jsonl", found=found, alignments=alignments)
     assert "\n" not in line
     assert json.loads(line)["translation"] == text
-
-
-@pytest.mark.parametrize("form", ["text", "tsv", "jsonl"])
-def test_a_row_is_a_line_whatever_is_said(form):
-    said = dataclasses.replace(BEST, text="a\u2028b\x85\tc", tokens=("\t", "x", "</s>"))
-    line = render(form=form, found=Translation(hypotheses=(said,)), n_best=1)
-    assert "\n" not in line
-    if form == "tsv":
-        assert line.count("\t") == 6
-
-
-@pytest.mark.parametrize(
-    ("asked", "named"),
-    [
-        ({"alignments": True}, "--alignments"),
-        ({"token_scores": True}, "--token_scores"),
-        ({"n_best": 4, "alignments": True}, "--alignments, n_best=4"),
-    ],
-)
-def test_text_has_no_room_for_more(asked, named):
-    with pytest.raises(
-        UserError, match=f"does not support {named}. Choose --format=tsv"
-    ):
-        render(**asked)
-
-
-def test_a_summary_names_what_is_not_as_it_should_be():
-    assert summary(Counter(ok=1), lines=1, seconds=0) == (
-        "Translated 1 line in 0.0 s, 1,000.0 lines/s."
-    )
-    odd = Counter(ok=5, truncated=1, empty=2, chunked=3, no_eos=4, repaired=6)
-    assert summary(odd, lines=15, seconds=2.0).endswith(
-        "15 lines in 2.0 s, 7.5 lines/s: 2 empty, 4 without an end, 6 repaired, 1 cut, "
-        "3 split."
-    )

@@ -1,6 +1,4 @@
 import gzip
-import io
-import sys
 import time
 
 import pytest
@@ -53,20 +51,6 @@ def test_a_long_one_tells_at_times_when_it_will_end(clock, capsys):
     assert capsys.readouterr().err.splitlines()[0] == (
         "translated 600/about 1,000 lines (60 %)  20 lines/s  ETA 0:00:20"
     )
-
-
-def test_on_a_terminal_there_is_a_bar_after_a_while(clock, monkeypatch):
-    screen = io.StringIO()
-    screen.isatty = lambda: True
-    monkeypatch.setattr(sys, "stderr", screen)
-    with TranslationProgress(Count(1_000, True)) as report:
-        clock[0] += 1
-        report.advance(100)
-        assert screen.getvalue() == ""
-        clock[0] += 2
-        report.advance(100)
-        report.advance(0)
-    assert "translated 200/1,000 lines" in screen.getvalue()
 
 
 def test_another_process_and_one_that_fails_say_nothing(clock, capsys):

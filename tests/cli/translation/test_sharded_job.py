@@ -1,21 +1,33 @@
-"""TranslationJob a file by shards, with a model that is none.
+"""A file translated by shards, with a model that is none.
 
 Seen to fail: without the look at what shards were made of (a file of two halves),
-without the lock of a shard (one translated twice), where shards are joined before all
-are there, and where those of an earlier job are looked at with the model only.
+without the lock of a shard (one translated twice), where shards are merged before all
+are there, without either half of the record or where it comes after the shards have
+gone, without the lock of merging or where it is not waited for, where every process
+begins or merges, and with what others have made left uncounted, or counted twice.
 """
 
 import dataclasses
+import errno
 import fcntl
+import gzip
 import json
 import os
+import shutil
 import threading
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from t2t_jax.cli.modes import translate
 from t2t_jax.cli.processes import start
 from t2t_jax.cli.translation import sharded_job
+from t2t_jax.cli.translation import shards as output_shards
+from t2t_jax.cli.translation.sharded_job import LineIndex
+from t2t_jax.cli.translation.shards import OutputShards
+from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import (
     ConfigError,
     DataError,
@@ -24,112 +36,168 @@ from t2t_jax.errors import (
     UserError,
 )
 from tests.cli import threads
-from tests.cli.translations import (
-    SPOKEN,
-    Loud,
-    killed_in,
-    lines_of,
-    loader,
-    options_of,
-)
+from tests.cli.translations import SPOKEN, Loud, lines_of, loader, options_of
 
 pytestmark = pytest.mark.usefixtures("place")
 
+JOB = ("--output=out", "--shards=3")
+FINISHED = ["in", "out", "out.shards.json", "run"]
 
-def test_what_was_killed_goes_on_with_what_is_missing(place, speak):
-    killed_in(4, speak, "--shards=3")
+
+class Killed(BaseException):
+    """Ends a job as a signal would, but for the process."""
+
+
+@pytest.fixture
+def killed_in(speak):
+    """Runs a job that ends as soon as it begins with a line."""
+
+    def run(line, *argv):
+        class Mortal(Loud):
+            def iter_translations(self, lines, *, first=0, **beside):
+                if first >= line:
+                    raise Killed
+                yield from super().iter_translations(lines, first=first, **beside)
+
+        with pytest.raises(Killed):
+            speak("--output=out", *argv, loud=Mortal())
+
+    return run
+
+
+@pytest.fixture
+def begun(place):
+    """Shards of a job of four lines, of which none is written."""
+    shards = OutputShards(place / "out", count=2, lines=4)
+    shards.create({}, resume=False)
+    return shards
+
+
+def shards_done():
+    return sorted(int(name) for name in os.listdir("out.shards") if name.isdecimal())
+
+
+def test_a_killed_job_is_resumed_with_the_shards_that_are_missing(speak, killed_in):
+    killed_in(4, "--shards=3")
     assert "out" not in os.listdir()
-    done = [name for name in os.listdir("out.shards") if name.isdecimal()]
-    assert sorted(done) == ["00000", "00001"]
-
-    loud = speak("--output=out", "--shards=3", "--resume")
-    assert [first for first, _ in loud.calls] == [4]
+    assert shards_done() == [0, 1]
+    assert [first for first, _ in speak(*JOB, "--resume").calls] == [4]
     assert lines_of("out") == SPOKEN
-    assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
+    assert sorted(os.listdir()) == FINISHED
 
 
 def test_resuming_what_has_not_begun_begins(speak):
-    speak("--output=out", "--shards=3", "--resume")
+    speak(*JOB, "--resume")
     assert lines_of("out") == SPOKEN
 
 
-def test_what_an_earlier_job_has_left_is_not_taken_unasked(speak):
-    killed_in(4, speak, "--shards=3")
-    with pytest.raises(
-        OutputError, match="Pass --resume to continue it, or remove the directory"
-    ):
-        speak("--output=out", "--shards=3")
+def test_a_finished_output_is_kept_by_resume_and_replaced_without(speak, capsys):
+    speak(*JOB)
+    was = os.stat("out")
+    assert speak(*JOB, "--resume").calls == []
+    assert os.stat("out") == was
+    assert "All 7 lines were translated before.\n" in capsys.readouterr().err
+    assert sorted(os.listdir()) == FINISHED
+    assert len(speak(*JOB).calls) == 3
 
 
-def test_where_shards_cannot_be_made_the_output_is_named(speak):
-    with pytest.raises(OutputError) as raised:
-        speak("--output=/proc/out", "--shards=3")
-    assert str(raised.value) == (
-        "Cannot write --output=/proc/out: the directory of its shards, out.shards, "
-        "cannot be created (No such file or directory). Choose another."
-    )
+@pytest.mark.parametrize("gone", ["out", "out.shards.json"])
+def test_an_output_that_is_gone_is_made_again(place, speak, gone):
+    speak(*JOB)
+    (place / gone).unlink()
+    assert len(speak(*JOB, "--resume").calls) == 3
+    assert lines_of("out") == SPOKEN
 
 
-def test_what_is_there_is_looked_at_before_a_model_is_loaded(speak, monkeypatch):
-    killed_in(4, speak, "--shards=3")
-    monkeypatch.delattr(sharded_job, "load_job")
-    with pytest.raises(
-        OutputError, match="Pass --resume to continue it, or remove the directory"
-    ):
-        translate.run(options_of("--output=out", "--shards=3"))
+def test_an_earlier_job_is_not_continued_without_resume(killed_in, monkeypatch):
+    killed_in(4, "--shards=3")
+    monkeypatch.delattr(sharded_job, "load_job")  # refused before it is called
+    with pytest.raises(OutputError, match="Pass --resume to continue it, or remove"):
+        translate.run(options_of(*JOB))
 
 
+@pytest.mark.parametrize("is_finished", [False, True])
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "reason"),
     [
         (["--shards=4"], "--shards was 3 and is 4"),
-        (["--shards=3", "--beam_size=7"], "config.decoding.beam_size was 4 and is 7"),
-        (["--shards=3", "--format=tsv"], "--format was '' and is 'tsv'"),
-        (["--shards=3", "--checkpoint=5"], "--checkpoint was 'best' and is '5'"),
+        (["--beam_size=7"], "config.decoding.beam_size was 4 and is 7"),
+        (["--format=tsv"], "--format was '' and is 'tsv'"),
+        (["--checkpoint=5"], "--checkpoint was 'best' and is '5'"),
+        (["--prefixes=in"], "the content of --prefixes was None and is"),
+        (["--ensemble=run"], r"--ensemble was \[\] and is \['run'\]"),
     ],
 )
-def test_shards_are_gone_on_with_by_the_same_command_only(speak, argv, said):
-    killed_in(4, speak, "--shards=3")
-    with pytest.raises(
-        ConfigError, match=f"out.shards was made with other settings: .*{said}"
-    ):
-        speak("--output=out", "--resume", *argv)
+def test_other_settings_are_refused_before_a_model_is_loaded(
+    speak, killed_in, monkeypatch, is_finished, argv, reason
+):
+    if is_finished:
+        speak(*JOB)
+    else:
+        killed_in(4, "--shards=3")
+    before = sorted(os.listdir())
+    monkeypatch.delattr(sharded_job, "load_job")
+    with pytest.raises(ConfigError, match=f"made with other settings: .*{reason}"):
+        translate.run(options_of(*JOB, *argv, "--resume"))
+    assert sorted(os.listdir()) == before
 
 
-def test_shards_of_another_text_or_model_are_not_gone_on_with(place, speak):
-    killed_in(4, speak, "--shards=3")
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_another_text_or_model_is_refused(place, speak, killed_in, is_finished):
+    if is_finished:
+        speak(*JOB)
+    else:
+        killed_in(4, "--shards=3")
     with pytest.raises(ConfigError, match="the content of the checkpoint was"):
-        speak("--output=out", "--resume", "--shards=3", loud=Loud(bias=1.0))
+        speak(*JOB, "--resume", loud=Loud(bias=1.0))
     (place / "in").write_text("a\n" * 7)
     with pytest.raises(ConfigError, match="the content of --input was"):
-        speak("--output=out", "--resume", "--shards=3")
+        speak(*JOB, "--resume")
 
 
-def test_a_directory_of_that_name_that_is_none_of_ours_stays(place, speak):
+def test_a_finished_output_that_was_edited_is_not_replaced(place, speak):
+    speak(*JOB)
+    (place / "out").write_text("corrected by hand\n")
+    with pytest.raises(OutputError, match="out has been modified since it was written"):
+        speak(*JOB, "--resume")
+    assert lines_of("out") == ["corrected by hand"]
+
+
+def test_an_unfinished_job_counts_more_than_the_output_of_before(speak, killed_in):
+    speak(*JOB)
+    killed_in(4, "--shards=3")
+    assert [first for first, _ in speak(*JOB, "--resume").calls] == [4]
+
+
+def test_corrupt_records_are_named_and_stay(place, speak):
+    speak(*JOB)
+    (place / "out.shards.json").write_text("{")
+    with pytest.raises(DataError, match=r"out\.shards\.json is damaged"):
+        speak(*JOB, "--resume")
     (place / "out.shards").mkdir()
     (place / "out.shards" / "diary").write_text("mine")
     with pytest.raises(DataError, match=r"has no readable manifest\.json"):
-        speak("--output=out", "--resume", "--shards=3")
+        speak(*JOB, "--resume")
     assert os.listdir("out.shards") == ["diary"]
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "kind", "message"),
     [
-        (["--shards=2"], "--shards requires files for --input and --output"),
-        (["--shards=2", "--output=out", "--input=-"], "--shards requires files"),
+        (["--output=-"], UserError, "--shards requires files for --input and --outpu"),
+        (["--input=-"], UserError, "--shards requires files"),
+        (["--input=/dev/null"], InputMissingError, "--input=/dev/null must be a file"),
+        (["--prefixes=/dev/null"], InputMissingError, "--prefixes=/dev/null must be"),
+        (["--prefixes=no"], InputMissingError, "--prefixes=no must be a file"),
+        (["--output=in"], OutputError, "is one of the input files"),
+        (["--output=run"], OutputError, "must be a file for --shards"),
+        (["--output=/proc/out"], OutputError, "the directory of its shards"),
     ],
 )
-def test_shards_need_files(argv, said):
-    with pytest.raises(UserError, match=said):
-        translate.run(options_of(*argv))
-
-
-@pytest.mark.parametrize("flag", ["input", "prefixes"])
-def test_what_is_read_again_and_again_is_no_pipe(flag):
-    argv = ("--shards=2", "--output=out", f"--{flag}=/dev/null")
-    with pytest.raises(InputMissingError, match=f"--{flag}=/dev/null must be a file"):
-        translate.run(options_of(*argv))
+def test_files_that_a_job_cannot_use_are_refused(speak, argv, kind, message):
+    with pytest.raises(kind, match=message):
+        speak(*JOB, *argv)
+    assert sorted(os.listdir()) == ["in", "run"]
 
 
 @pytest.mark.parametrize("when", [2, 4])
@@ -139,7 +207,7 @@ def test_a_text_that_changes_under_a_job_ends_it(place, speak, when, flag):
     changing = place / {"input": "in", "prefixes": "begins"}[flag]
     (place / "begins").write_text("\n" * len(SPOKEN))
     was, state = changing.read_bytes(), changing.stat()
-    job = ("--output=out", "--prefixes=begins", "--shards=3")
+    job = (*JOB, "--prefixes=begins")
 
     class Editor(Loud):
         def iter_translations(self, lines, *, first=0, **beside):
@@ -150,8 +218,8 @@ def test_a_text_that_changes_under_a_job_ends_it(place, speak, when, flag):
     with pytest.raises(DataError, match=f"--{flag}=.* has changed since the job began"):
         speak(*job, loud=Editor())
     assert "out" not in os.listdir()
-    done = {int(name) for name in os.listdir("out.shards") if name.isdecimal()}
-    assert done in ({0}, {0, 1})
+    done = shards_done()
+    assert done in ([0], [0, 1])
 
     changing.write_bytes(was)
     assert changing.stat().st_mtime_ns != state.st_mtime_ns
@@ -159,50 +227,21 @@ def test_a_text_that_changes_under_a_job_ends_it(place, speak, when, flag):
     assert lines_of("out") == SPOKEN
 
 
-@pytest.mark.parametrize(
-    ("output", "said"),
-    [("in", "is one of the input files"), ("run", "must be a file for --shards")],
-)
-def test_an_output_of_shards_is_a_file_of_its_own(output, said):
-    with pytest.raises(OutputError, match=said):
-        translate.run(options_of("--shards=2", f"--output={output}"))
-
-
-def test_a_process_with_another_input_ends_all_before_anything_is_made(
-    place, monkeypatch
+def test_the_manifest_of_a_version_with_more_settings_is_resumed(
+    place, speak, killed_in
 ):
-    (place / "other").write_text("a\n" * 7)
-    monkeypatch.setattr(start, "_redirect_native_stdout", lambda: None)
-    monkeypatch.setattr(threads, "SECONDS", 1)  # that process 0 waits
-    monkeypatch.delattr(sharded_job, "load_job")
-    options = [
-        options_of("--output=out", "--shards=2", f"--input={name}")
-        for name in ("in", "other")
-    ]
-
-    def job(processes):
-        one = dataclasses.replace(options[processes.index], processes=processes)
-        return translate.run(one)
-
-    first, second = threads.on_all(job, count=2)
-    assert isinstance(second, DataError)
-    assert "Process 1 has other files than process 0: the content of --input is" in str(
-        second
-    )
-    assert isinstance(first, AssertionError)  # waits, until it is ended by a notice
-    assert sorted(os.listdir()) == ["in", "other", "run"]
-
-
-def test_shards_of_a_version_with_more_settings_are_resumed(place, speak):
-    killed_in(4, speak, "--shards=3")
+    killed_in(4, "--shards=3", "--n_best=2", "--format=tsv")
     manifest = place / "out.shards" / "manifest.json"
     made_of = json.loads(manifest.read_text())
+    assert made_of["config.decoding.n_best"] == 2
+    assert made_of["the step of --checkpoint"] == [7]
+    assert "--resume" not in made_of
     manifest.write_text(json.dumps(made_of | {"--protocol": "", "--last": 0}))
-    speak("--output=out", "--shards=3", "--resume")
-    assert lines_of("out") == SPOKEN
+    job = (*JOB, "--n_best=2", "--format=tsv", "--resume")
+    assert [first for first, _ in speak(*job).calls] == [4]
 
 
-def test_two_jobs_share_the_shards_and_one_joins_them(place, speak, monkeypatch):
+def test_two_jobs_share_the_shards_and_one_merges_them(speak, killed_in, monkeypatch):
     both = threading.Barrier(2, timeout=20)
     calls = []
 
@@ -213,14 +252,10 @@ def test_two_jobs_share_the_shards_and_one_joins_them(place, speak, monkeypatch)
                 both.wait()  # until each of them is at work
             yield from super().iter_translations(lines, first=first, **beside)
 
-    killed_in(0, speak, "--shards=5")
-    job = ("--output=out", "--shards=5", "--resume")
-    for module in (translate, sharded_job):
-        monkeypatch.setattr(module, "load_job", loader(Slow()))
-    jobs = [
-        threading.Thread(target=translate.run, args=[options_of(*job)])
-        for _ in range(2)
-    ]
+    killed_in(0, "--shards=5")
+    monkeypatch.setattr(sharded_job, "load_job", loader(Slow()))
+    job = [options_of("--output=out", "--shards=5", "--resume")]
+    jobs = [threading.Thread(target=translate.run, args=job) for _ in range(2)]
     for one in jobs:
         one.start()
     for one in jobs:
@@ -228,11 +263,11 @@ def test_two_jobs_share_the_shards_and_one_joins_them(place, speak, monkeypatch)
         assert not one.is_alive()
     assert len(calls) == len(set(calls)) == 5
     assert lines_of("out") == SPOKEN
-    assert sorted(os.listdir()) == ["in", "out", "out.shards.json", "run"]
+    assert sorted(os.listdir()) == FINISHED
 
 
-def test_a_shard_that_somebody_holds_is_waited_for_and_then_made(place, speak):
-    killed_in(0, speak, "--shards=2")
+def test_a_locked_shard_is_waited_for_and_then_made(speak, killed_in):
+    killed_in(0, "--shards=2")
     with open("out.shards/00001.lock", "a") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         argv = ("--output=out", "--shards=2", "--resume")
@@ -246,18 +281,188 @@ def test_a_shard_that_somebody_holds_is_waited_for_and_then_made(place, speak):
     assert lines_of("out") == SPOKEN
 
 
-def test_a_file_system_without_locks_does(place, speak, monkeypatch):
+def test_a_file_system_without_locks_will_do(speak, monkeypatch):
     def refuse(file, how):
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    speak("--output=out", "--shards=3")
+    speak(*JOB)
     assert lines_of("out") == SPOKEN
 
 
-def test_a_manifest_says_what_shards_are_made_of(place, speak):
-    killed_in(4, speak, "--shards=3", "--n_best=2", "--format=tsv")
-    told = json.loads((place / "out.shards" / "manifest.json").read_text())
-    assert told["config.decoding.n_best"] == 2
-    assert told["the step of --checkpoint"] == [7]
-    assert "--resume" not in told
+def test_a_job_whose_shards_another_merges_as_it_begins_is_done(
+    speak, killed_in, monkeypatch
+):
+    killed_in(4, "--shards=3")
+    create, others = OutputShards.create, []
+
+    def late(shards, made_of, *, resume):
+        if not others:
+            others.append(None)
+            others.append(speak(*JOB, "--resume"))
+        create(shards, made_of, resume=resume)
+
+    monkeypatch.setattr(OutputShards, "create", late)
+    loud = Loud()
+    speak(*JOB, "--resume", loud=loud)
+    assert [len(others[1].calls), loud.calls] == [1, []]
+    assert lines_of("out") == SPOKEN
+
+
+def test_a_directory_that_another_creates_just_now_is_shared(begun, monkeypatch):
+    directory, aside = begun.directory, begun.directory.with_name("aside")
+    directory.rename(aside)
+
+    def refuse(source, to):
+        shutil.copytree(aside, directory)
+        raise OSError(errno.ENOTEMPTY, "Directory not empty")
+
+    monkeypatch.setattr(output_shards.os, "rename", refuse)
+    begun.create({}, resume=True)
+    assert sorted(os.listdir()) == ["aside", "in", "out.shards", "run"]
+
+
+def test_a_directory_that_does_not_become_visible_is_named(speak, monkeypatch):
+    monkeypatch.setattr(sharded_job, "SHARED_FS_TIMEOUT", 0.1)
+    monkeypatch.setattr(OutputShards, "create", lambda *_, resume: None)
+    with pytest.raises(OutputError, match="a file system that all processes share"):
+        speak(*JOB)
+
+
+def test_shards_that_another_merges_meanwhile_are_done(begun, monkeypatch):
+    with begun.try_lock(1) as is_mine:
+        assert is_mine
+    begun.write(1, ["a", "b"])
+    with begun.try_lock(1) as is_mine:
+        assert not is_mine
+    assert begun.pending() == [0]
+    shutil.rmtree(begun.directory)
+    assert begun.pending() == []
+    with begun.try_lock(0) as is_mine:
+        assert not is_mine
+    begun.merge()
+    assert "out" not in os.listdir()
+
+
+def test_the_record_is_there_before_the_shards_go_and_one_job_merges(
+    begun, monkeypatch
+):
+    for number in range(2):
+        begun.write(number, [str(number)])
+    rename, others = os.rename, []
+
+    def renamed(source, to):
+        record = json.loads(Path("out.shards.json").read_text())
+        assert record["made_of"] == {}
+        others.append(threading.Thread(target=begun.merge))
+        others[0].start()
+        others[0].join(timeout=0.2)
+        assert others[0].is_alive()
+        rename(source, to)
+
+    monkeypatch.setattr(output_shards.os, "rename", renamed)
+    begun.merge()
+    others[0].join(timeout=20)
+    assert len(others) == 1
+    assert lines_of("out") == ["0", "1"]
+    assert sorted(os.listdir()) == FINISHED
+
+
+def test_what_another_makes_is_counted_once_and_not_made(place):
+    shards = OutputShards(place / "out", count=4, lines=8)
+    shards.create({}, resume=False)
+    turns = []
+    for shard, is_mine in sharded_job._claim_shards(shards, Processes()):
+        turns.append((shard, is_mine))
+        for made in {0: (0, 2), 1: (1, 3)}.get(shard, ()):
+            shards.write(made, ["a", "b"])
+    assert turns == [(0, True), (2, False), (1, True), (3, False)]
+
+
+@pytest.fixture
+def on_two(monkeypatch):
+    """Runs a job on two processes, each with options and a model of its own."""
+    monkeypatch.setattr(start, "_redirect_native_stdout", lambda: None)
+
+    def run(options, parts):
+        monkeypatch.setattr(
+            sharded_job, "load_job", lambda o: loader(parts[o.processes.index])(o)
+        )
+
+        def job(processes):
+            one = dataclasses.replace(options[processes.index], processes=processes)
+            return translate.run(one)
+
+        return threads.on_all(job, count=2)
+
+    return run
+
+
+def test_of_several_processes_one_creates_and_one_merges(on_two, monkeypatch):
+    calls = []
+    for name in ("create", "merge"):
+        method = getattr(OutputShards, name)
+
+        def called(*args, name=name, method=method, **how):
+            calls.append(name)
+            return method(*args, **how)
+
+        monkeypatch.setattr(OutputShards, name, called)
+    parts = [Loud(), Loud()]
+    assert on_two([options_of(*JOB)] * 2, parts) == [0, 0]
+    assert calls == ["create", "merge"]
+    assert lines_of("out") == SPOKEN
+    assert sum(len(loud.calls) for loud in parts) == 3
+
+
+def test_a_process_with_another_input_ends_all_before_anything_is_made(
+    place, on_two, monkeypatch
+):
+    (place / "other").write_text("a\n" * 7)
+    monkeypatch.setattr(threads, "SECONDS", 1)  # that process 0 waits
+    options = [options_of(*JOB, f"--input={name}") for name in ("in", "other")]
+    first, second = on_two(options, [])
+    assert isinstance(second, DataError)
+    assert "Process 1 has other files than process 0: the content of --input" in str(
+        second
+    )
+    assert isinstance(first, AssertionError)  # waits, until it is ended by a notice
+    assert sorted(os.listdir()) == ["in", "other", "run"]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_any_range_of_lines_is_that_of_the_whole_file(tmp_path_factory, data):
+    lines = data.draw(st.lists(st.sampled_from(["", "a", "ü\u2028", "x" * 30])))
+    last_end = data.draw(st.sampled_from(["\n", ""])) if lines and lines[-1] else "\n"
+    suffix = data.draw(st.sampled_from(["", ".gz"]))
+    first = data.draw(st.integers(0, len(lines)))
+    end = data.draw(st.integers(first, len(lines)))
+    path = tmp_path_factory.getbasetemp() / f"range.txt{suffix}"
+    content = ("\n".join(lines) + last_end).encode() if lines else b""
+    path.write_bytes(gzip.compress(content) if suffix else content)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sharded_job, "_STRIDE", 3)
+        found = LineIndex(str(path))
+        assert found.count == len(lines)
+        assert list(found.read_range(range(first, end))) == lines[first:end]
+    assert found.sha256 == sharded_job.hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("content", "later", "begun"),
+    [
+        *((b"a\nb\n", 0, begun) for begun in (0, 1)),  # cut
+        *((b"x\nb\nc\nd\n", 1, begun) for begun in (0, 1)),  # edited, later
+        (b"a b c\nd\n", 0, 0),  # the lines tell, and nothing else
+    ],
+)
+def test_an_indexed_file_that_has_changed_is_not_read_on(place, content, later, begun):
+    (place / "in").write_bytes(b"a\nb\nc\nd\n")
+    lines = LineIndex("in").read_range(range(4))
+    assert [next(lines) for _ in range(begun)] == ["a"] * begun
+    was = os.stat("in")
+    (place / "in").write_bytes(content)
+    os.utime("in", ns=(was.st_atime_ns, was.st_mtime_ns + later))
+    with pytest.raises(DataError, match="--input=in has changed since the job began"):
+        list(lines)

@@ -20,7 +20,11 @@ def _small(monkeypatch):
 
 @given(st.lists(st.text(max_size=13), max_size=13), st.integers(0, 5))
 def test_windows_hold_all_lines_in_order_and_none_is_too_large(lines, first):
-    found = list(windows(lines, [f"p{line}" for line in lines], first=first))
+    found = list(
+        windows(
+            {"input": lines, "prefixes": [f"p{line}" for line in lines]}, first=first
+        )
+    )
     assert [line for window in found for line in window.lines] == lines
     assert [p for window in found for p in window.prefixes] == [f"p{x}" for x in lines]
     number = first
@@ -34,7 +38,7 @@ def test_windows_hold_all_lines_in_order_and_none_is_too_large(lines, first):
 def test_windows_grow_from_a_small_one(monkeypatch):
     monkeypatch.setattr(windows_module, "_MAX_LINES", 40)
     monkeypatch.setattr(windows_module, "_MAX_CHARACTERS", 1_000)
-    found = list(windows(["a"] * 100, smallest=2))
+    found = list(windows({"input": ["a"] * 100}, smallest=2))
     assert [len(window.lines) for window in found] == [2, 8, 32, 40, 18]
     assert [window.first for window in found] == [0, 2, 10, 42, 82]
 
@@ -57,7 +61,7 @@ def test_small_windows_need_no_more_shapes_than_one_large_one(monkeypatch):
 
     for devices in (1, 8):
         whole = shapes([sources], devices, 2)
-        found = windows(sources, smallest=max_batch_rows(config))
+        found = windows({"input": sources}, smallest=max_batch_rows(config))
         small = shapes([window.lines for window in found], devices, 1 << 30)
         assert set(small) <= set(whole)
         slots = [np.prod(some, axis=1).sum() for some in (whole, small)]
@@ -66,7 +70,7 @@ def test_small_windows_need_no_more_shapes_than_one_large_one(monkeypatch):
 
 def test_no_more_is_read_than_a_window():
     endless = itertools.count()
-    found = windows(str(number) for number in endless)
+    found = windows({"input": map(str, endless)})
     assert next(found).lines == ["0", "1", "2"]
     assert next(endless) == 3
 
@@ -78,4 +82,4 @@ def test_there_must_be_a_prefix_for_each_line(lines, prefixes):
     with pytest.raises(
         DataError, match="--prefixes must have as many lines as --input"
     ):
-        list(windows(["a"] * lines, ["b"] * prefixes))
+        list(windows({"input": ["a"] * lines, "prefixes": ["b"] * prefixes}))

@@ -12,17 +12,18 @@ import io
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, TypeVar
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.shared_model import load_one
-from t2t_jax.cli.translation.formats import STATUS_WORDS
-from t2t_jax.cli.translation.interruptible import InterruptibleWorker
-from t2t_jax.cli.translation.job import require_models
+from t2t_jax.cli.translation.job import validate_options
+from t2t_jax.cli.translation.progress import STATUS_WORDS
 from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.decoding.text.translation import UNFAMILIAR
 from t2t_jax.distributed.rendezvous import hard_exit
@@ -36,10 +37,9 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.text.translator import Translator
     from t2t_jax.inference.model import TranslationModel
 
-
 _HISTORY_LINES = 1_000
+_SLICE_SECONDS = 0.2
 _CLOSE_SECONDS = 5.0
-_PROMPT = "> "
 _HELP = """\
 Enter a line to translate it. Commands:
   :n 5        show the 5 best translations
@@ -58,59 +58,6 @@ _QUIT_COMMANDS = (":quit", ":q", ":exit", "quit", "exit")
 _Done = TypeVar("_Done")
 
 
-def history_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """Returns `t2t_jax/history` in XDG_STATE_HOME, or in ~/.local/state.
-
-    Raises:
-      RuntimeError: there is no home directory.
-
-    Example:
-      >>> history_path({"XDG_STATE_HOME": "/var/state"}).as_posix()
-      '/var/state/t2t_jax/history'
-    """
-    home = environ.get("XDG_STATE_HOME", "")
-    base = Path(home) if os.path.isabs(home) else Path("~/.local/state").expanduser()
-    return base / "t2t_jax" / "history"
-
-
-def current_input() -> str:
-    """Returns the text typed so far on the current line; "" without readline."""
-    try:
-        import readline
-    except ImportError:
-        return ""
-    return readline.get_line_buffer()
-
-
-@contextmanager
-def readline_history() -> Iterator[None]:
-    """Enables line editing and a history file, if Python has readline.
-
-    The file is readable by its owner only. Errors with it are ignored.
-    """
-    try:
-        import readline
-    except ImportError:
-        yield
-        return
-    # In an ASCII locale readline would interpret bytes of umlauts as commands.
-    for setting in ("input-meta on", "output-meta on", "convert-meta off"):
-        readline.parse_and_bind(f"set {setting}")
-    with suppress(OSError, RuntimeError):
-        readline.read_history_file(history_path())
-    readline.set_history_length(_HISTORY_LINES)
-    try:
-        yield
-    finally:
-        with suppress(OSError, RuntimeError):
-            path = history_path()
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Only GNU readline restricts the permissions itself.
-            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-            path.chmod(0o600)
-            readline.write_history_file(path)
-
-
 def is_interactive(options: TranslateOptions) -> bool:
     """Returns whether stdin and stdout are terminals and no batch flags were given."""
     batch_flags = (
@@ -118,15 +65,15 @@ def is_interactive(options: TranslateOptions) -> bool:
         *(options.shards, options.strict),
         *(options.token_scores, options.alignments, options.processes.count > 1),
     )
+    streams = (sys.stdin, sys.stdout)
     return (
         not any(batch_flags)
         and (options.input, options.output) == ("-", "-")
-        and _is_terminal(sys.stdin)
-        and _is_terminal(sys.stdout)
+        and all(stream is not None and stream.isatty() for stream in streams)
     )
 
 
-def run_repl(options: TranslateOptions) -> int:
+def run_prompt(options: TranslateOptions) -> int:
     """Translates typed lines until the user quits; returns the exit code, 0.
 
     Raises:
@@ -134,62 +81,56 @@ def run_repl(options: TranslateOptions) -> int:
       KeyboardInterrupt: a signal other than SIGINT.
     """
     _read_and_write_utf8()
-    require_models(options)
+    options.workdir.require()
+    validate_options(options)
     _log("Loading …")
     model = load_one(
         options, checkpoint=options.checkpoint, decoding=options.config.decoding
     )
-    repl = _Repl(model)
-    repl.warm_up()
+    prompt = _Prompt(model)
     if examples := example_sentences(options.workdir):
         _log(f"Examples: {'  '.join(examples)}")
     _log(":help lists the commands.")
-    with ExitStack() as context:
-        context.enter_context(readline_history())
-        context.enter_context(raise_on_signals())
-        repl.run()
-    if not repl.background.close(seconds=_CLOSE_SECONDS):
+    with readline_history() as typed_so_far, raise_on_signals():
+        prompt.run(typed_so_far)
+    if not prompt.lock.acquire(timeout=_CLOSE_SECONDS):
         hard_exit(0)  # A cancelled translation is still running.
     return 0
 
 
-class _Repl:
-    """The prompt's model, translator and settings."""
+class _Prompt:
+    """The model, its translator and settings.
+
+    Attributes:
+      lock: held while a translation is running, even a cancelled one.
+    """
 
     def __init__(self, model: TranslationModel):
+        self.lock = Lock()
         self._model, self._lines, self._was_interrupted = model, 0, False
-        self._translator = model.translator()
-        self.background = InterruptibleWorker()
+        # Compiles the shapes of a short line, so that times exclude compilation.
+        self._translator = _warmed_up(model)
 
-    def warm_up(self) -> None:
-        """Compiles the shapes of a short line, so that times exclude compilation."""
-        _warm_up(self._translator)
-
-    def run(self) -> None:
+    def run(self, typed_so_far: Callable[[], str]) -> None:
         """Reads and translates lines until the user quits."""
         while True:
             try:
-                self._process_until_quit()
+                while (line := input("> ")).strip() not in _QUIT_COMMANDS:
+                    self._was_interrupted = False
+                    self._process(line)
                 return
             except EOFError:
-                _log("")
-                return
+                return _log("")
             except UserError as error:
                 for problem in error.problems:
                     _log(f"error: {problem}")
             except KeyboardInterrupt as signalled:
                 if signalled.args != ("SIGINT",):
                     raise
-                if self._was_interrupted and not current_input():
-                    _log("")
-                    return
+                if self._was_interrupted and not typed_so_far():
+                    return _log("")
                 self._was_interrupted = True
                 _log("\n(press Ctrl-C again or Ctrl-D to quit)")
-
-    def _process_until_quit(self) -> None:
-        while (line := input(_PROMPT)).strip() not in _QUIT_COMMANDS:
-            self._was_interrupted = False
-            self._process(line)
 
     def _process(self, line: str) -> None:
         command, *values = line.split() or [""]
@@ -205,9 +146,29 @@ class _Repl:
             _show(*self._in_background(lambda: self._translate_timed(text, number)))
 
     def _in_background(self, act: Callable[[], _Done]) -> _Done:
-        if self.background.is_busy:
+        """Runs a function after earlier ones in a thread, and returns its result.
+
+        A signal interrupts the waiting main thread at once, which native code in it
+        would delay. The result of the interrupted function is discarded.
+        """
+        if self.lock.locked():
             _log("(finishing the cancelled translation …)")
-        return self.background.run(act)
+        future: Future[_Done] = Future()
+
+        def work() -> None:
+            try:
+                with self.lock:
+                    result = act()
+                future.set_result(result)  # not before the lock is free
+            except Exception as error:
+                future.set_exception(error)
+
+        # A daemon, so that an abandoned task does not keep the process alive.
+        Thread(target=work, daemon=True).start()
+        while not future.done():
+            # In slices: a signal just before the wait would not interrupt it.
+            wait([future], timeout=_SLICE_SECONDS)
+        return future.result()
 
     def _set(self, command: str, value: str) -> None:
         name, read = _SETTINGS[command]
@@ -220,8 +181,7 @@ class _Repl:
             ) from error
         decoding = _replace_setting(self._model.decoding, name, number)
         model = dataclasses.replace(self._model, decoding=decoding)
-        translator = model.translator()
-        self._in_background(lambda: _warm_up(translator))
+        translator = self._in_background(lambda: _warmed_up(model))
         # Only now: a cancelled or failed change has no effect.
         self._model, self._translator = model, translator
         _log(
@@ -235,9 +195,11 @@ class _Repl:
         return translation, time.perf_counter() - began
 
 
-def _warm_up(translator: Translator) -> None:
+def _warmed_up(model: TranslationModel) -> Translator:
+    translator = model.translator()
     _log("Warming up …")
     translator.translate(["a"])
+    return translator
 
 
 def _replace_setting(
@@ -254,11 +216,9 @@ def _replace_setting(
 
 def _show(found: Translation, seconds: float) -> None:
     hypotheses = found.hypotheses
-    if len(hypotheses) == 1:
-        print(escape_controls(found.text))
     for rank, one in enumerate(hypotheses, start=1):
-        if len(hypotheses) > 1:
-            print(f"{rank:>3}  {one.score:8.3f}  {escape_controls(one.text)}")
+        score = f"{rank:>3}  {one.score:8.3f}  " * (len(hypotheses) > 1)
+        print(f"{score}{escape_controls(one.text)}")
     words = [STATUS_WORDS[one] for one in found.statuses if one in STATUS_WORDS]
     _log(
         f"  score {found.score:.3f}, {found.num_tokens} tokens, "
@@ -269,6 +229,49 @@ def _show(found: Translation, seconds: float) -> None:
             f"  warning: {found.unseen_words:.0%} of these words did not occur in the "
             "training text: expect a poor translation."
         )
+
+
+@contextmanager
+def readline_history() -> Iterator[Callable[[], str]]:
+    """Enables line editing and a history file, if Python has readline.
+
+    The file is readable by its owner only. Errors with it are ignored.
+
+    Yields:
+      A function that returns the text typed so far on the current line.
+    """
+    try:
+        import readline
+    except ImportError:
+        yield str
+        return
+    # In an ASCII locale readline would interpret bytes of umlauts as commands.
+    for setting in ("input-meta on", "output-meta on", "convert-meta off"):
+        readline.parse_and_bind(f"set {setting}")
+    with suppress(OSError, RuntimeError):
+        readline.read_history_file(_history_path())
+    readline.set_history_length(_HISTORY_LINES)
+    try:
+        yield readline.get_line_buffer
+    finally:
+        with suppress(OSError, RuntimeError):
+            path = _history_path()
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Only GNU readline restricts the permissions itself.
+            path.touch(0o600)
+            path.chmod(0o600)
+            readline.write_history_file(path)
+
+
+def _history_path() -> Path:
+    """Returns `t2t_jax/history` in XDG_STATE_HOME, or in ~/.local/state.
+
+    Raises:
+      RuntimeError: there is no home directory.
+    """
+    home = Path(os.environ.get("XDG_STATE_HOME", ""))
+    base = home if home.is_absolute() else Path("~/.local/state").expanduser()
+    return base / "t2t_jax" / "history"
 
 
 def _read_and_write_utf8() -> None:
@@ -282,10 +285,6 @@ def _read_and_write_utf8() -> None:
             stream.reconfigure(encoding="utf-8", errors="replace")
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    return stream is not None and stream.isatty()
 
 
 def _log(text: str) -> None:
