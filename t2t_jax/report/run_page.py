@@ -36,7 +36,7 @@ def run_page(
     """Returns the page of a run; imports no JAX.
 
     Args:
-      scores: of the best evaluation, from `scores.scores_of`; None to leave out
+      scores: of the best evaluation, from `comparison.scores_of`; None to leave out
         intervals, which take seconds.
       attention: from `attention.attention_of`.
       is_over: whether the training of this process has ended.

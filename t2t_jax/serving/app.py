@@ -101,8 +101,7 @@ def make_app(
 
     # Without Starlette's own application, whose errors are not JSON.
     router = Router(routes, lifespan=lifespan, redirect_slashes=False)
-    paths = {route.path for route in routes}
-    app: App = Guard(router, config, metrics, paths=paths)
+    app: App = Guard(router, config, metrics)
     if config.cors_origins:  # also on the errors of the guard
         app = CORSMiddleware(
             app,

@@ -13,7 +13,6 @@ import time
 from collections.abc import (
     Awaitable,
     Callable,
-    Collection,
     Iterator,
     Mapping,
     MutableMapping,
@@ -34,6 +33,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import Router
 
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.requests import RequestError
@@ -132,27 +132,19 @@ class Metrics(Collector):
 
 
 class Guard:
-    """An ASGI application around another, which refuses what is not safe to answer.
+    """An ASGI application around a router, which refuses what is not safe to answer.
 
-    Args:
-      paths: counted by name; all others together, so that nobody can add metrics.
+    Only the router's paths are counted by name, so that nobody can add metrics.
     """
 
-    def __init__(
-        self,
-        app: App,
-        config: ServingConfig,
-        metrics: Metrics,
-        *,
-        paths: Collection[str],
-    ):
-        self._app, self._config, self._metrics = app, config, metrics
-        self._paths = frozenset(paths)
+    def __init__(self, router: Router, config: ServingConfig, metrics: Metrics):
+        self._router, self._config, self._metrics = router, config, metrics
+        self._paths = {getattr(route, "path", "") for route in router.routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request; other kinds of connections pass."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._router(scope, receive, send)
             return
         response = _GuardedResponse(scope, send, self._config)
         start = time.perf_counter()
@@ -175,7 +167,7 @@ class Guard:
         scope.setdefault("app", self)
         try:
             self._check(scope)
-            await self._app(scope, receive, response.send)
+            await self._router(scope, receive, response.send)
         except ClientGoneError:
             response.abort()
         except RequestError as error:

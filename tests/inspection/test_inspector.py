@@ -7,13 +7,12 @@ import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.inspection import inspector
-from t2t_jax.inspection.findings import KINDS, Pair, PairFile, kinds_of
+from t2t_jax.inspection.findings import Pair, PairFile, kinds_of
 from t2t_jax.inspection.inspector import inspect, select
 from t2t_jax.inspection.report import (
     COLUMNS,
     Locator,
     Report,
-    dropped_summary,
     kept_lines,
 )
 from t2t_jax.types import UNK
@@ -140,20 +139,6 @@ def test_pairs_that_are_not_scored_come_last_and_are_never_dropped(corpus):
     assert next(kept_lines(found, dropped, 1)) == "x y"
 
 
-@pytest.mark.parametrize(("share", "gone"), [(0.01, 1), (0.1, 10), (0.004, 0)])
-def test_dropping_gives_exactly_the_counts_that_are_written(corpus, share, gone):
-    losses = [1 + (n * 37 % 101) / 10 for n in range(101)]
-    found = inspected(corpus, losses)
-    dropped = found.worst(share)
-    sides = [list(kept_lines(found, dropped, side)) for side in range(2)]
-    worst = sorted(range(101), key=lambda n: -losses[n])[:gone]
-    assert list(zip(*sides, strict=True)) == [
-        pair for n, pair in enumerate(corpus) if n not in worst
-    ]
-    summary = dropped_summary(found, dropped)
-    assert next(summary) == f"dropped {gone} of 101 pairs, kept {101 - gone}"
-
-
 def report_of(pairs):
     found = inspected(pairs)
     return Report("a <b> corpus", len(pairs), found, Locator(open_corpus(SPEC)))
@@ -182,20 +167,6 @@ def test_the_page_is_text_only():
     assert not any(markup in page for markup in ("<script>alert", "<img"))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "a &lt;b&gt; corpus" in page
-
-
-def test_the_summary_names_each_kind_and_the_worst_pairs(corpus):
-    found = inspected(corpus, [1.0] * 100 + [5.25])
-    lines = list(Report(SPEC, 101, found, Locator(open_corpus(SPEC))).summary())
-    assert lines[0] == f"{SPEC}: 101 pairs read, 101 inspected, 101 scored"
-    assert all(any(f"  {kind} " in line for line in lines) for kind in KINDS)
-    assert f"  5.25  line 101 of {SPEC}" in "\n".join(lines)
-
-
-def test_no_pairs_are_an_empty_report():
-    report = Report("none", 0, inspected([]), Locator(open_corpus(SPEC)))
-    assert next(report.summary()) == "none: 0 pairs read, 0 inspected, 0 scored"
-    assert len(list(report.table())) == 1
 
 
 def test_a_location_is_a_line_of_the_part_that_a_pair_comes_from():

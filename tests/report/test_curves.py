@@ -1,8 +1,7 @@
-import json
 import math
 
-from t2t_jax.report.curves import MAX_POINTS, curves, number, steps_of, thin
-from tests.report.made_up_run import eval_record, records, train_record
+from t2t_jax.report.curves import curves, number, steps_of, thin
+from tests.report.made_up_run import records, train_record
 
 
 def test_each_quantity_has_its_curve():
@@ -31,19 +30,6 @@ def test_a_spike_survives_thinning():
     assert len(kept) <= 502
     assert {(77_778, 99.0), (22_223, -99.0), points[0], points[-1]} <= set(kept)
     assert list(kept) == sorted(kept)
-
-
-def test_a_run_of_100_000_records_makes_a_small_page():
-    steps = range(1, 100_001)
-    many = [{"step": n, "kind": "train", "loss": n % 97, "nll": 1 / n} for n in steps]
-    many += [eval_record(step, step / 1e4) for step in range(1_000, 100_001, 1_000)]
-    many += [{"step": s, "kind": "skipped", "loss": None} for s in range(3, 99_999, 7)]
-    made = curves(steps_of(many))
-    assert made["thinned"]
-    assert made["skipped"][0] == 3
-    sizes = [len(c[0]) for kinds in made["curves"].values() for c in kinds.values()]
-    assert 900 < max(sizes) <= MAX_POINTS + 2
-    assert len(json.dumps(made)) < 250_000
 
 
 def test_what_is_not_a_finite_number_is_left_out():

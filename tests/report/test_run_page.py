@@ -5,6 +5,7 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.evaluation.significance import RESAMPLES
 from t2t_jax.report.comparison import best_output, scores_of
+from t2t_jax.report.curves import MAX_POINTS
 from t2t_jax.report.run_page import run_page
 from t2t_jax.report.writer import ReportWriter
 from t2t_jax.run.workdir import Workdir
@@ -82,12 +83,17 @@ def test_damaged_files_are_named_and_the_rest_is_shown(workdir, name, content, s
 def test_a_page_of_100_000_steps_is_small(workdir):
     many = [train_record(step) for step in range(10, 100_001, 10)]
     many += [eval_record(step, step / 1e4) for step in range(100, 100_001, 100)]
+    many += [{"step": s, "kind": "skipped", "loss": None} for s in range(3, 99_999, 7)]
     write_records(workdir.path, many)
     for step in range(100, 20_001, 100):
         text = (workdir.path / "samples" / "100.txt").read_text(encoding="utf-8")
         workdir.write_samples(step, text)
     page = run_page(workdir)
     assert len(page.encode()) < 700_000
+    (run,) = data_of(page)["runs"]
+    assert run["skipped"][0] == 3
+    sizes = [len(c[0]) for kinds in run["curves"].values() for c in kinds.values()]
+    assert 900 < max(sizes) <= MAX_POINTS + 2
     assert "Long curves are thinned" in page
     assert "The newest 200 of 1,000 evaluations" in page
     assert "evaluations are left out" in page
