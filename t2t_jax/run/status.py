@@ -109,7 +109,12 @@ def read_status(workdir: Workdir, *, now: float | None = None) -> dict[str, Any]
         return _status_of_model(workdir)
     holder = _holder(workdir)
     if not workdir.has_config and (holder or _is_prepared(workdir)):
-        return _status_before_training(workdir, holder)
+        state, reason = "preparing", "its text is being prepared"
+        if not holder:
+            state = "not_started"
+            reason = "its text was prepared, and training has not begun"
+        fields = {"state": state, "reason": reason, "holder": holder, "step": 0}
+        return {**_unknown(workdir), **fields}
     config = workdir.read_config()
     history = History.read(workdir.path / "metrics.jsonl")
     newest, meta = _newest_checkpoint(workdir)
@@ -168,20 +173,8 @@ def _status_of_model(workdir: Workdir) -> dict[str, Any]:
 
 def _is_prepared(workdir: Workdir) -> bool:
     """Returns whether a start or `--mode=prepare` has written, and no run exists."""
-    names = ("vocab.model", "data.json")
-    return any((workdir.path / name).exists() for name in names) and not any(
-        StepDirs(workdir.checkpoints).steps()
-    )
-
-
-def _status_before_training(
-    workdir: Workdir, holder: dict[str, Any] | None
-) -> dict[str, Any]:
-    state, reason = "not_started", "its text was prepared, and training has not begun"
-    if holder:
-        state, reason = "preparing", "its text is being prepared"
-    fields = {"state": state, "reason": reason, "holder": holder, "step": 0}
-    return {**_unknown(workdir), **fields}
+    written = [(workdir.path / name).exists() for name in ("vocab.model", "data.json")]
+    return any(written) and not StepDirs(workdir.checkpoints).steps()
 
 
 class _Found(NamedTuple):
@@ -290,23 +283,14 @@ def _rounded(number: Any, digits: int) -> float | None:
 
 def _holder(workdir: Workdir) -> dict[str, Any] | None:
     """Returns the process that has locked a workdir; None if none has."""
-    if not _is_locked(workdir.lock_path):
-        return None
-    return {**_owner(workdir), "is_verified": True}
-
-
-def _is_locked(path: Path) -> bool:
-    """Returns whether another process holds a lock.
-
-    A shared lock is held for microseconds; `Workdir.locked` waits for longer.
-    """
     try:
-        with locked(path, is_shared=True):
-            return False
+        # Held for microseconds; `Workdir.locked` waits for longer.
+        with locked(workdir.lock_path, is_shared=True):
+            return None
     except BlockingIOError:
-        return True
+        return {**_owner(workdir), "is_verified": True}
     except OSError:  # There is no lock file, or locks are not supported.
-        return False
+        return None
 
 
 def _owner(workdir: Workdir) -> dict[str, Any]:

@@ -53,8 +53,3 @@ def test_checkpoints_are_read_one_at_a_time():
 
     assert average(read())["a"].tolist() == [3.0] * 3
     assert most <= 3  # the one in hand, and the one before it
-
-
-def test_no_checkpoint_is_an_error():
-    with pytest.raises(ValueError, match="at least one checkpoint"):
-        average([])

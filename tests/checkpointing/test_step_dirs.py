@@ -81,11 +81,3 @@ def test_after_a_crash_a_checkpoint_that_was_replaced_is_removed(folders):
     folders.recover()
     assert names(folders) == ["7"]
     assert text_of(folders, "7") == '{"new": 1}'
-
-
-def test_a_partly_removed_directory_is_not_a_checkpoint(folders, monkeypatch):
-    make(folders, 5)
-    monkeypatch.setattr("shutil.rmtree", lambda path, **_: None)  # killed meanwhile
-    folders.remove(folders.path(5))
-    assert folders.steps() == []
-    assert names(folders) == ["removed-5"]

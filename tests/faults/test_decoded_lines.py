@@ -26,7 +26,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.types import BOS, EOS, PAD, StepModel
+from t2t_jax.types import EOS, StepModel
 
 TIE = 1e-4
 EXTRA = 5
@@ -177,18 +177,3 @@ def test_a_model_that_never_ends_is_stopped_at_the_limit_of_each_line(
             assert translation.num_tokens == len(ids) + parts * EXTRA
         else:
             assert parts * EXTRA < translation.num_tokens <= parts * (31 + EXTRA)
-
-
-def test_a_piece_that_ends_a_line_becomes_a_space(vocabularies):
-    ids = [vocabularies.target.encode([f"a{end}b"])[0] for end in "\x0b\x85\x1c"]
-    named = [f"<0x{number:02X}>" for number in (0x0A, 0x0D)]
-    pieces = vocabularies.target.pieces(range(vocabularies.target.size))
-    newlines = [pieces.index(name) for name in named]
-    for line in vocabularies.target.decode([*ids, newlines, [*newlines, 300]]):
-        assert not LINE_ENDS.search(line)
-
-
-def test_text_that_looks_like_a_special_piece_is_text(vocabularies):
-    for ids in vocabularies.source.encode(["<s>", "</s>", "<pad> <s></s>"]):
-        assert len(ids) >= 3
-        assert not {PAD, BOS, EOS} & set(ids)

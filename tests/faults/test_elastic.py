@@ -8,12 +8,8 @@ Seen to fail: with the shares of the processes in another order; where processes
 meet before the first step, those that compile while another finds its program cached.
 """
 
-import numpy as np
 import pytest
 
-from t2t_jax.run.prepared_data import open_prepared_data
-from t2t_jax.run.workdir import Workdir
-from t2t_jax.types import BatchShard, DataPosition
 from tests.faults import running
 
 # 8 rows a batch, which 8 devices share.
@@ -67,25 +63,3 @@ def test_a_run_goes_on_with_other_processes_and_devices(alone, tmp_path, places)
         assert (one["epoch"], one["batch"]) == (two["epoch"], two["batch"])
         # float32 sums in another order, carried by twenty steps of Adam
         assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
-
-
-@pytest.mark.parametrize("count", [2, 4])
-def test_processes_that_come_later_read_the_examples_that_one_would(alone, count):
-    workdir = Workdir(alone)
-    text = open_prepared_data(workdir.read_config(), workdir=workdir, log=print)
-
-    def following(share):
-        with text.train_batches(
-            DataPosition(0, 5), row_multiple=8, share=share
-        ) as batches:
-            return [next(batches) for _ in range(30)]  # into the next epoch
-
-    whole = following(BatchShard())
-    shares = [following(BatchShard(index=k, count=count)) for k in range(count)]
-    assert whole[0][0] == (0, 6)
-    assert whole[-1][0].epoch >= 1
-    for k, (position, batch) in enumerate(whole):
-        assert {share[k][0] for share in shares} == {position}
-        for name, array in batch._asdict().items():
-            joined = np.concatenate([getattr(share[k][1], name) for share in shares])
-            np.testing.assert_array_equal(joined, array)

@@ -17,8 +17,6 @@ from pathlib import Path
 import pytest
 
 from t2t_jax import files
-from t2t_jax.checkpointing.checkpoints import Checkpoints
-from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.cli.modes import prepare, train
 from t2t_jax.errors import OutputError
 from t2t_jax.inference import model_dir
@@ -339,15 +337,3 @@ def test_a_configuration_of_another_run_is_refused_before_anything_is_written(
     argv = started(copy, model__d_ff=48)
     refused(capsys, argv, 65, "are of different experiments: 1 keys differ")
     assert hashes(copy) == before
-
-
-@pytest.mark.parametrize("name", ["7", "01", "٣", "corrupt-1", "1" * 30])
-def test_a_folder_with_another_name_is_not_taken_for_a_step(copy, name):
-    """A copy of a checkpoint under another number would be other data's state."""
-    shutil.copytree(copy / "checkpoints" / "1", copy / "checkpoints" / name)
-    checkpoints = Checkpoints(copy / "checkpoints")
-    steps = checkpoints.steps()
-    assert 1 in steps
-    for step in set(steps) - {1}:
-        with pytest.raises(CorruptCheckpointError, match="it was saved as step 1"):
-            checkpoints.meta(step)

@@ -1,18 +1,15 @@
-import io
 import json
 from pathlib import Path
 
 import pytest
-import sentencepiece
 
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.data.batching.planner import PLAN_VERSION
-from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.errors import DataError, UserError
 from t2t_jax.run.prepared_data import open_prepared_data, prepare_data
 from t2t_jax.types import BatchShard
 from tests.integration import tiny
@@ -36,24 +33,6 @@ def test_bpe_dropout_is_a_fingerprint_of_its_own(tmp_path):
     assert sampled.fingerprints.items() - text.fingerprints.items() == {
         ("way of sampling subwords", SAMPLING_VERSION)
     }
-
-
-def test_bpe_dropout_of_a_unigram_model_is_refused_before_text_is_encoded(tmp_path):
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=(line for pair in open_corpus(TRAIN) for line in pair),
-        model_writer=written,
-        model_type="unigram",
-        vocab_size=150,
-        minloglevel=2,
-        **{"pad_id": 0, "bos_id": 1, "eos_id": 2, "unk_id": 3},
-    )
-    (tmp_path / "unigram").write_bytes(written.getvalue())
-    changed = {"vocabulary__file": tmp_path / "unigram", "data__train": TRAIN}
-    with pytest.raises(ConfigError, match="SentencePiece model of type unigram"):
-        _prepare(tmp_path / "run", **changed, data__target_bpe_dropout=0.1)
-    assert not [*(tmp_path / "cache").glob("tokens-*")]
-    _prepare(tmp_path / "run", **changed)
 
 
 def _contents(run):
