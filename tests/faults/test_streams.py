@@ -94,6 +94,8 @@ def test_each_line_is_answered_before_the_next_one_is_there(place):
         process.stdin.close()
         process.stdin = None
         assert end(process) == (0, answers[0], "")
+    done = tiny.run("--mode=translate", f"--workdir={place / 'run'}", "--stream")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert answers[1] == b"\n"
     assert answers[0] != b"\n"
 
