@@ -15,10 +15,7 @@ _NEUTRAL_KEYS = (
     *("evaluation", "logging", "profile"),
 )
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
-
 _OPTIMIZER_STATES = {
-    "adam": "Adam's two moments",
-    "adamw": "Adam's two moments",
     "schedule_free": "z and the second moment",
     "muon": "momentum of kernels, Adam's two moments of the others",
 }
@@ -39,9 +36,9 @@ def sections(info: _Info) -> list[Section]:
         _parameters(info),
         *_results(info),
         _flops(info),
-        _batch(info),
-        _memory(info),
-        _time(info),
+        Section("Batch and learning rate", [*_batch(info)]),
+        Section("Memory of each device, and disk", [*_memory(info)], right=(1,)),
+        Section("Time", [*_time(info)]),
         _data(info),
     ]
 
@@ -62,11 +59,10 @@ def _configuration(info: _Info) -> Section:
     config = info["config"]
     unused = set(ARCHITECTURES.values()) - {ARCHITECTURES[config["architecture"]]}
     plain = {k: v for k, v in config.items() if not isinstance(v, Mapping)}
-    parts = {"": plain, **{k: v for k, v in config.items() if k not in plain}}
     rows = [
         (name, "  ".join(f"{key}={_value(value)}" for key, value in values.items()))
-        for name, values in parts.items()
-        if name not in unused
+        for name, values in {"": plain, **config}.items()
+        if name not in {*plain, *unused}
     ]
     return Section("Configuration", rows)
 
@@ -82,15 +78,14 @@ def _differences(info: _Info) -> Iterator[Section]:
         ]
         notes = ["F1 on section 23 of the Wall Street Journal, gold trees."]
         yield Section("The paper's parsers (§6.3, Table 4)", parsers, notes=notes)
-    elif row and not varied:
-        yield Section(
-            "The paper's base model", notes=["It has every number of Table 3's base."]
-        )
     elif varied:
         table = 2 if row.startswith("En-Fr") else 3
         title = f"Row {row} of Table {table}" if row else "Varied in the paper"
         cells = [(*_changes(e), e["row"] or "not in the paper") for e in varied]
         yield Section(title, cells, ("key", "base", "here", "row"))
+    elif row:
+        notes = ["It has every number of Table 3's base."]
+        yield Section("The paper's base model", notes=notes)
     shown = {entry["key"] for entry in varied}
     others = [entry for entry in info["differences"] if entry["key"] not in shown]
     changes = f"{'Changes' if info['parsers'] else 'Other changes'} from {base}"
@@ -100,12 +95,12 @@ def _differences(info: _Info) -> Iterator[Section]:
             yield Section(title, rows, ("key", base, "here"))
 
 
-def _changes(entry: _Info) -> tuple[str, str, str]:
-    return entry["key"], _value(entry["base"]), _value(entry["here"])
-
-
 def _is_neutral(key: str) -> bool:
     return key in _NEUTRAL_KEYS or key.partition(".")[0] in _NEUTRAL_KEYS
+
+
+def _changes(entry: _Info) -> tuple[str, str, str]:
+    return entry["key"], _value(entry["base"]), _value(entry["here"])
 
 
 def _exactness(info: _Info) -> Iterator[Section]:
@@ -185,79 +180,72 @@ def _flops(info: _Info) -> Section:
     return Section("Operations of a step", rows, header, right=(1, 2), notes=notes)
 
 
-def _batch(info: _Info) -> Section:
+def _batch(info: _Info) -> Iterator[tuple[str, str]]:
     batch, rate = info["batch"], info["learning_rate"]
-    shape = f"{batch['rows']:,} rows of {batch['row_length']:,}"
+    shape = [f"{batch['rows']:,} rows of {batch['row_length']:,}"]
     if batch["layout"] == "length_buckets":
-        shape += ", the longest group; the others follow from the text"
+        shape.append("the longest group; the others follow from the text")
     if batch["empty_rows"]:
-        shape += f", {batch['empty_rows']:,} of them empty to shard them evenly"
-    for more, shorter in batch["shorter_rows"]:
-        shape += f", or {more:,} of {shorter:,}"
-    devices, number = f"{batch['devices']:,}", batch["micro_batches"]
+        shape.append(f"{batch['empty_rows']:,} of them empty to shard them evenly")
+    shape += [f"or {more:,} of {shorter:,}" for more, shorter in batch["shorter_rows"]]
+    devices = f"{batch['devices']:,}"
     if batch["mesh"]["data"] != batch["devices"]:
-        sizes = " x ".join(f"{axis} {size}" for axis, size in batch["mesh"].items())
-        devices += f" ({sizes})"
-    micro_batches = f"{number}" + ": all rows of a device at once" * (number == 1)
-    if not number:
-        micro_batches = "auto: as few as fit the devices; the numbers below are for 1"
-    twice = ", computed twice (model.remat)" * batch["remat"]
-    if info["memory"]["platform"] == "cpu" and twice:
-        twice += ", which saves no memory on a CPU"
-    rows = [
-        ("token slots", f"{batch['slots_per_side']:,} on each side"),
-        ("shape", shape),
-        ("devices", f"{devices}, rows of each: {batch['rows_per_device']:,}"),
-        ("micro-batches", micro_batches),
-        ("activations", batch["compute_dtype"] + twice),
-        ("peak learning rate", f"{rate['peak']:.3e} at step {rate['step']:,}"),
-    ]
-    return Section("Batch and learning rate", rows)
+        sizes = (f"{axis} {size}" for axis, size in batch["mesh"].items())
+        devices += f" ({' x '.join(sizes)})"
+    micro_batches = {
+        0: "auto: as few as fit the devices; the numbers below are for 1",
+        1: "1: all rows of a device at once",
+    }
+    remat = ", computed twice (model.remat)" * batch["remat"]
+    if info["memory"]["platform"] == "cpu" and remat:
+        remat += ", which saves no memory on a CPU"
+    number = batch["micro_batches"]
+    yield "token slots", f"{batch['slots_per_side']:,} on each side"
+    yield "shape", ", ".join(shape)
+    yield "devices", f"{devices}, rows of each: {batch['rows_per_device']:,}"
+    yield "micro-batches", micro_batches.get(number, f"{number}")
+    yield "activations", batch["compute_dtype"] + remat
+    yield "peak learning rate", f"{rate['peak']:.3e} at step {rate['step']:,}"
 
 
-def _memory(info: _Info) -> Section:
-    memory, compiler = info["memory"], info["memory"]["compiler"]
-    name = info["config"]["optimizer"]["name"]
-    keep = info["config"]["checkpoint"]["keep"]
+def _memory(info: _Info) -> Iterator[tuple[str, str, str]]:
+    memory, config = info["memory"], info["config"]
+    state = _OPTIMIZER_STATES.get(config["optimizer"]["name"], "Adam's two moments")
     xla = f"XLA for {memory['platform']}:"
-    rows = [
-        ("parameters", memory["parameters"], "float32, what the device holds"),
-        ("optimizer", memory["optimizer"], _OPTIMIZER_STATES[name]),
-        *[("moving average", memory["ema"], "of the parameters")] * bool(memory["ema"]),
-        ("gradients", memory["gradients"], "during the step"),
-        ("batch", memory["batch"], "this device's rows"),
-        ("arguments", compiler["arguments"], f"{xla} parameters, optimizer, batch"),
-        ("temporaries", compiler["temporaries"], f"{xla} activations, gradients"),
-        ("all at once", compiler["total"], f"{xla} what must fit"),
-        ("a checkpoint", info["checkpoint_bytes"], "on disk"),
-        (
-            "checkpoints",
-            info["checkpoints_bytes"],
-            f"on disk at most: {keep} (checkpoint.keep), the best and the last",
-        ),
-    ]
-    cells = [(name, si_format(size, "B"), note) for name, size, note in rows]
-    return Section("Memory of each device, and disk", cells, right=(1,))
+    kept = f"{config['checkpoint']['keep']} (checkpoint.keep), the best and the last"
+    sizes = {**info, **memory["compiler"], **memory}
+    for name, key, note in (
+        ("parameters", "parameters", "float32, what the device holds"),
+        ("optimizer", "optimizer", state),
+        ("moving average", "ema", "of the parameters"),
+        ("gradients", "gradients", "during the step"),
+        ("batch", "batch", "this device's rows"),
+        ("arguments", "arguments", f"{xla} parameters, optimizer, batch"),
+        ("temporaries", "temporaries", f"{xla} activations, gradients"),
+        ("all at once", "total", f"{xla} what must fit"),
+        ("a checkpoint", "checkpoint_bytes", "on disk"),
+        ("checkpoints", "checkpoints_bytes", f"on disk at most: {kept}"),
+    ):
+        if key != "ema" or memory["ema"]:
+            yield name, si_format(sizes[key], "B"), note
 
 
-def _time(info: _Info) -> Section:
-    rows = [("steps", f"{info['steps']:,}")]
+def _time(info: _Info) -> Iterator[tuple[str, str]]:
+    yield "steps", f"{info['steps']:,}"
     if info["epochs"] is not None:
-        rows.append(("epochs", f"about {info['epochs']:,.1f}"))
-    estimate = info["estimate"]
-    if estimate:
-        hours = (
+        yield "epochs", f"about {info['epochs']:,.1f}"
+    if estimate := info["estimate"]:
+        yield (
+            "estimate, not measured",
             f"about {estimate['hours']:,.2f} hours on {estimate['devices']:,} x "
-            f"{estimate['peak_tflops']:g} TFLOP/s"
+            f"{estimate['peak_tflops']:g} TFLOP/s",
         )
-        rows.append(("estimate, not measured", hours))
         reached = f"{estimate['mfu']:.0%} of the peak in {estimate['compute_dtype']}"
-        rows.append(("  assuming", reached))
+        yield "  assuming", reached
     else:
-        rows.append(("estimate", "pass --peak_tflops of one device (and --mfu)"))
+        yield "estimate", "pass --peak_tflops of one device (and --mfu)"
     if info["paper_costs"]:
-        rows.append(("in the paper", f"{info['paper_costs']['hours']:g} h on 8 P100"))
-    return Section("Time", rows)
+        yield "in the paper", f"{info['paper_costs']['hours']:g} h on 8 P100"
 
 
 def _data(info: _Info) -> Section:

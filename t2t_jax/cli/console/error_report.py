@@ -17,14 +17,9 @@ from t2t_jax.errors import StoppedError, UnavailableError, UserError
 _SHOWN_PROBLEMS = 20
 _INTERNAL_ERROR = 70
 # System errors as sysexits.h: 73 cannot create output, 74 I/O error.
-_CODES = {
-    errno.EACCES: 73,
-    errno.EROFS: 73,
-    errno.ENOSPC: 74,
-    errno.EFBIG: 74,
-    errno.EDQUOT: 74,
-    errno.EIO: 74,
-}
+_CODES = dict.fromkeys((errno.EACCES, errno.EROFS), 73) | dict.fromkeys(
+    (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO), 74
+)
 
 _flag_prefixes: dict[str, str] = {}
 
@@ -75,27 +70,20 @@ def report_error(error: BaseException) -> int:
     message = _lost_process_message(error) or _no_devices_message(error)
     if message:
         return _report(UnavailableError(message))
-    lines = "".join(traceback.format_exception(error)).splitlines()
-    _write(
-        [
-            f"FATAL {lines[0]}" if current_processes().log_prefix else lines[0],
-            *lines[1:],
-        ]
-    )
+    fatal = "FATAL " if current_processes().log_prefix else ""
+    _write(f"{fatal}{''.join(traceback.format_exception(error))}".splitlines())
     return _INTERNAL_ERROR
 
 
 def _lost_process_message(error: BaseException) -> str:
     """Explains a JAX error that follows from an unresponsive process; else ""."""
-    if current_processes().count == 1 or type(error).__name__ != "JaxRuntimeError":
+    processes = current_processes()
+    if processes.count == 1 or type(error).__name__ != "JaxRuntimeError":
         return ""
-    ranks = current_processes().unresponsive_ranks()
-    if not ranks:
-        return ""
-    first = str(error).splitlines()[0][:200]
-    return (
-        f"Process {', '.join(map(str, ranks))} of {current_processes().count} has "
-        f"ended, or cannot be reached.\nJAX's error: {first}\n"
+    ranks = ", ".join(map(str, processes.unresponsive_ranks()))
+    return ranks and (
+        f"Process {ranks} of {processes.count} has ended, or cannot be reached.\n"
+        f"JAX's error: {str(error).splitlines()[0][:200]}\n"
         "Read the end of its log, and rerun the same commands."
     )
 
@@ -104,12 +92,14 @@ def _no_devices_message(error: BaseException) -> str:
     """Explains JAX's error that it cannot use devices; "" for other errors."""
     frames = traceback.extract_tb(error.__traceback__)
     first = (str(error).splitlines() or ["no such device"])[0]
-    # Without its plugin, a platform of JAX_PLATFORMS fails an assertion.
-    is_assertion = isinstance(error, AssertionError) and frames
-    if not (
-        (isinstance(error, RuntimeError) and "initialize backend" in first)
-        or (is_assertion and os.path.basename(frames[-1].filename) == "xla_bridge.py")
-    ):
+    if isinstance(error, AssertionError):
+        # Without its plugin, a platform of JAX_PLATFORMS fails an assertion.
+        is_of_devices = bool(frames) and frames[-1].filename.endswith("xla_bridge.py")
+    else:
+        is_of_devices = (
+            isinstance(error, RuntimeError) and "initialize backend" in first
+        )
+    if not is_of_devices:
         return ""
     platforms = os.environ.get("JAX_PLATFORMS", "")
     return (

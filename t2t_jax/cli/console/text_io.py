@@ -39,38 +39,33 @@ _write_lock = Lock()
 _partial_files: set[Path] = set()
 
 
-def read_stdin_or_file(name: str) -> list[str]:
-    """Reads the lines of a plain or .gz file, or of stdin for `-`.
-
-    Bytes that are not UTF-8 become lone surrogates, which the translator replaces and
-    reports, so that n lines in are always n lines out.
-
-    Raises:
-      InputMissingError: the file does not exist or cannot be read.
-      DataError: it ends in .gz and is not gzip.
-    """
-    return list(text_lines(name))
-
-
 def text_lines(
     name: str, *, flag: str = "input", strict: bool = False
 ) -> Iterator[str]:
     """Opens a plain or .gz file, a pipe, or stdin for `-`; iterates over its lines.
+
+    Bytes that are not UTF-8 become lone surrogates, which the translator replaces and
+    reports, so that n lines in are always n lines out.
 
     Args:
       flag: the flag to name in errors.
       strict: whether a line that is not UTF-8 is an error.
 
     Returns:
-      Decoded lines as of `read_stdin_or_file`; the iterator raises the same errors
-      when it reaches them, and DataError with `strict`.
+      Decoded lines; the iterator raises the errors of reading when it reaches them, and
+      DataError with `strict`.
 
     Raises:
       InputMissingError: the file does not exist or cannot be opened.
     """
+
+    def lines(file: IO[bytes]) -> Iterator[str]:
+        with io_errors_as_user_errors(name, flag), file:
+            yield from decode_lines(bounded_lines(file), name, flag, strict=strict)
+
     with io_errors_as_user_errors(name, flag):
         file = open_input(name, flag)
-    return _iter_lines(file, name, flag, strict=strict)
+    return lines(file)
 
 
 def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
@@ -131,9 +126,12 @@ def open_output(
             yield _stdout()
         return
     path = resolve_output(name, flag=flag, inputs=inputs)
-    # A device or a pipe is written to directly: renaming onto it would remove it.
-    special = path.exists() and not path.is_file()
-    if streamed and not special:
+    # Renaming onto a device or a pipe would remove it.
+    if path.exists() and not path.is_file():
+        with _add_filename(name), _opened(path, name, flag) as out:
+            yield out
+        return
+    if streamed:
         raise OutputError(
             f"--{flag}={name}: --stream cannot write to a file, which appears only "
             "when complete. Redirect stdout, or leave --stream out."
@@ -142,24 +140,26 @@ def open_output(
     partial = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}")
     _partial_files.add(partial)
     try:
-        try:
-            out = (path if special else partial).open("wb")
-        except OSError as error:
-            raise OutputError(
-                f"--{flag}={name} must be a file that can be written: "
-                f"{error.strerror}. Choose another."
-            ) from error
-        with _add_filename(name), out:
+        with _add_filename(name), _opened(partial, name, flag) as out:
             yield out
-        if not special:
-            try:
-                os.replace(partial, path)
-            except OSError as error:
-                error.filename = name  # instead of the temporary name
-                raise
+        try:
+            os.replace(partial, path)
+        except OSError as error:
+            error.filename = name  # instead of the temporary name
+            raise
     finally:
         partial.unlink(missing_ok=True)
         _partial_files.discard(partial)
+
+
+def _opened(path: Path, name: str, flag: str) -> BinaryIO:
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise OutputError(
+            f"--{flag}={name} must be a file that can be written: {error.strerror}. "
+            "Choose another."
+        ) from error
 
 
 class _TerminalBytes(io.RawIOBase):
@@ -241,13 +241,6 @@ def open_input(name: str, flag: str = "input") -> IO[bytes]:
             f"--{flag}=- is standard input, which is closed. Pass a file."
         )
     return open_bytes(name)
-
-
-def _iter_lines(
-    file: IO[bytes], name: str, flag: str, *, strict: bool
-) -> Iterator[str]:
-    with io_errors_as_user_errors(name, flag), file:
-        yield from decode_lines(bounded_lines(file), name, flag, strict=strict)
 
 
 def decode_lines(

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from t2t_jax.cli.console.output_dir import OutputDirectory
+from t2t_jax.cli.console.output import OutputDirectory
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.views import AttentionOptions
 from t2t_jax.errors import ErrorCollector, UserError

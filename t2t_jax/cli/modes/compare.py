@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from t2t_jax.cli.console.output_page import OutputPage
+from t2t_jax.cli.console.output import OutputPage
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.tables import Section, show
 from t2t_jax.cli.flags.views import CompareOptions

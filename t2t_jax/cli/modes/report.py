@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from t2t_jax.cli.console.output_page import OutputPage
+from t2t_jax.cli.console.output import OutputPage
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.views import ReportOptions

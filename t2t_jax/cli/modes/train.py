@@ -7,7 +7,7 @@ import shlex
 from t2t_jax.cli.console.stderr import open_log
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
-from t2t_jax.cli.processes.handshake import RunHandshake
+from t2t_jax.cli.processes.start import RunHandshake
 from t2t_jax.config import to_dict
 from t2t_jax.distributed.processes import Processes, barrier
 from t2t_jax.errors import StoppedError
@@ -53,8 +53,7 @@ def _join_run(options: TrainOptions) -> int:
     """Trains beside process 0, on the text that it has prepared."""
     config, workdir, index = options.config, options.workdir, options.processes.index
     handshake = RunHandshake.receive(options.processes)
-    handshake.require_same_config(config, index=index)
-    handshake.require_same_workdir(workdir, index=index)
+    handshake.require_same_run(config, workdir, index=index)
     if handshake.fingerprints is None:
         _wait_for_all(options.processes)
         return 0

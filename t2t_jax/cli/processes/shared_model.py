@@ -54,11 +54,13 @@ def load_one(
     """
     from t2t_jax.inference.load import load, resolve_checkpoint
 
+    processes = options.processes
+
     def resolve(number: int, directory: Path, which: str) -> tuple[Path, str | int]:
-        if options.processes.count == 1:
+        if processes.count == 1:
             return directory, which
         (step,) = shared_steps(
-            options.processes,
+            processes,
             Workdir(directory),
             lambda: [resolve_checkpoint(directory, checkpoint=which)],
             name=f"model {number}",
@@ -67,8 +69,7 @@ def load_one(
 
     path, step = resolve(0, options.workdir.path, checkpoint)
     others = [
-        resolve(number, Path(directory), "best")
-        for number, directory in enumerate(options.ensemble, start=1)
+        resolve(n, Path(folder), "best") for n, folder in enumerate(options.ensemble, 1)
     ]
     return load(path, checkpoint=step, decoding=decoding, ensemble=others)
 
@@ -89,12 +90,9 @@ def load_mean(
     from t2t_jax.inference.average import CheckpointAverager, load_average
 
     workdir, force = options.workdir, options.force
+    select = CheckpointAverager(workdir).select
     steps = shared_steps(
-        options.processes,
-        workdir,
-        lambda: (
-            CheckpointAverager(workdir).select(last=options.last, force=force).steps
-        ),
+        options.processes, workdir, lambda: select(last=options.last, force=force).steps
     )
     return load_average(workdir, steps=steps, force=force, decoding=decoding)
 
@@ -119,24 +117,19 @@ def shared_steps(
     Raises:
       InputMissingError: they do not appear.
     """
-    if processes.is_first:
-        steps = tuple(choose())
-        broadcast_from_first(processes, f"steps of {name}", json.dumps(steps))
-        return steps
-    steps = tuple(json.loads(broadcast_from_first(processes, f"steps of {name}", "")))
-
-    def missing() -> list[Path]:
-        # Checkpoints are renamed into place: an existing directory is complete.
-        paths = [workdir.checkpoints / str(step) for step in steps]
-        return [path for path in paths if not path.is_dir()]
-
-    if not wait_until_visible(
-        lambda: is_safetensors_dir(workdir.path) or not missing(), seconds=seconds
+    steps = tuple(choose()) if processes.is_first else ()
+    sent = broadcast_from_first(processes, f"steps of {name}", json.dumps(steps))
+    steps = tuple(json.loads(sent))
+    # Checkpoints are renamed into place: an existing directory is complete.
+    paths = [workdir.checkpoints / str(step) for step in steps]
+    if processes.is_first or wait_until_visible(
+        lambda: is_safetensors_dir(workdir.path) or all(p.is_dir() for p in paths),
+        seconds=seconds,
     ):
-        path = missing()[0]
-        raise InputMissingError(
-            f"Process 0 uses step {path.name}, but process {processes.index} does not "
-            f"see {path}. --workdir must be on a file system that all processes share. "
-            "Choose another."
-        )
-    return steps
+        return steps
+    path = next((path for path in paths if not path.is_dir()), paths[0])
+    raise InputMissingError(
+        f"Process 0 uses step {path.name}, but process {processes.index} does not see "
+        f"{path}. --workdir must be on a file system that all processes share. Choose "
+        "another."
+    )

@@ -1,4 +1,4 @@
-"""Starts a mode on several processes: the same command line and model on each.
+"""Starts a mode on several processes: the same command line and content on each.
 
 A process that fails ends all others by its failure notice, which `main` publishes.
 """
@@ -10,24 +10,35 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from t2t_jax.cli.console.stderr import configure_stdout
 from t2t_jax.cli.flags.options import DistributedOptions
-from t2t_jax.config import flatten, to_dict
+from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.distributed.processes import Processes, broadcast_from_first
-from t2t_jax.errors import ConfigError, DataError
-from t2t_jax.files import MAX_JSON_BYTES, read_limited
-from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
+from t2t_jax.files import (
+    MAX_JSON_BYTES,
+    SHARED_FS_TIMEOUT,
+    read_limited,
+    wait_until_visible,
+)
+from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, differences
+from t2t_jax.run.workdir import Workdir
 
 _FLAGS = (
     *("mode", "checkpoint", "protocol", "last", "force"),
     *("format", "token_scores", "alignments", "shards", "resume", "ensemble"),
 )
-_FILES = ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json")
-# The statuses of lines depend on it; absent from imported models.
-_OPTIONAL_FILES = (KNOWN_WORDS,)
+# File of the workdir -> what is hashed where it is absent. The statuses of lines depend
+# on the known words, which imported models do not have.
+_FILES = dict.fromkeys(
+    ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json"), b"\0"
+) | {KNOWN_WORDS: b""}
+# May differ between hosts: paths of the same text, and how it is encoded.
+_HOST_KEYS = ("data.train", "data.dev", "data.cache_dir", "data.workers")
 
 
 def start_processes(options: DistributedOptions) -> None:
@@ -95,18 +106,17 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
     Raises:
       DataError: a file of the workdir cannot be read.
     """
-    path, digest = options.workdir.path, hashlib.sha256()
-    for name in (*_FILES, *_OPTIONAL_FILES):
+    digest = hashlib.sha256()
+    for path, absent in ((options.workdir.path / n, b) for n, b in _FILES.items()):
         try:
-            content = read_limited(
-                path / name, max_bytes=MAX_JSON_BYTES, advice="Fix the file."
+            digest.update(
+                read_limited(path, max_bytes=MAX_JSON_BYTES, advice="Fix the file.")
             )
-            digest.update(content)
         except FileNotFoundError:
-            digest.update(b"\0" if name in _FILES else b"")
+            digest.update(absent)
         except OSError as error:
             raise DataError(
-                f"{path / name} cannot be read: {error.strerror}. Fix permissions."
+                f"{path} cannot be read: {error.strerror}. Fix permissions."
             ) from error
     settings: dict[str, Any] = {
         f"--{name}": getattr(options, name) for name in _FLAGS if hasattr(options, name)
@@ -116,3 +126,79 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
         if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):
             settings[f"config.{key}"] = value
     return {**settings, "the content of --workdir": digest.hexdigest()[:12]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHandshake:
+    """What process 0 of a training publishes once the text is prepared.
+
+    The other processes check by it that they use the same configuration, workdir and
+    text.
+
+    Attributes:
+      owner: its entry in the lock file of the workdir.
+      fingerprints: of vocabulary and text; None if the run is complete.
+      config: as nested dicts.
+    """
+
+    owner: str
+    fingerprints: Mapping[str, str] | None
+    config: Mapping[str, Any]
+
+    def publish(self, processes: Processes) -> None:
+        """Publishes the handshake to the other processes."""
+        processes.publish("text", json.dumps(asdict(self)))
+
+    @classmethod
+    def receive(cls, processes: Processes) -> Self:
+        """Waits for the handshake as long as process 0 is alive."""
+        return cls(**json.loads(processes.receive("text")))
+
+    def require_same_run(
+        self,
+        config: Config,
+        workdir: Workdir,
+        *,
+        index: int,
+        seconds: float = SHARED_FS_TIMEOUT,
+    ) -> None:
+        """Checks that process `index` has the configuration and workdir of process 0.
+
+        Args:
+          workdir: of this process.
+          seconds: timeout, since network file systems show changes late.
+
+        Raises:
+          ConfigError: the configuration differs; one message for each key.
+          InputMissingError: the lock of process 0 does not appear in the workdir.
+        """
+        different = [
+            f"Process {index} was started with {key}={own!r}, and process 0 with "
+            f"{first!r}. Use the same command line for all processes."
+            for key, first, own in differences(parse(self.config), config)
+            if key not in _HOST_KEYS
+        ]
+        if different:
+            raise ConfigError(different)
+        if not wait_until_visible(
+            lambda: workdir.owner() == self.owner, seconds=seconds
+        ):
+            raise InputMissingError(
+                f"--workdir={workdir.path} must be on a file system that all processes "
+                f"share: process {index} does not see the files of process 0. Choose "
+                "another --workdir."
+            )
+
+    def require_same_text(self, fingerprints: Mapping[str, str], *, index: int) -> None:
+        """Checks that process `index` has opened the same text.
+
+        Raises:
+          DataError: fingerprints differ.
+        """
+        first = self.fingerprints or {}
+        different = [name for name in first if fingerprints.get(name) != first[name]]
+        if different:
+            raise DataError(
+                f"Process {index} has other content than process 0 in: "
+                f"{', '.join(different)}.\nPass the same files to all processes."
+            )

@@ -1,9 +1,8 @@
-import copy
 import io
 
 import pytest
 
-from t2t_jax.cli.console.describe_report import sections, si_format
+from t2t_jax.cli.console.describe_report import sections
 from t2t_jax.cli.console.tables import show
 from t2t_jax.config import Config, to_dict
 from t2t_jax.description.table3 import paper_result
@@ -80,7 +79,7 @@ TOLD = {
 def report(**changed):
     """Writes the report and puts one space where there are several."""
     file = io.StringIO()
-    show(sections({**copy.deepcopy(TOLD), **changed}), file=file)
+    show(sections({**TOLD, **changed}), file=file)
     return [" ".join(line.split()) for line in file.getvalue().split("\n")]
 
 
@@ -91,18 +90,16 @@ def report(**changed):
         "steps 100,000 7 not in the paper",
         "model.tying all none",
         "data.train '' text:[a],b",
-        "tying paper one",
-        "model.tying here none",
         "encoder - 4,988 12 5,000",
         "total 3 4,988 19 5,010",
         "feed-forward 3.000 75.0%",
-        "in all 4.000 100.0%",
         "by the compiler 4.400 110.0%",
         "A pair of tokens, in sentences of 28: 381.0 MFLOP.",
         "7 steps: 2.80e+10 FLOP.",
         "token slots 1,020 on each side",
         "shape 60 rows of 17, 1 of them empty to shard them evenly",
         "devices 3, rows of each: 20",
+        "micro-batches 1: all rows of a device at once",
         "activations bfloat16",
         "peak learning rate 7.000e-04 at step 4,000",
         "batch 17 B this device's rows",
@@ -119,25 +116,19 @@ def test_what_is_told_is_said(line):
 
 def test_the_other_model_is_not_shown():
     assert not any(line.startswith("rnn ") for line in report())
-    config = {**TOLD["config"], "architecture": "rnn"}
-    lines = report(config=config)
+    lines = report(config={**TOLD["config"], "architecture": "rnn"})
     assert any(line.startswith("rnn ") for line in lines)
     assert not any(line.startswith("model num_layers") for line in lines)
-    assert "The compiler counts the body of a loop only once." in lines
 
 
-def test_base_and_rows_have_their_own_titles():
+def test_base_rows_and_parsers_have_their_own_titles():
     assert "The paper's base model" in report(row="base", variations=[])
     assert "Row D_drop0 of Table 3" in report(row="D_drop0")
     assert "Row En-Fr_big of Table 2" in report(row="En-Fr_big")
     assert "Varied in the paper" in report()
     assert "Other changes from base" in report()
-
-
-def test_a_parser_is_compared_with_the_paper_s_parsers():
     printed = [{"name": "WSJ only", "tokens": 16_000, "f1": 91.3}]
     lines = report(parsers=printed, variations=[])
-    assert "The paper's parsers (§6.3, Table 4)" in lines
     assert any(line.split()[-2:] == ["F1", "91.3"] for line in lines)
     assert "Changes from §6.3" in lines
 
@@ -150,48 +141,26 @@ def test_an_estimate_says_that_it_is_one():
     assert any("--peak_tflops" in line for line in report())
 
 
-def results(row, *departs):
-    printed = paper_result(row)
-    return printed and {**printed, "departs_here": list(departs)}
-
-
-def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones():
-    lines = report(paper_results=results("base"))
-    assert "parameters 0.0 million 65 million" in lines
-    assert "perplexity - 4.92 per subword" in lines
-    assert "BLEU - 27.3 newstest2014, English to German" in lines
-    as_base = report(paper_results=results("A_h1"))
-    assert "parameters 0.0 million 65 million those of base" in as_base
-    french = report(paper_results=results("En-Fr_big"))
-    assert "parameters 0.0 million not printed" in french
-    assert not any(line.startswith("perplexity") for line in french)
-    other = report(paper_results=results("base", "optimizer.beta2"))
-    assert "This configuration departs in optimizer.beta2." in other
-    assert "Results in the paper" not in report(paper_results=results(""))
-
-
-def test_text_that_is_not_there_is_said():
-    lines = report(data=None)
-    assert "Not available here; nothing above depends on it." in lines
-
-
 @pytest.mark.parametrize(
-    ("number", "text"),
+    ("row", "lines"),
     [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1_000, "1.000 kB"),
-        (2_569_700_000, "2.570 GB"),
-        (51_400_000_000_000, "51.40 TB"),
+        (
+            "base",
+            ["parameters 0.0 million 65 million", "perplexity - 4.92 per subword"],
+        ),
+        ("base", ["BLEU - 27.3 newstest2014, English to German"]),
+        ("A_h1", ["parameters 0.0 million 65 million those of base"]),
+        ("En-Fr_big", ["parameters 0.0 million not printed"]),
+        ("base", ["This configuration departs in optimizer.beta2."]),
     ],
 )
-def test_numbers_have_a_prefix_that_keeps_them_short(number, text):
-    assert si_format(number, "B") == text
+def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones(row, lines):
+    printed = {**paper_result(row), "departs_here": ["optimizer.beta2"]}
+    assert set(lines) <= set(report(paper_results=printed))
+    assert "Results in the paper" not in report()
 
 
 def test_the_mesh_micro_batches_and_remat_are_said():
-    assert "devices 3, rows of each: 20" in report()
-    assert "micro-batches 1: all rows of a device at once" in report()
     mesh = {"data": 2, "fsdp": 3, "tensor": 5}
     batch = TOLD["batch"] | {"devices": 30, "mesh": mesh, "remat": True}
     lines = report(batch=batch | {"micro_batches": 4})
@@ -206,16 +175,15 @@ def test_the_mesh_micro_batches_and_remat_are_said():
 
 
 def test_what_is_exact_and_what_is_not_are_three_groups():
-    text = "\n".join(report())
-    exact, default, choice = (
-        text.index(title)
-        for title in (
-            "Exactly the paper's",
-            "Not the paper's by default",
-            "Not the paper's by choice",
-        )
-    )
-    assert exact < text.index("loss cross-entropy") < default
-    assert default < text.index("scores paper tokenized") < choice
-    assert choice < text.index("tying paper one")
+    wanted = [
+        "Exactly the paper's",
+        "loss cross-entropy",
+        "Not the paper's by default",
+        "scores paper tokenized",
+        "Not the paper's by choice of this configuration",
+        "tying paper one",
+        "model.tying here none",
+    ]
+    assert [line for line in report() if line in wanted] == wanted
     assert "Nothing." in report(departures=[])
+    assert "Not available here; nothing above depends on it." in report(data=None)

@@ -2,13 +2,19 @@ import dataclasses
 
 import pytest
 
-from t2t_jax.cli.flags import parser
+from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.processes import start
-from t2t_jax.cli.processes.start import settings_of, start_processes
-from t2t_jax.config import Config
-from t2t_jax.errors import ConfigError
+from t2t_jax.cli.processes.start import RunHandshake, start_processes
+from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.distributed import jax_internals
+from t2t_jax.distributed.processes import Processes
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.run.workdir import Workdir
 from tests.cli.threads import on_all
+from tests.distributed.coordinator import Coordinator
+
+PAIR = ("--mode=evaluate", "--source=a", "--reference=b")
+TEXT = {"train": "ab", "dev": "cd"}
 
 
 @pytest.fixture(autouse=True)
@@ -20,30 +26,24 @@ def _same_stdout(monkeypatch):
 def settings(tmp_path):
     """Parses a command line that translates with a run."""
 
-    def read(*argv, mode="translate", workdir=None):
-        workdir = workdir or make_run(tmp_path / "run")
-        return parser.parse_argv([f"--mode={mode}", f"--workdir={workdir}", *argv])
+    def read(*argv, name="run", config=None, **files):
+        run = Workdir(tmp_path / name)
+        run.create()
+        run.write_config(config or Config())
+        run.write_json("fingerprints.json", {"vocabulary": "ab"})
+        for file, content in files.items():
+            run.write_json(f"{file}.json", content)
+        return parse_argv(["--mode=translate", *argv, f"--workdir={run.path}"])
 
     return read
 
 
-def make_run(path, *, config=None, **files):
-    run = Workdir(path)
-    run.create()
-    run.write_config(config or Config())
-    run.write_json("fingerprints.json", {"vocabulary": "ab"})
-    for name, content in files.items():
-        run.write_json(f"{name}.json", content)
-    return path
-
-
 def compared(ours, theirs):
     """Starts process 0 with the options `ours`, and another with `theirs`."""
-    given = [ours, theirs]
 
     def start_one(processes):
-        options = dataclasses.replace(given[processes.index], processes=processes)
-        return start_processes(options)
+        options = [ours, theirs][processes.index]
+        return start_processes(dataclasses.replace(options, processes=processes))
 
     return on_all(start_one, count=2)
 
@@ -51,6 +51,9 @@ def compared(ours, theirs):
 def test_processes_that_were_started_alike_go_on(settings):
     other_place = ("--input=b.en", "--config.data.cache_dir=c", "--config.mesh.fsdp=2")
     assert compared(settings("--input=a.en"), settings(*other_place)) == [None, None]
+    # A run that resumes meanwhile is the same.
+    resumed = settings(name="other", config=dataclasses.replace(Config(), steps=7))
+    assert compared(settings(), resumed) == [None, None]
     assert start_processes(settings()) is None
 
 
@@ -66,46 +69,59 @@ def test_a_process_that_was_started_otherwise_names_all_that_differs(settings):
     assert problem.count(" and not ") == 2
 
 
-@pytest.mark.parametrize(
-    ("argv", "named"),
-    [
-        (["--protocol=vaswani2017"], "--protocol"),
-        (["--protocol=vaswani2017", "--last=3"], "--last"),
-        (["--protocol=vaswani2017", "--force"], "--force"),
-    ],
-)
-def test_what_chooses_checkpoints_must_be_alike(settings, argv, named):
-    pair = ("--source=a", "--reference=b")
-    _, told = compared(
-        settings(*pair, mode="evaluate"), settings(*pair, *argv, mode="evaluate")
-    )
-    assert f"{named} is " in str(told)
-
-
-def test_another_mode_is_another_start(settings):
-    pair = ("--source=a", "--reference=b")
-    _, told = compared(settings(), settings(*pair, mode="evaluate"))
-    assert '--mode is "evaluate" and not "translate"' in str(told)
+@pytest.mark.parametrize("argv", [[], ["--last=3"], ["--force"]])
+def test_what_chooses_checkpoints_must_be_alike(settings, argv):
+    other = settings(*PAIR, "--protocol=vaswani2017", *argv)
+    _, error = compared(settings(*PAIR), other)
+    for flag in ["--protocol", *argv]:
+        assert f"{flag.partition('=')[0]} is " in str(error)
+    _, error = compared(settings(), other)
+    assert '--mode is "evaluate" and not "translate"' in str(error)
 
 
 @pytest.mark.parametrize("name", ["fingerprints", "model", "vocab"])
-def test_another_workdir_is_another_start(settings, tmp_path, name):
-    other = make_run(tmp_path / "other", **{name: {"vocabulary": "cd"}})
-    _, error = compared(settings(), settings(workdir=other))
+def test_another_workdir_or_experiment_is_another_start(settings, name):
+    other = settings(name="other", **{name: {"vocabulary": "cd"}})
+    _, error = compared(settings(), other)
     assert "the content of --workdir is " in str(error)
-
-
-def test_another_experiment_in_the_workdir_is_another_start(settings, tmp_path):
-    other = make_run(tmp_path / "other", config=dataclasses.replace(Config(), seed=3))
-    _, error = compared(settings(), settings(workdir=other))
+    other = settings(name="third", config=dataclasses.replace(Config(), seed=3))
+    _, error = compared(settings(), other)
     assert "config.seed is 3 and not 0" in str(error)
 
 
-def test_a_run_that_resumes_meanwhile_is_the_same(settings, tmp_path):
-    other = make_run(tmp_path / "other", config=dataclasses.replace(Config(), steps=7))
-    assert compared(settings(), settings(workdir=other)) == [None, None]
+def handshake(owner="process 7", **changed):
+    config = to_dict(parse({**to_dict(Config()), **changed}))
+    return RunHandshake(config=config, owner=owner, fingerprints=TEXT)
 
 
-def test_the_same_workdir_has_one_digest(settings, tmp_path):
-    digests = [settings_of(settings())["the content of --workdir"] for _ in range(2)]
-    assert digests[0] == digests[1]
+def test_what_process_0_publishes_is_received(monkeypatch):
+    coordinator = Coordinator()
+    monkeypatch.setattr(jax_internals, "client", lambda: coordinator)
+    handshake(steps=17).publish(Processes(index=0, count=2))
+    assert RunHandshake.receive(Processes(index=1, count=2)) == handshake(steps=17)
+
+
+def test_another_configuration_is_refused_key_by_key(tmp_path):
+    workdir = Workdir(tmp_path / "run")
+    with pytest.raises(ConfigError) as raised:
+        handshake(steps=17, seed=3).require_same_run(Config(), workdir, index=5)
+    assert [problem.partition(".")[0] for problem in raised.value.problems] == [
+        "Process 5 was started with steps=100000, and process 0 with 17",
+        "Process 5 was started with seed=0, and process 0 with 3",
+    ]
+
+
+def test_a_workdir_that_is_not_shared_is_named_and_the_text_may_lie_elsewhere(tmp_path):
+    workdir = Workdir(tmp_path / "run")
+    workdir.create()
+    here = parse({"data": {"train": "text:/a.en,/a.de", "cache_dir": "/fast"}})
+    with workdir.locked() as owner:
+        handshake(owner).require_same_run(here, workdir, index=1, seconds=0)
+    with pytest.raises(InputMissingError, match=r"run must be on .* process 3 does"):
+        handshake().require_same_run(here, workdir, index=3, seconds=0)
+
+
+def test_other_text_is_refused_by_name():
+    handshake().require_same_text(TEXT, index=1)
+    with pytest.raises(DataError, match=r"Process 1 has other .* in: dev\."):
+        handshake().require_same_text({**TEXT, "dev": "other"}, index=1)
