@@ -12,31 +12,16 @@ from t2t_jax.distributed.processes import Processes
 from t2t_jax.errors import DataError
 
 
-@pytest.fixture
-def as_process_3(monkeypatch):
-    monkeypatch.setattr(
-        error_report, "current_processes", lambda: Processes(index=3, count=5)
-    )
-
-
-@pytest.mark.usefixtures("as_process_3")
-def test_every_line_of_one_of_several_is_marked(capsys):
-    assert report_error(DataError(["first", "second"])) == 65
-    assert capsys.readouterr().err == (
-        "[rank 3] error: first\n[rank 3] error: second\n"
-    )
-
-
-@pytest.mark.usefixtures("as_process_3")
-def test_a_mistake_of_the_program_is_fatal_and_marked(capsys):
-    assert report_error(KeyError("lost")) == 70
-    assert capsys.readouterr().err == "[rank 3] FATAL KeyError: 'lost'\n"
-
-
-@pytest.mark.usefixtures("as_process_3")
-def test_a_traceback_is_marked_in_every_line(capsys):
+def test_every_line_of_one_of_several_processes_is_marked(monkeypatch, capsys):
     with pytest.raises(KeyError) as raised:
         {}["lost"]
+    assert report_error(KeyError("lost")) == 70
+    assert capsys.readouterr().err == "KeyError: 'lost'\n"
+    third = Processes(index=3, count=5)
+    monkeypatch.setattr(error_report, "current_processes", lambda: third)
+    assert report_error(DataError(["first", "second"])) == 65
+    said = capsys.readouterr().err
+    assert said == "[rank 3] error: first\n[rank 3] error: second\n"
     assert report_error(raised.value) == 70
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "[rank 3] FATAL Traceback (most recent call last):"
@@ -44,21 +29,14 @@ def test_a_traceback_is_marked_in_every_line(capsys):
     assert all(line.startswith("[rank 3] ") for line in lines)
 
 
-def test_a_process_alone_bears_no_mark(capsys):
-    assert report_error(KeyError("lost")) == 70
-    assert capsys.readouterr().err == "KeyError: 'lost'\n"
-
-
 class JaxRuntimeError(RuntimeError):
     """Bears the name of what JAX raises."""
 
 
 class Two(Processes):
-    """This is the first of two; the other one has gone, or has not."""
+    """This is the first of two; `gone` are the ranks that do not answer."""
 
-    def __init__(self, gone):
-        super().__init__(index=0, count=2)
-        object.__setattr__(self, "gone", gone)
+    gone = ()
 
     def unresponsive_ranks(self):
         return self.gone
@@ -67,18 +45,15 @@ class Two(Processes):
 def test_where_another_process_has_gone_it_is_named_and_no_traceback_shown(
     monkeypatch, capsys
 ):
-    monkeypatch.setattr(error_report, "current_processes", lambda: Two([1]))
+    monkeypatch.setattr(error_report, "current_processes", lambda: Two(index=0, count=2))
+    assert report_error(JaxRuntimeError("out of memory")) == 70
+    assert "FATAL" in capsys.readouterr().err
+    monkeypatch.setattr(Two, "gone", [1])
     assert report_error(JaxRuntimeError("Gloo AllReduce failed: reset\nmore")) == 69
     said = capsys.readouterr().err
     assert said.startswith("[rank 0] error: Process 1 of 2 has ended")
     assert "Gloo AllReduce failed: reset\n" in said
-    assert "more" not in said.replace("any more", "")
-
-
-def test_where_all_live_it_is_an_error_of_this_program(monkeypatch, capsys):
-    monkeypatch.setattr(error_report, "current_processes", lambda: Two([]))
-    assert report_error(JaxRuntimeError("out of memory")) == 70
-    assert "FATAL" in capsys.readouterr().err
+    assert "more" not in said
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 """Lines in and out.
 
+What streams and signals do is seen in `tests/faults/test_streams.py`.
+
 Seen to fail: with str.splitlines (more lines), without a bound on the lines that wait,
-without the loop around `out.write` (lines in part), without the lock or the `unlink`
-of flush_before_exit, and where a line that waits is not seen.
+without the loop around `out.write` (lines in part), and where a line that waits is not
+seen.
 """
 
 import gzip
@@ -18,13 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_jax.cli.console import text_io as lines_module
-from t2t_jax.cli.console.text_io import (
-    flush_before_exit,
-    open_output,
-    text_lines,
-    write_lines,
-)
+from t2t_jax.cli.console.text_io import open_output, text_lines, write_lines
 from t2t_jax.cli.translation.windows import LineStream
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 
@@ -137,16 +133,6 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
 
 
-def test_a_device_is_written_to_and_stays_a_device(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    _write(pipe, ["a", "b"])
-    assert os.read(reader, 100) == b"a\nb\n"
-    os.close(reader)
-    assert pipe.is_fifo()
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([b"\n", b"\r", b"\xff", b"a", b"\xe2\x82\xa8"])))
 def test_lines_that_wait_are_those_of_the_file(tmp_path_factory, parts):
@@ -155,19 +141,6 @@ def test_lines_that_wait_are_those_of_the_file(tmp_path_factory, parts):
     groups = list(LineStream(str(path), most=3))
     assert [line for group in groups for line in group] == list(text_lines(str(path)))
     assert all(1 <= len(group) <= 3 for group in groups)
-
-
-def test_a_line_is_handed_out_before_the_next_one_comes(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    # Opened to write first, without waiting for who reads.
-    kept = os.open(tmp_path / "pipe", os.O_RDWR)
-    groups = iter(LineStream(str(tmp_path / "pipe"), most=7))
-    for line in ("a", "", "b"):
-        os.write(kept, f"{line}\n".encode())
-        assert next(groups) == [line]
-    os.write(kept, b"the end")
-    os.close(kept)
-    assert list(groups) == [["the end"]]
 
 
 def test_whether_a_line_waits_is_known_without_waiting(tmp_path):
@@ -214,15 +187,6 @@ def test_what_comes_before_a_fault_is_handed_out(tmp_path):
         LineStream(str(tmp_path / "nothere"), most=1)
 
 
-def test_a_stream_into_a_pipe_is_read_while_it_is_written(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    with open_output(str(tmp_path / "pipe"), streamed=True) as out:
-        write_lines(out, ["a"])
-        assert os.read(reader, 100) == b"a\n"
-    os.close(reader)
-
-
 class Sparing(io.BytesIO):
     """Takes three bytes at a time, as an unbuffered pipe may."""
 
@@ -234,35 +198,6 @@ def test_what_is_taken_in_parts_is_written_whole():
     out = Sparing()
     write_lines(out, (str(number) for number in range(2_500)))
     assert out.getvalue() == b"".join(b"%d\n" % number for number in range(2_500))
-
-
-def test_put_down_waits_for_whole_lines_and_removes_what_is_not_complete(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setattr(lines_module, "_write_lock", threading.Lock())
-
-    class Slow(io.BytesIO):
-        def write(self, data):
-            ender.start()
-            time.sleep(0.3)
-            return super().write(data)
-
-        def flush(self):
-            seen.append(ender.is_alive())
-
-    def interrupted():
-        with open_output(str(tmp_path / "out.txt")):
-            assert len(os.listdir(tmp_path)) == 1
-            write_lines(out, ["a", "b"])
-            ender.join()
-
-    ender, seen, out = threading.Thread(target=flush_before_exit), [], Slow()
-    # In a process that ends, nobody comes as far as to rename it.
-    with pytest.raises(FileNotFoundError):
-        interrupted()
-    assert seen == [True]
-    assert out.getvalue() == b"a\nb\n"
-    assert os.listdir(tmp_path) == []
 
 
 def test_control_characters_are_escaped_on_a_terminal_and_data_elsewhere():
