@@ -15,11 +15,6 @@ _NEUTRAL_KEYS = (
     *("evaluation", "logging", "profile"),
 )
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
-_OPTIMIZER_STATES = {
-    "schedule_free": "z and the second moment",
-    "muon": "momentum of kernels, Adam's two moments of the others",
-}
-
 _Info = Mapping[str, Any]
 
 
@@ -210,13 +205,12 @@ def _batch(info: _Info) -> Iterator[tuple[str, str]]:
 
 def _memory(info: _Info) -> Iterator[tuple[str, str, str]]:
     memory, config = info["memory"], info["config"]
-    state = _OPTIMIZER_STATES.get(config["optimizer"]["name"], "Adam's two moments")
     xla = f"XLA for {memory['platform']}:"
     kept = f"{config['checkpoint']['keep']} (checkpoint.keep), the best and the last"
     sizes = {**info, **memory["compiler"], **memory}
     for name, key, note in (
         ("parameters", "parameters", "float32, what the device holds"),
-        ("optimizer", "optimizer", state),
+        ("optimizer", "optimizer", f"moments of {config['optimizer']['name']}"),
         ("moving average", "ema", "of the parameters"),
         ("gradients", "gradients", "during the step"),
         ("batch", "batch", "this device's rows"),

@@ -43,11 +43,7 @@ def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
 
 def protocol_rows(result: Mapping[str, Any]) -> list[Row]:
     """Formats the result of a protocol as rows, scores first."""
-    return [
-        *_scores(result),
-        *_comparison(result),
-        *_facts(result),
-    ]
+    return [*_scores(result), *_comparison(result), *_facts(result)]
 
 
 def _facts(result: Mapping[str, Any]) -> Iterator[Row]:
@@ -69,23 +65,16 @@ def _scores(result: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _comparison(result: Mapping[str, Any]) -> Iterator[Row]:
-    if "paired_test" not in result:
-        return
-    test = result["paired_test"]
-    for key, name in _NAMES.items():
-        if key not in test:
-            continue
-        yield _compared(name, test[key], test["test"])
-    if found := result.get("tokenized_bleu", {}).get("paired_test"):
-        yield _compared("BLEU of tokens", found, test["test"])
-
-
-def _compared(name: str, found: Mapping[str, Any], test: str) -> Row:
-    """Returns the row of the baseline's score in one metric."""
-    better = _BETTER.get(found["better"], "neither")
-    p_value = found["p_value"]
-    suffix = "" if p_value is None else f", p = {p_value:.4f} ({test})"
-    return f"baseline's {name}", f"{found['baseline']:.2f}", f"better: {better}{suffix}"
+    """Yields the scores of the baseline, and which is better."""
+    test = result.get("paired_test", {})
+    found = {name: test[key] for key, name in _NAMES.items() if key in test}
+    if tokens := result.get("tokenized_bleu", {}).get("paired_test"):
+        found["BLEU of tokens"] = tokens
+    for name, scores in found.items():
+        better, p_value = _BETTER.get(scores["better"], "neither"), scores["p_value"]
+        suffix = "" if p_value is None else f", p = {p_value:.4f} ({test['test']})"
+        baseline = f"{scores['baseline']:.2f}"
+        yield f"baseline's {name}", baseline, f"better: {better}{suffix}"
 
 
 def _model(result: Mapping[str, Any]) -> Iterator[Row]:

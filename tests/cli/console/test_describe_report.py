@@ -1,111 +1,74 @@
-import io
+"""The report of a description; `compiled` is what the compiler would have said."""
 
+import functools
+import io
+from unittest import mock
+
+import jax
 import pytest
 
 from t2t_jax.cli.console.describe_report import sections
 from t2t_jax.cli.console.tables import show
-from t2t_jax.config import Config, to_dict
+from t2t_jax.config import parse
+from t2t_jax.description import summary
+from t2t_jax.description.costs import Compiled, Memory
 from t2t_jax.description.table3 import paper_result
+from t2t_jax.sharding.mesh import make_mesh
 
-TOLD = {
-    "config": to_dict(Config()),
-    "row": "",
-    "differences": [
-        {"key": "steps", "base": 100_000, "here": 7},
-        {"key": "data.train", "base": "", "here": "text:[a],b"},
-        {"key": "model.tying", "base": "all", "here": "none"},
-    ],
-    "parsers": [],
-    "variations": [{"key": "steps", "base": 100_000, "here": 7, "row": ""}],
-    "exact": [{"name": "loss", "paper": "cross-entropy"}],
-    "departures": [
-        {"name": "scores", "paper": "tokenized", "here": "raw", "key": ""},
-        {"name": "tying", "paper": "one", "here": "none", "key": "model.tying"},
-    ],
-    "parameters": {"embedding": 3, "encoder": 5_000, "decoder": 7, "total": 5_010},
-    "parameters_by_kind": {
-        "embedding": {"embedding": 3},
-        "encoder": {"attention": 4_988, "norms": 12},
-        "decoder": {"norms": 7},
-    },
-    "passes": 1,
-    "flops_per_step": 4e9,
-    "flops_by_part": {"scores": 1e9, "feed_forward": 3e9},
-    "compiler_flops_per_step": 4.4e9,
-    "flops_per_token_pair": {"sentence_length": 28, "flops": 381.04e6},
-    "learning_rate": {"peak": 7e-4, "step": 4_000},
-    "batch": {
-        "slots_per_side": 1_020,
-        "rows": 60,
-        "row_length": 17,
-        "devices": 3,
-        "mesh": {"data": 3, "fsdp": 1, "tensor": 1},
-        "rows_per_device": 20,
-        "empty_rows": 1,
-        "layout": "packed",
-        "shorter_rows": [],
-        "micro_batches": 1,
-        "compute_dtype": "bfloat16",
-        "remat": False,
-    },
-    "memory": {
-        "platform": "tpu",
-        "parameters": 20_040,
-        "optimizer": 40_080,
-        "ema": 0,
-        "gradients": 20_040,
-        "batch": 17,
-        "compiler": {
-            "arguments": 60_137,
-            "temporaries": 3.8699e9,
-            "outputs": 5,
-            "aliased": 5,
-            "total": 4.6e9,
-        },
-    },
-    "checkpoint_bytes": 60_120,
-    "checkpoints_bytes": 300_600,
+CONFIG = {
     "steps": 7,
-    "epochs": 2.345,
-    "training_flops": 2.8e10,
-    "paper_costs": None,
-    "paper_results": None,
-    "estimate": None,
-    "data": {"train": {"spec": "text:[a],b", "pairs": 4_500, "note": ""}},
-    "data_notes": ["c: no such file."],
+    "data": {"train": "text:[a],b", "dev": "c"},
+    "model": {"tying": "none"},
 }
+DATA = {
+    "train": {"spec": "text:[a],b", "pairs": 4_500, "note": ""},
+    "dev": {"spec": "c", "pairs": None, "note": "c: no such file."},
+}
+
+
+@functools.cache
+def told():
+    """Describes the base model with three matrices of embeddings, for one device."""
+    memory = Memory(arguments=60_137, temporaries=3_869_900_000, outputs=5, aliased=5)
+    compiled = Compiled(flops=4.4e12, memory=memory, platform="tpu")
+    with mock.patch.object(summary, "compile_costs", return_value=compiled):
+        mesh = make_mesh(jax.devices()[:1])
+        return summary.describe(parse(CONFIG), mesh=mesh, data=DATA)
 
 
 def report(**changed):
     """Writes the report and puts one space where there are several."""
     file = io.StringIO()
-    show(sections({**TOLD, **changed}), file=file)
+    show(sections({**told(), **changed}), file=file)
     return [" ".join(line.split()) for line in file.getvalue().split("\n")]
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "steps=100,000 seed=0 init_from='' architecture=transformer",
+        "steps=7 seed=0 init_from='' architecture=transformer",
         "steps 100,000 7 not in the paper",
         "model.tying all none",
         "data.train '' text:[a],b",
-        "encoder - 4,988 12 5,000",
-        "total 3 4,988 19 5,010",
-        "feed-forward 3.000 75.0%",
-        "by the compiler 4.400 110.0%",
+        # 3 x 37,000 x 512.
+        "embedding 56,832,000 - - - 56,832,000",
+        "total 56,832,000 18,874,368 25,196,544 30,720 100,933,632",
+        "logits 2.793 28.0%",
+        "in all 9.983 100.0%",
+        "by the compiler 4.400 44.1%",
         "A pair of tokens, in sentences of 28: 381.0 MFLOP.",
-        "7 steps: 2.80e+10 FLOP.",
-        "token slots 1,020 on each side",
-        "shape 60 rows of 17, 1 of them empty to shard them evenly",
-        "devices 3, rows of each: 20",
+        "7 steps: 6.99e+13 FLOP.",
+        "token slots 24,576 on each side",
+        "shape 96 rows of 256",
+        "devices 1, rows of each: 96",
         "micro-batches 1: all rows of a device at once",
-        "activations bfloat16",
-        "peak learning rate 7.000e-04 at step 4,000",
-        "batch 17 B this device's rows",
+        "activations float32",
+        # 512^-0.5 x 7 x 4,000^-1.5.
+        "peak learning rate 1.223e-06 at step 7",
+        # 8 bytes a parameter.
+        "optimizer 807.5 MB moments of adam",
         "temporaries 3.870 GB XLA for tpu: activations, gradients",
-        "a checkpoint 60.12 kB on disk",
-        "epochs about 2.3",
+        "a checkpoint 1.211 GB on disk",
         "train 4,500 pairs text:[a],b",
         "c: no such file.",
     ],
@@ -116,7 +79,7 @@ def test_what_is_told_is_said(line):
 
 def test_the_other_model_is_not_shown():
     assert not any(line.startswith("rnn ") for line in report())
-    lines = report(config={**TOLD["config"], "architecture": "rnn"})
+    lines = report(config={**told()["config"], "architecture": "rnn"})
     assert any(line.startswith("rnn ") for line in lines)
     assert not any(line.startswith("model num_layers") for line in lines)
 
@@ -146,11 +109,11 @@ def test_an_estimate_says_that_it_is_one():
     [
         (
             "base",
-            ["parameters 0.0 million 65 million", "perplexity - 4.92 per subword"],
+            ["parameters 100.9 million 65 million", "perplexity - 4.92 per subword"],
         ),
         ("base", ["BLEU - 27.3 newstest2014, English to German"]),
-        ("A_h1", ["parameters 0.0 million 65 million those of base"]),
-        ("En-Fr_big", ["parameters 0.0 million not printed"]),
+        ("A_h1", ["parameters 100.9 million 65 million those of base"]),
+        ("En-Fr_big", ["parameters 100.9 million not printed"]),
         ("base", ["This configuration departs in optimizer.beta2."]),
     ],
 )
@@ -162,13 +125,14 @@ def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones(row, li
 
 def test_the_mesh_micro_batches_and_remat_are_said():
     mesh = {"data": 2, "fsdp": 3, "tensor": 5}
-    batch = TOLD["batch"] | {"devices": 30, "mesh": mesh, "remat": True}
-    lines = report(batch=batch | {"micro_batches": 4})
-    assert "devices 30 (data 2 x fsdp 3 x tensor 5), rows of each: 20" in lines
+    batch = told()["batch"] | {"devices": 30, "mesh": mesh, "remat": True}
+    lines = report(batch=batch | {"micro_batches": 4, "empty_rows": 1})
+    assert "devices 30 (data 2 x fsdp 3 x tensor 5), rows of each: 96" in lines
     assert "micro-batches 4" in lines
-    assert "activations bfloat16, computed twice (model.remat)" in lines
+    assert "shape 96 rows of 256, 1 of them empty to shard them evenly" in lines
+    assert "activations float32, computed twice (model.remat)" in lines
     assert "The compiler counts the body of a loop only once." in lines
-    cpu = report(batch=batch, memory=TOLD["memory"] | {"platform": "cpu"})
+    cpu = report(batch=batch, memory=told()["memory"] | {"platform": "cpu"})
     assert "saves no memory on a CPU" in " ".join(cpu)
     auto = report(batch=batch | {"micro_batches": 0})
     assert any(line.startswith("micro-batches auto: as few as fit") for line in auto)
@@ -177,12 +141,12 @@ def test_the_mesh_micro_batches_and_remat_are_said():
 def test_what_is_exact_and_what_is_not_are_three_groups():
     wanted = [
         "Exactly the paper's",
-        "loss cross-entropy",
+        "positions sinusoids (§3.5), or learned (Table 3 (E))",
         "Not the paper's by default",
-        "scores paper tokenized",
+        "pad and bos paper not mentioned (§6.1)",
+        "here never generated",
         "Not the paper's by choice of this configuration",
-        "tying paper one",
-        "model.tying here none",
+        "model.tying here model.tying=none",
     ]
     assert [line for line in report() if line in wanted] == wanted
     assert "Nothing." in report(departures=[])

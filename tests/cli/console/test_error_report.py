@@ -45,7 +45,9 @@ class Two(Processes):
 def test_where_another_process_has_gone_it_is_named_and_no_traceback_shown(
     monkeypatch, capsys
 ):
-    monkeypatch.setattr(error_report, "current_processes", lambda: Two(index=0, count=2))
+    monkeypatch.setattr(
+        error_report, "current_processes", lambda: Two(index=0, count=2)
+    )
     assert report_error(JaxRuntimeError("out of memory")) == 70
     assert "FATAL" in capsys.readouterr().err
     monkeypatch.setattr(Two, "gone", [1])
