@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from t2t_jax.cli.flags.modes import FLAGS, MODES, flags_of
-from t2t_jax.cli.flags.values import SWITCH, printable
+from t2t_jax.cli.flags.values import SWITCH, TEXT, printable
 from t2t_jax.config import KINDS, defaults, keys, sections
 from t2t_jax.config_keys import DERIVED, alternatives, did_you_mean, key_suggestions
 from t2t_jax.errors import ConfigError, UserError
@@ -23,6 +23,7 @@ from t2t_jax.errors import ConfigError, UserError
 KEYWORD_VALUES = {"config.training.micro_batches": {"auto": "0"}}
 """Flag -> keywords that it accepts instead of a number, and their values."""
 
+_NEVER_EMPTY = ("config", "mode", "checkpoint")
 _NUMBER = re.compile(r"-[0-9.]")
 _PARSERS: dict[type, Callable[[str], Any]] = {
     int: flags.IntegerParser().parse,
@@ -182,7 +183,9 @@ def _fault(argument: Argument, *, mode: str) -> UserError | None:
         return kind(_explain_unknown(argument, mode=mode))
     if value is None:
         return kind(f"{written} needs a value. Pass {written}=VALUE.")
-    needed = flag.default or not flag.type.may_be_empty if flag else name == "config"
+    needed = name in _NEVER_EMPTY
+    if flag and flag.type is not TEXT:
+        needed |= bool(flag.default) or not flag.type.may_be_empty
     if not value and needed:
         return UserError(f"{written}= is empty. Pass a value, or leave {written} out.")
     of = bool if flag and flag.type is SWITCH else type(defaults().get(key, ""))

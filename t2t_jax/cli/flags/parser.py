@@ -92,9 +92,9 @@ def _read_command(argv: Sequence[str]) -> _Command:
         *_flag_problems(mode, given, has_config=bool(config), into=named),
     ]
     if mode in MODES and not OPTIONS[mode].uses_jax and (config or overrides):
-        problems.append(
-            f"--mode={mode} takes no configuration. Leave --config and its keys out."
-        )
+        names = [f"--config.{key}" for key in overrides] + ["--config"] * bool(config)
+        named = alternatives(names, word="and")
+        problems.append(f"--mode={mode} takes no configuration. Leave {named} out.")
     errors += map(UserError, problems)
     path, values = str(default_config()), {}
     try:

@@ -28,7 +28,7 @@ class FlagType(NamedTuple):
       metavar: placeholder of the value in `--help`.
       empty: the value of a flag that was not given, or is empty.
       accepts: whether a converted value is valid.
-      may_be_empty: whether `--FLAG=` is valid, of a flag without a default.
+      may_be_empty: whether `--FLAG=` is valid, without a default.
     """
 
     convert: Callable[[str], Any]
