@@ -93,8 +93,8 @@ def _read_command(argv: Sequence[str]) -> _Command:
     ]
     if mode in MODES and not OPTIONS[mode].uses_jax and (config or overrides):
         names = [f"--config.{key}" for key in overrides] + ["--config"] * bool(config)
-        named = alternatives(names, word="and")
-        problems.append(f"--mode={mode} takes no configuration. Leave {named} out.")
+        refused = alternatives(names, word="and")
+        problems.append(f"--mode={mode} takes no configuration. Leave {refused} out.")
     errors += map(UserError, problems)
     path, values = str(default_config()), {}
     try:
