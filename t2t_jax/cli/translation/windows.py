@@ -154,7 +154,7 @@ class LineStream:
     """Groups of 1 to `most` lines, each of the lines available at that time.
 
     Reads in a thread, at most `most` lines ahead, and decodes as
-    `read_stdin_or_file`. Blocks only while no line is available; read errors are
+    `text_lines`. Blocks only while no line is available; read errors are
     raised after the lines before them.
 
     Raises:
