@@ -24,7 +24,7 @@ from t2t_jax.decoding.config import (
     SEGMENTS,
     DecodingConfig,
 )
-from t2t_jax.errors import ConfigError, ErrorCollector
+from t2t_jax.errors import ConfigError, ErrorCollector, short_repr
 from t2t_jax.evaluation.config import TOKENIZERS, EvaluationConfig
 from t2t_jax.model.config import CHOICES as MODEL_CHOICES
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
@@ -92,7 +92,8 @@ def check_types(
             checked[name] = value
         else:
             problems.append(
-                f"{key}={value!r} must be {KINDS[wanted]}. Change config.{key}."
+                f"{key}={short_repr(value)} must be {KINDS[wanted]}. "
+                f"Change config.{key}."
             )
     return checked
 

@@ -202,7 +202,10 @@ def short_repr(value: object) -> str:
       >>> short_repr({"layers": [6, "six"]})
       "{'layers': [6, 'six']}"
     """
-    return reprlib.repr(value)[:100]
+    try:
+        return reprlib.repr(value)[:100]
+    except ValueError:  # Python writes no integer of over 4,300 digits.
+        return f"a too large {type(value).__name__}"
 
 
 def write_error(

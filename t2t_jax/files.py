@@ -288,7 +288,9 @@ def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
     content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=advice)
     try:
         # NaN and Infinity are not JSON, but Python's parser accepts them.
-        values = json.loads(content.decode(), parse_constant=_reject_constant)
+        values = json.loads(
+            content.decode(), parse_constant=_reject_constant, object_pairs_hook=_unique
+        )
     except (RecursionError, ValueError) as error:
         reason = json_fault(content, error)
         raise DataError(f"{path} is damaged: {reason}\n{advice}") from error
@@ -297,12 +299,19 @@ def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
     return values
 
 
-class _NotANumberError(ValueError):
-    """A constant that Python's JSON parser accepts and JSON does not have."""
+class _NotJSONError(ValueError):
+    """What Python's JSON parser accepts: NaN, and a name that occurs twice."""
 
 
 def _reject_constant(constant: str) -> NoReturn:
-    raise _NotANumberError(f"{constant} is not a number")
+    raise _NotJSONError(f"{constant} is not a number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise _NotJSONError("a name occurs twice in one object")
+    return values
 
 
 def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
@@ -328,7 +337,7 @@ def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
             f"invalid UTF-8 (byte {content[error.start]:#04x}) at line {line}, column "
             f"{column}"
         )
-    if isinstance(error, _NotANumberError):
+    if isinstance(error, _NotJSONError):
         return str(error)
     return "a number has too many digits"  # The only other error that Python raises.
 

@@ -1,7 +1,7 @@
 import pytest
 
 from t2t_jax import errors
-from t2t_jax.errors import ConfigError, DataError, ErrorCollector, UserError
+from t2t_jax.errors import ConfigError, DataError, ErrorCollector, UserError, short_repr
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,8 @@ def test_failed_calls_are_collected_and_raised_as_the_first_error():
         errors.raise_if_any()
     assert info.value.problems == ("first", "common", "second")
     assert info.value.unlisted == 6
+
+
+def test_a_value_of_a_file_is_short_in_a_message():
+    for value in (1 << 40_000, [[1 << 40_000]], [[]] * 1_000_000):
+        assert 0 < len(short_repr(value)) <= 100

@@ -80,6 +80,7 @@ def test_a_file_system_without_links_keeps_the_rule(tmp_path, monkeypatch, numbe
         (b'{"a":\n "\xff"}', "invalid UTF-8 (byte 0xff) at line 2, column 3"),
         (b"[1]", "it is not a JSON object"),
         (b'{"a": NaN}', "NaN is not a number"),
+        (b'{"b": {"a": 1, "a": 2}}', "a name occurs twice in one object"),
         (b'{"a": ' + b"9" * 9_999 + b"}", "a number has too many digits"),
         (b'{"a":' * 100_000, "nested too deeply"),
     ],

@@ -25,18 +25,18 @@ _WIDTHS = (10, 5, 11)
 _bars: dict[TextIO, Progress] = {}
 
 
-# All but tab and line feed; a terminal would obey those of a corpus.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# All but tab and line feed, which a terminal would obey, and what reverses text.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def escape_controls(text: str) -> str:
     r"""Escapes control characters, for text that goes to a terminal.
 
     Example:
-      >>> print(escape_controls("a\tb" + chr(27) + "[2J"))
-      a       b\x1b[2J
+      >>> print(escape_controls("a\tb" + chr(27) + "[2J" + chr(0x202E)))
+      a       b\x1b[2J\u202e
     """
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def print_line(text: str, stream: TextIO | None = None) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import tokenize
 import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
@@ -123,7 +124,7 @@ class KnownWords:
     def load(cls, directory: Path) -> KnownWords | None:
         """Loads the words of a run or a model; None if they are missing or invalid."""
         path = directory / FILE
-        with contextlib.suppress(OSError, ValueError, EOFError):
+        with contextlib.suppress(OSError, ValueError, EOFError, tokenize.TokenError):
             if not path.is_file() or (
                 path.stat().st_size > 8 * MAX_WORDS + _HEADER_BYTES
             ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import tokenize
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
 Array: TypeAlias = npt.NDArray[Any]
 
 _KINDS = "biuf"  # no objects, which would be pickles
+_BAD_ARRAY_ERRORS = (MemoryError, SyntaxError, TypeError, tokenize.TokenError)
 
 
 def read_npz(path: Path) -> dict[str, Array]:
@@ -31,11 +33,14 @@ def read_npz(path: Path) -> dict[str, Array]:
     """
     try:
         with path.open("rb") as file, Archive(file) as archive:
+            names = [name.removesuffix(".npy") for name in archive.sizes]
+            if len({*names}) != len(names):
+                raise ValueError("two arrays have one name")
             return {
-                name.removesuffix(".npy"): _read_array(archive.read_member(name))
-                for name in archive.sizes
+                name: _read_array(archive.read_member(member))
+                for name, member in zip(names, archive.sizes, strict=True)
             }
-    except (*BAD_ZIP_ERRORS, MemoryError, SyntaxError, TypeError) as error:
+    except (*BAD_ZIP_ERRORS, *_BAD_ARRAY_ERRORS) as error:
         raise DataError(f"{path} is not a readable .npz file: {error}.") from error
 
 

@@ -248,8 +248,11 @@ class _Interpreter:
 
     def update(self, items: list[Any]) -> None:
         """Adds keys and values to the dict below them."""
-        keys = map(_key, items[::2])
-        _as(dict, self.stack[-1]).update(zip(keys, items[1::2], strict=True))
+        keys, values = map(_key, items[::2]), _as(dict, self.stack[-1])
+        wanted = len(values) + len(items) // 2
+        values.update(zip(keys, items[1::2], strict=True))
+        if len(values) != wanted:
+            raise DataError("a dict has one key twice.")
 
     def refer(self, _: None) -> None:
         """Replaces the description of a storage by its elements."""

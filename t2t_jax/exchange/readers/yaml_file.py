@@ -35,6 +35,7 @@ def parse_yaml(content: bytes, *, name: str) -> dict[str, Any]:
         _check_size(content, MAX_YAML_BYTES)
         text = content.decode()
         _check_tokens(yaml, text)
+        _check_keys(yaml, yaml.compose(text, Loader=yaml.SafeLoader))
         found = yaml.safe_load(text)
     except (yaml.YAMLError, *_BAD_VALUES) as error:
         raise _error(name, error) from error
@@ -62,6 +63,8 @@ def parse_ids(content: bytes, *, name: str) -> dict[int, str]:
             elif isinstance(event, yaml.SequenceStartEvent | yaml.AliasEvent):
                 raise ValueError("it has more than pieces and ids")
         pieces, ids = scalars[::2], [int(number) for number in scalars[1::2]]
+        if min(len({*pieces}), len({*ids})) < len(ids) or min(ids, default=0) < 0:
+            raise ValueError("a piece or an id occurs twice, or an id is negative")
         return dict(zip(ids, pieces, strict=True))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _error(name, error) from error
@@ -77,6 +80,18 @@ def _check_tokens(yaml: Any, text: str) -> None:
             raise ValueError("it has an anchor or an alias")
         if depth > _MAX_DEPTH:  # Each level makes the parser slower.
             raise ValueError(f"it has more than {_MAX_DEPTH} levels")
+
+
+def _check_keys(yaml: Any, node: Any) -> None:
+    """Checks that no key of a mapping occurs twice; the last one would count."""
+    if isinstance(node, yaml.MappingNode):
+        keys = [key.value for key, _ in node.value if isinstance(key.value, str)]
+        if len({*keys}) != len(keys):
+            raise ValueError("a key occurs twice")
+        node = yaml.SequenceNode("", [value for _, value in node.value])
+    if isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            _check_keys(yaml, value)
 
 
 def _check_size(content: bytes, most: int) -> None:

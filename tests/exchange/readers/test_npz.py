@@ -54,13 +54,29 @@ def test_a_shape_that_the_file_does_not_have_allocates_nothing(tmp_path):
         read_npz(tmp_path / "a.npz")
 
 
+@pytest.mark.parametrize("name", ["Wemb", "Wemb\0x.npy"])
+def test_two_arrays_of_one_name_are_refused(tmp_path, name):
+    np.savez(tmp_path / "a.npz", Wemb=np.ones(3))
+    with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
+        content = archive.read("Wemb.npy")
+        archive.writestr(name, content)
+    with pytest.raises(DataError, match=r"two arrays have one name|twice"):
+        read_npz(tmp_path / "a.npz")
+
+
 def test_objects_are_refused(tmp_path):
     np.savez(tmp_path / "a.npz", a=np.asarray([{1}], object))
     with pytest.raises(DataError, match="an array of type object"):
         read_npz(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"a\n"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"PK\x03\x04", b"\x93NUMPY\x01\x00", b"a\n"),
+        b"\x93NUMPY\x01\x00\x88\x13" + b"{" * 5_000,  # NumPy reads it as Python
+    ],
+)
 def test_other_files_are_one_error(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(DataError, match=r"a is not a readable \.npz file"):

@@ -228,6 +228,14 @@ def test_keys_are_plain(tmp_path, pickled):
         read_torch_file(tmp_path / "a")
 
 
+def test_a_key_that_is_there_twice_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
+        twice = b"(" + 2 * (text(b"weight") + b"K\x01") + b"u."
+        archive.writestr("archive/data.pkl", b"\x80\x02}" + twice)
+    with pytest.raises(DataError, match="a dict has one key twice"):
+        read_torch_file(tmp_path / "a")
+
+
 def test_plain_keys_are_read(tmp_path):
     keys = {"a": 1, 3: 2, 2.5: 3, None: 4, True: 5, b"b": 6, (1 << 63) - 1: 7}
     save_zip(tmp_path / "a", keys)

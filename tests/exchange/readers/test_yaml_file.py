@@ -41,6 +41,21 @@ def test_pieces_are_quoted_or_not():
     assert parse_ids(b'{"a": 0, "b": 5}', name="m") == {0: "a", 5: "b"}
 
 
+@pytest.mark.parametrize(
+    ("parse", "content"),
+    [
+        (parse_yaml, b"heads: 2\nheads: 4\n"),
+        (parse_yaml, b"a:\n  - b: 1\n    b: 2\n"),
+        (parse_ids, b"a: 0\nb: 1\na: 2\n"),
+        (parse_ids, b"a: 0\nb: 0\n"),
+        (parse_ids, b"a: 0\nb: -6\n"),
+    ],
+)
+def test_what_is_there_twice_is_refused(parse, content):
+    with pytest.raises(DataError, match="occurs twice"):
+        parse(content, name="m")
+
+
 def test_ids_must_be_numbers():
     with pytest.raises(DataError, match="invalid literal"):
         parse_ids(b"a: b\n", name="m")

@@ -175,8 +175,8 @@ def _config_of(
     activation = arguments.get("activation_fn") or "relu"
     if activation not in _ACTIVATIONS:
         raise DataError(
-            f"{name}: models with activation_fn={activation!r} are not supported, only "
-            f"{', '.join(_ACTIVATIONS)}."
+            f"{name}: models with activation_fn={short_repr(activation)} are not "
+            f"supported, only {', '.join(_ACTIVATIONS)}."
         )
     sizes = _sizes_of(arguments, name=name)
     config = {
@@ -206,21 +206,22 @@ def _check_supported(arguments: Mapping[str, Any], *, name: str) -> None:
     for argument in _UNSUPPORTED:
         if value := arguments.get(argument):
             raise DataError(
-                f"{name}: models with {argument}={value!r} are not supported."
+                f"{name}: models with {argument}={short_repr(value)} are not supported."
             )
     for argument in _EQUAL_IN_BOTH:
         first, second = (arguments.get(f"{stack}_{argument}") for stack in _STACKS)
         if (first or None) != (second or None):
             raise DataError(
-                f"{name}: models with encoder_{argument}={first!r} and "
-                f"decoder_{argument}={second!r} are not supported, only with the same."
+                f"{name}: models with encoder_{argument}={short_repr(first)} and "
+                f"decoder_{argument}={short_repr(second)} are not supported, only "
+                "with the same."
             )
     d_model = arguments.get("decoder_embed_dim")
     for argument in ("decoder_input_dim", "decoder_output_dim"):
         if arguments.get(argument) not in (None, d_model):
             raise DataError(
-                f"{name}: models with {argument}={arguments[argument]!r} are not "
-                f"supported, only with decoder_embed_dim={d_model!r}."
+                f"{name}: models with {argument}={short_repr(arguments[argument])} are "
+                f"not supported, only with decoder_embed_dim={short_repr(d_model)}."
             )
 
 
@@ -236,8 +237,8 @@ def _sizes_of(arguments: Mapping[str, Any], *, name: str) -> dict[str, int]:
         sizes[key] = arguments.get(argument)
         if not is_size(sizes[key]):
             raise DataError(
-                f"{name}: {argument}={sizes[key]!r} is not a size of a model. Pass a "
-                "checkpoint that fairseq has saved."
+                f"{name}: {argument}={short_repr(sizes[key])} is not a size of a "
+                "model. Pass a checkpoint that fairseq has saved."
             )
     if sizes["d_model"] % 2 or sizes["d_model"] % sizes["num_heads"]:
         raise DataError(
