@@ -83,6 +83,7 @@ TIERS = {
     "tests/model/": DEFAULT,
     "tests/model/test_config.py": QUICK,
     "tests/model/test_counting.py": QUICK,
+    "tests/model/test_counting.py::test_the_compiler": DEFAULT,
     "tests/model/test_attention_kernels.py": QUICK,
     "tests/reference/": DEFAULT,
     "tests/reference/test_model_keys.py::test_each_key_alone": FULL,

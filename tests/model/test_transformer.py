@@ -186,13 +186,14 @@ def test_tokens_for_another_number_of_beams_are_refused():
 
 
 X = jax.random.normal(jax.random.key(2), (1, 5, 14))
+PARAMS = tiny_params()
 PLACES, ONE_SEGMENT = jnp.arange(5)[None], jnp.ones((1, 5), int)
 
 
 @jax.jit
 def encode(x, positions, segments=ONE_SEGMENT):
     return Encoder(TINY).apply(
-        {"params": tiny_params()["encoder"]},
+        {"params": PARAMS["encoder"]},
         x,
         segments_BxS=segments,
         positions_BxS=positions,
@@ -221,7 +222,7 @@ def decode(x, memory, source_segments, target_segments):
             rows_B=None,
         )
 
-    return Decoder(TINY).apply({"params": tiny_params()["decoder"]}, method=run)
+    return Decoder(TINY).apply({"params": PARAMS["decoder"]}, method=run)
 
 
 def reached(function, position, *arguments):

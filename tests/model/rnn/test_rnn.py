@@ -47,12 +47,8 @@ def test_padding_on_either_side_changes_nothing():
 def influence(run):
     """Returns which of the words that are read change which of the outputs."""
     embedded = jax.random.normal(jax.random.key(0), (1, 5, 7))
-
-    @jax.jit
-    def jacobian(embedded):
-        apply = partial(RNN(TINY_RNN).apply, {"params": rnn_params()}, method=run)
-        return jax.jacobian(apply)(embedded)
-
+    apply = partial(RNN(TINY_RNN).apply, {"params": rnn_params()}, method=run)
+    jacobian = jax.jit(jax.jacobian(apply))
     return jnp.abs(jacobian(embedded)[0, :, :, 0]).sum(axis=(1, 3)) > 0
 
 
@@ -108,8 +104,9 @@ def test_states_and_logits_are_float32_where_activations_are_bfloat16():
         attended = model.decoder.project_memory(memory, jnp.ones_like(SOURCE))
         return memory, *model.step(TARGET[:, :1], attended, model.init_states(3))
 
+    params = {"params": rnn_params()}
     memory, logits, states = jax.eval_shape(
-        lambda: RNN(config).apply({"params": rnn_params()}, method=one_step)
+        lambda: RNN(config).apply(params, method=one_step)
     )
     assert memory.dtype == jnp.bfloat16
     assert {leaf.dtype for leaf in jax.tree.leaves(states)} == {jnp.dtype("float32")}
