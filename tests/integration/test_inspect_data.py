@@ -95,14 +95,11 @@ def test_a_page_and_a_sample_of_the_development_text(trained):
     ("argv", "code", "words"),
     [
         (("--to=x.txt",), 64, "must end in .tsv"),
-        (("--drop_worst=1%",), 64, "--drop_worst requires --to"),
-        (("--drop_worst=100%", "--to=x.tsv"), 64, "must be a percentage above 0"),
         (
             ("--drop_worst=1%", "--to=x.tsv", "--lines=5"),
             64,
             "--lines and --drop_worst are mutually exclusive",
         ),
-        (("--split=test",), 64, "must be one of train, dev"),
         (("--to=/nowhere/x.tsv",), 73, "must be a file that can be written"),
         (
             ("--to={place}/kept.tsv", "--config.data.train=tsv:{place}/kept.tsv"),

@@ -210,22 +210,6 @@ def test_tokens_are_scored_with_the_run_s_own_search(workdir, texts, tmp_path):
     assert f"warning: --reference={texts / 'de'} looks raw." in errors
 
 
-def test_exchanged_files_are_warned_of_and_their_statuses_counted(
-    workdir, texts, tmp_path
-):
-    for name, other in (("en", "de"), ("de", "en")):
-        (tmp_path / name).write_bytes((texts / other).read_bytes())
-    result, errors = _evaluate(workdir, tmp_path)
-    assert result["statuses"]["unfamiliar"] == NUM_PAIRS
-    assert f"{NUM_PAIRS} unfamiliar" in errors
-    assert "--source and --reference look exchanged" in errors
-    scored = tiny.run(*_arguments(workdir, tmp_path, "--mode=score"))
-    assert b"--source and --reference look exchanged" in scored.stderr
-    right, errors = _evaluate(workdir, texts)
-    assert "unfamiliar" not in right["statuses"]
-    assert "exchanged" not in errors
-
-
 def test_joins_are_undone_in_files_that_are_compared_or_translated(
     workdir, texts, tmp_path
 ):

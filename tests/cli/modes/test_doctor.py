@@ -1,12 +1,10 @@
 """`--mode=doctor`: one line for each check, and the exit code."""
 
 import json
-from dataclasses import asdict
 
 import pytest
 
 from t2t_jax import main
-from t2t_jax.cli.modes.doctor import report_lines
 from t2t_jax.environment import checks
 from t2t_jax.environment.checks import Check
 
@@ -62,14 +60,3 @@ def test_the_json_has_a_stable_shape(doctor, tmp_path):
 def test_a_configuration_has_no_effect_and_is_refused(doctor, capsys):
     assert main.main(["doctor", "--config.steps=7", "--config=own_text"]) == 64
     assert "takes no configuration" in capsys.readouterr().err
-
-
-def test_names_precede_the_messages_that_do_not_begin_with_them():
-    checks = [
-        Check("devices", "jax", "ok", "0.10.2"),
-        Check("variables", "X", "ok", "X='1'"),
-    ]
-    found = {"checks": [asdict(check) for check in checks], "seconds": 1}
-    lines = list(report_lines(found))
-    assert lines[1] == "  ok      jax: 0.10.2"
-    assert lines[3] == "  ok      X='1'"

@@ -2,16 +2,10 @@
 
 import subprocess
 import sys
-import time
-from types import SimpleNamespace
 
 import pytest
 
-from t2t_jax.cli.evaluation import corpus as evaluation
-from t2t_jax.cli.evaluation.corpus import Corpus
-from t2t_jax.cli.translation.job import TranslationJob
 from t2t_jax.config import Config, parse
-from t2t_jax.distributed.processes import SINGLE_PROCESS
 from t2t_jax.run.workdir import Workdir
 from tests.integration import tiny
 
@@ -113,49 +107,3 @@ def test_a_language_that_is_not_known_is_asked_for_at_once(
     assert code == 64
     assert "--target_language=" in errors
     assert errors.count("error:") == 1
-
-
-class _Slow:
-    """A model and its translator and scorer, on a clock that goes on at each line."""
-
-    known_words = None
-
-    def __init__(self, clock):
-        self._clock = clock
-
-    def translator(self):
-        return self
-
-    def iter_translations(self, lines, *rest, first=0, **beside):
-        for number, line in enumerate(lines):
-            self._clock[0] += 6.0
-            yield (
-                number,
-                SimpleNamespace(
-                    text=line.upper(),
-                    statuses=("unfamiliar",) if line == "b" else ("ok",),
-                ),
-            )
-
-
-@pytest.fixture
-def slow(monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    return _Slow(clock)
-
-
-def test_a_long_evaluation_shows_how_far_it_is(slow, capsys, monkeypatch):
-    corpus = Corpus(["a", "b", "c"], ["A", "B", "C"], None)
-    options = SimpleNamespace(processes=SINGLE_PROCESS, hypotheses="")
-    job = TranslationJob(slow, slow, lambda number, translation: translation.text)
-    monkeypatch.setattr(evaluation, "load_job", lambda options: job)
-    found = evaluation.translate_corpus(options, corpus)
-    assert found.hypotheses == ["A", "B", "C"]
-    said = capsys.readouterr()
-    assert said.out == ""
-    progress, warning, summary = said.err.splitlines()
-    assert "line 2 is unfamiliar" in warning
-    assert progress == "translated 2/3 lines (67 %)  0.2 lines/s  ETA 0:00:06"
-    assert summary == "Translated 3 lines in 18.0 s, 0.2 lines/s: 1 unfamiliar."
-    assert found.statuses == {"unfamiliar": 1}

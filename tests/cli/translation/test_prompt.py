@@ -19,7 +19,7 @@ import pytest
 from t2t_jax.cli.translation import prompt
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.distributed.processes import Processes
-from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.errors import UserError
 from tests.cli.translations import Loud, options_of
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -160,21 +160,6 @@ def test_a_line_of_unseen_words_is_warned_of_and_controls_are_escaped(converse):
     assert said.out == "0:NEW\n1:KNOWN\\x1b[2J\n"
 
 
-@pytest.mark.parametrize("line", [":beem 8", ":", ":quit now", ":help"])
-def test_an_unknown_command_is_named_and_help_lists_the_known(converse, line):
-    said = converse(line, "a", EOFError())
-    error = "" if line == ":help" else f"error: '{line}' is not a command.\n"
-    assert f"{error}{prompt._HELP}\n" in said.err
-    assert said.err.count("error") == bool(error)
-    assert said.out == "0:A\n"
-
-
-def test_two_colons_stand_for_one_that_is_translated(converse):
-    said = converse("::n 5", " ::n 5", ":: ::", "a::b", EOFError())
-    translated = said.out.replace(" ", "").split("\n")
-    assert translated == ["0::N5", "1::N5", "2::::", "3:A::B", ""]
-
-
 @pytest.mark.parametrize(
     ("given_up", "answer"), [(":beam 9", "0:A\n"), ("long", "1:A\n")]
 )
@@ -210,14 +195,17 @@ def test_a_cancelled_translation_is_not_heard_of_again(
     release.set()
 
 
-def test_a_refused_setting_has_no_effect(converse):
-    said = converse(":beam 901", ":beam many", ":n 0", ":alpha 0.5", "a", EOFError())
+def test_a_refused_command_is_named_and_has_no_effect(converse):
+    typed = (":beam 901", ":beam many", ":n 0", ":quit now", ":alpha 0.5", " ::n a")
+    said = converse(*typed, ":help", EOFError())
     assert "error: too many beams\n" in said.err
     assert "error: :beam must be followed by a number" in said.err
     assert "error: decoding.n_best=0 must be" in said.err
-    assert said.err.count("error") == 3
+    assert f"error: ':quit now' is not a command.\n{prompt._HELP}\n" in said.err
+    assert said.err.count(prompt._HELP) == 2
+    assert said.err.count("error") == 4
     assert "n_best 1, beam_size 4, length_penalty 0.5" in said.err
-    assert said.out == "0:A\n"
+    assert said.out == "0: :N A\n"  # two colons stand for one
 
 
 @pytest.mark.parametrize(
@@ -241,12 +229,6 @@ def test_text_of_any_language_is_read_and_written_whatever_the_locale(
     converse("ü\udcff", EOFError())
     assert streams[1].buffer.getvalue().decode() == "0:Ü?\n"
     assert (streams[0].encoding, streams[0].errors) == ("utf-8", "surrogateescape")
-
-
-def test_a_prompt_without_a_run_asks_nothing(converse, place):
-    (place / "run").rename(place / "elsewhere")
-    with pytest.raises(InputMissingError, match="is not a run or a model"):
-        converse("a")
 
 
 @pytest.fixture
