@@ -111,12 +111,11 @@ class TranslationJob:
         return terms.split("\t") if terms.strip() else []
 
 
-def validate_options(options: TranslateOptions) -> None:
-    """Checks options before a model is loaded.
+def require_ensemble(options: TranslateOptions) -> None:
+    """Checks that the directories of the ensemble hold models.
 
     Raises:
-      InputMissingError: an element of the ensemble is not a model.
-      UserError: flags conflict.
+      InputMissingError: one does not.
     """
     for directory in options.ensemble:
         if not Workdir(Path(directory)).has_config:
@@ -124,6 +123,15 @@ def validate_options(options: TranslateOptions) -> None:
                 f"--ensemble={directory} is not a run or a model: config.json is "
                 "missing. Pass other directories, separated by commas."
             )
+
+
+def validate_options(options: TranslateOptions) -> None:
+    """Checks options before a model is loaded.
+
+    Raises:
+      UserError: flags conflict, or a model does not exist.
+    """
+    require_ensemble(options)
     make_formatter(options)
     if options.terms:
         from t2t_jax.decoding.text.terms import check_terms

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.shared_model import load_one
-from t2t_jax.cli.translation.job import validate_options
+from t2t_jax.cli.translation.job import require_ensemble
 from t2t_jax.cli.translation.progress import STATUS_WORDS
 from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.decoding.text.translation import UNFAMILIAR
@@ -82,7 +82,7 @@ def run_prompt(options: TranslateOptions) -> int:
     """
     _read_and_write_utf8()
     options.workdir.require()
-    validate_options(options)
+    require_ensemble(options)
     _log("Loading …")
     model = load_one(
         options, checkpoint=options.checkpoint, decoding=options.config.decoding

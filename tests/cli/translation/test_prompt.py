@@ -109,7 +109,8 @@ def converse(monkeypatch, ended, capsys):
         monkeypatch.setattr(builtins, "input", read)
         monkeypatch.setattr(prompt, "readline_history", history)
         monkeypatch.setattr(prompt, "load_one", lambda *a, **k: model)
-        assert prompt.run_prompt(options_of("--input=-")) == 0
+        several = ("--beam_size=2", "--n_best=2")  # as no text file can have
+        assert prompt.run_prompt(options_of("--input=-", *several)) == 0
         return capsys.readouterr()
 
     return hold
