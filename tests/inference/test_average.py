@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from t2t_jax import load
-from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config
@@ -18,7 +17,7 @@ from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
+from t2t_jax.errors import DataError, OutputError, UserError
 from t2t_jax.inference.average import (
     CheckpointAverager,
     average_checkpoints,
@@ -109,10 +108,6 @@ def test_steps_can_be_named_in_any_order(workdir):
     assert_equal(model.params, mean_by_hand(10, 20, 30))
 
 
-def test_a_mean_of_one_is_that_checkpoint(workdir):
-    assert_equal(load_average(workdir, last=1).params, drawn(50))
-
-
 def test_a_gap_where_a_checkpoint_is_missing_is_refused(workdir):
     with pytest.raises(DataError, match=r"20, 30, 50: the gaps are 10, 20 steps"):
         load_average(workdir, last=3)
@@ -168,14 +163,6 @@ def test_more_checkpoints_than_there_are_is_an_error(workdir, force):
         load_average(workdir, last=5, force=force)
 
 
-def test_without_periodic_checkpoints_no_number_of_them_is_advised(
-    workdir, monkeypatch
-):
-    monkeypatch.setattr(Checkpoints, "steps", lambda _: [33, 55])
-    with pytest.raises(DataError, match=r"holds 0\. Train with periodic .*_steps;"):
-        load_average(workdir)
-
-
 def test_windows_slide_over_the_periodic_checkpoints(workdir):
     windows = CheckpointAverager(workdir).windows(last=3)
     assert [window.steps for window in windows] == [(10, 20, 30), (20, 30, 50)]
@@ -223,13 +210,6 @@ def test_a_mean_has_the_words_of_its_run(workdir, tmp_path):
     assert model.translator().known_words is model.known_words
 
 
-@pytest.mark.parametrize(("last", "forced"), [(2, False), (3, True)])
-def test_an_average_records_whether_it_was_forced(workdir, tmp_path, last, forced):
-    average_checkpoints(workdir, to=tmp_path / "model", last=last, force=True)
-    written = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert written["forced"] == forced
-
-
 def test_the_trained_parameters_are_averaged_where_there_are_any(workdir, tmp_path):
     to = tmp_path / "mean"
     average_checkpoints(workdir, to=to, steps=WITH_AVERAGE, trained=True)
@@ -250,11 +230,6 @@ def test_a_model_cannot_be_averaged_again(workdir, tmp_path):
     assert not (tmp_path / "second").exists()
 
 
-def test_a_directory_that_is_not_a_run_is_reported(tmp_path):
-    with pytest.raises(InputMissingError, match="not a run or a model"):
-        load_average(Workdir(tmp_path))
-
-
 def test_an_average_is_written_to_a_new_directory_only(workdir, tmp_path):
     (tmp_path / "notes").write_text("mine")
     inside = workdir.checkpoints / "60"
@@ -262,12 +237,6 @@ def test_an_average_is_written_to_a_new_directory_only(workdir, tmp_path):
         with pytest.raises(OutputError, match="new or empty"):
             average_checkpoints(workdir, to=place)
     assert not inside.exists()
-
-
-def test_the_search_is_the_run_s_unless_another_is_asked_for(workdir):
-    assert load_average(workdir).decoding == CONFIG.decoding
-    other = DecodingConfig(beam_size=3)
-    assert load_average(workdir, decoding=other).decoding == other
 
 
 def test_the_next_mean_compiles_nothing(workdir, caplog):

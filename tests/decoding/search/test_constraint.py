@@ -72,16 +72,6 @@ class Changes(Constraint, flax.struct.PyTreeNode):
         return {"last": tokens_BxW}
 
 
-class Nothing(Constraint, flax.struct.PyTreeNode):
-    """Restricts nothing, by a state that is kept."""
-
-    def init(self, rows, *, limits_B, num_beams):
-        return jnp.zeros((limits_B.shape[0], num_beams), jnp.int32)
-
-    def advance(self, state, rows, *, tokens_BxW):
-        return state + tokens_BxW
-
-
 class Everything(Constraint, flax.struct.PyTreeNode):
     """Allows all outputs, and says so in every method."""
 
@@ -127,8 +117,7 @@ def test_without_a_constraint_it_is_a_search_that_knows_of_none(rules):
     expected = known.lower(model, SOURCE, **given).as_text()
     lower = functools.partial(plain_search, model, SOURCE, run=search_program.lower)
     assert lower(**given).as_text() == expected
-    for constraint in (Everything(), Nothing()):
-        assert lower(constraint=constraint, **given).as_text() != expected
+    assert lower(constraint=Everything(), **given).as_text() != expected
 
 
 @pytest.mark.parametrize(
