@@ -280,7 +280,7 @@ _RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     ),
     "temperature": (
         "must be a finite number above 0 (for the most probable token each time, leave "
-        "sampling off and use a beam_size of 1)",
+        "sampling off and set beam_size=1)",
         lambda value: _is_number(value) and value > 0,
     ),
     "top_p": (

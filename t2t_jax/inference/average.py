@@ -82,7 +82,13 @@ class CheckpointAverager:
             and `force` is not set.
         """
         if steps:
-            self._check_steps(steps)
+            saved = self._checkpoints.steps()
+            if not set(steps) <= set(saved):
+                raise DataError(
+                    f"--average_steps={','.join(map(str, steps))} must be steps of "
+                    f"{self._checkpoints.directory}, which holds "
+                    f"{', '.join(map(str, saved)) or 'none'}."
+                )
             selection = select([self._info(step) for step in steps], self._units)
         else:
             selection = self.windows(last=last)[-1]
@@ -101,9 +107,9 @@ class CheckpointAverager:
         windows = sliding_windows(infos, self._units, last=last or self.last)
         if not windows:
             held = sum(info.is_periodic for info in infos)
-            advice = f"Set --last to a number from 1 to {held}"
-            if not held:
-                advice = "Train with periodic checkpoints, or set --average_steps"
+            advice = "Train with periodic checkpoints, or set --average_steps"
+            if held:
+                advice = f"Set --last to a number from 1 to {held}"
             raise DataError(
                 f"{setting} periodic checkpoints are to be averaged, and "
                 f"{self._checkpoints.directory} holds {held}. {advice}; "
@@ -123,8 +129,13 @@ class CheckpointAverager:
         Raises:
           UserError: the trained parameters are wanted, and are the only ones.
         """
-        if self._item == "trained":
-            self._check_trained(steps)
+        has_item = map(self._checkpoints.has_trained, steps)
+        if self._item == "trained" and not all(has_item):
+            raise UserError(
+                "--trained requires a run that is evaluated with other parameters than "
+                "those it trains (training.ema_decay, optimizer.name=schedule_free), "
+                f"and {self._workdir.path} is not one. Leave --trained out."
+            )
         recorded = self._checkpoints.meta(steps[-1]).get("fingerprints", {})
         self._workdir.check_vocabularies(self._vocabularies, recorded)
         like = abstract_params(self._module)
@@ -145,24 +156,6 @@ class CheckpointAverager:
 
     def _info(self, step: int) -> CheckpointInfo:
         return info_from_meta(self._checkpoints.meta(step))
-
-    def _check_trained(self, steps: Sequence[int]) -> None:
-        if all(map(self._checkpoints.has_trained, steps)):
-            return
-        raise UserError(
-            "--trained requires a run that is evaluated with other parameters than "
-            "those it trains (training.ema_decay, optimizer.name=schedule_free), and "
-            f"{self._workdir.path} is not one. Leave --trained out."
-        )
-
-    def _check_steps(self, steps: Sequence[int]) -> None:
-        saved = self._checkpoints.steps()
-        if not set(steps) <= set(saved):
-            raise DataError(
-                f"--average_steps={','.join(map(str, steps))} must be steps of "
-                f"{self._checkpoints.directory}, which holds "
-                f"{', '.join(map(str, saved)) or 'none'}."
-            )
 
 
 def load_average(

@@ -261,25 +261,21 @@ class TranslationModel:
         _require_beams(config, self.vocabularies.target.size)
         for one in models:
             _require_positions(config, learned_positions(one.module))
-        rescorer = None
-        if token_scores or attention:
-            attends = [
-                AlignmentExtractor(one.module, config.attention_layer)
-                for one in models
-                if attention
-            ]
-            rescorer = Rescorer(
-                tuple(one.module.apply for one in models),
-                tuple({"params": one.params} for one in models),
-                vocab_size=self.vocabularies.target.size,
-                attends=tuple(attends),
-                token_scores=token_scores,
-            )
+        layer = config.attention_layer
+        rescorer = Rescorer(
+            tuple(one.module.apply for one in models),
+            tuple({"params": one.params} for one in models),
+            vocab_size=self.vocabularies.target.size,
+            attends=tuple(AlignmentExtractor(one.module, layer) for one in models)
+            if attention
+            else (),
+            token_scores=token_scores,
+        )
         return Translator(
             self._step_model(config.compute_dtype),
             self.vocabularies,
             config,
-            rescorer=rescorer,
+            rescorer=rescorer if token_scores or attention else None,
             known_words=self.known_words,
             source_lines=self.source_lines,
             is_parser=self.is_parser,

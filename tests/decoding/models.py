@@ -183,20 +183,25 @@ def exhaustive_search(
     return dict(sorted(finished.items(), key=lambda item: -item[1]))
 
 
+def _continuations(model, source, living, *, never):
+    """All [(tokens, log-probability)] one token longer, the best first."""
+    gains = next_log_probabilities(model, source, [prefix for prefix, _ in living])
+    found = [
+        ((*prefix, token), total + gains[beam, token])
+        for beam, (prefix, total) in enumerate(living)
+        for token in range(gains.shape[1])
+        if token not in never
+    ]
+    return sorted(found, key=lambda candidate: -candidate[1])
+
+
 def slow_beam_search(
     model, source, *, beams: int, limit: int, alpha: float, normalization="paper"
 ):
     """The rules of the search on Python lists: ((tokens), score, finished)."""
     living, finished = [((), 0.0)], []
     for n in range(1, limit + 1):
-        gains = next_log_probabilities(model, source, [prefix for prefix, _ in living])
-        candidates = [
-            ((*prefix, token), total + gains[beam, token])
-            for beam, (prefix, total) in enumerate(living)
-            for token in range(gains.shape[1])
-            if token not in (PAD, BOS)
-        ]
-        candidates.sort(key=lambda candidate: -candidate[1])
+        candidates = _continuations(model, source, living, never=(PAD, BOS))
         for tokens, total in candidates[: 2 * beams]:
             if tokens[-1] == EOS:
                 finished.append((tokens, total / penalty(n, alpha, normalization)))
@@ -219,15 +224,7 @@ def slow_shrinking_search(
     living, done = [((), 0.0)], []
     for n in range(1, limit + 1):
         width = beams - len(done)
-        gains = next_log_probabilities(model, source, [prefix for prefix, _ in living])
-        candidates = [
-            ((*prefix, token), total + gains[beam, token])
-            for beam, (prefix, total) in enumerate(living)
-            for token in range(gains.shape[1])
-            if token not in never
-        ]
-        candidates.sort(key=lambda candidate: -candidate[1])
-        taken = candidates[:width]
+        taken = _continuations(model, source, living, never=never)[:width]
         living = [item for item in taken if item[0][-1] != EOS]
         done += [
             (tokens, total / n**alpha, tokens[-1] == EOS)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2t_jax.data.files.lines import LineProblems
-from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
 from t2t_jax.decoding.text.segments import Segment, Term
@@ -30,20 +29,6 @@ _NO_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 )
 _WORD = re.compile(r"\w")
-
-
-def as_terms(terms: Iterable[Iterable[str]], *, caller: str) -> list[list[str]]:
-    """Returns the terms of each line as lists.
-
-    Raises:
-      TypeError: a line's terms are a single string, or hold something else than
-        strings.
-
-    Example:
-      >>> as_terms([("Hund", "rotes Haus"), ()], caller="translate")
-      [['Hund', 'rotes Haus'], []]
-    """
-    return [as_lines(line, caller=caller, noun="terms of a line") for line in terms]
 
 
 def check_terms(config: DecodingConfig) -> None:

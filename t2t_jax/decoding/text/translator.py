@@ -46,7 +46,7 @@ from t2t_jax.decoding.text.stages import (
     Trees,
     UnseenWords,
 )
-from t2t_jax.decoding.text.terms import TermEncoder, TermStage, as_terms, check_terms
+from t2t_jax.decoding.text.terms import TermEncoder, TermStage, check_terms
 from t2t_jax.decoding.text.translation import (
     EMPTY_TRANSLATION,
     Translation,
@@ -170,10 +170,11 @@ class Translator:
         lines = as_lines(lines, caller="translate")
         if prefixes is not None:
             prefixes = as_lines(prefixes, caller="translate", noun="prefixes")
-        if terms is not None:
+        of_line = {"caller": "translate", "noun": "terms of a line"}
+        lists = None if terms is None else [as_lines(one, **of_line) for one in terms]
+        if lists is not None:
             check_terms(self.config)
-            terms = as_terms(terms, caller="translate")
-        return self._iterate(lines, prefixes, terms, first=first)
+        return self._iterate(lines, prefixes, lists, first=first)
 
     def check_terms(self, terms: Sequence[Sequence[str]], *, first: int = 0) -> None:
         """Checks the terms of lines without translating.

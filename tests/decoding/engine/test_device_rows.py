@@ -1,7 +1,6 @@
 import dataclasses
 import math
 import re
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -109,15 +108,6 @@ MODELS = {
 }
 
 
-class Found(NamedTuple):
-    """What one device finds for 53 lines."""
-
-    module: object
-    params: object
-    translations: list
-    scores: list
-
-
 def translator(module, params, devices):
     placed = replicate(params, jax.devices()[:devices])
     return Translator(make_step_model(module, placed), WORDS, CONFIG)
@@ -128,37 +118,23 @@ def scorer(module, params, devices):
     return Scorer(module.apply, placed, WORDS, CONFIG, max_length=13)
 
 
-@pytest.fixture(scope="module", params=MODELS)
-def alone(request):
-    module, params = MODELS[request.param]()
-    translations = translator(module, params, 1).translations(LINES)
-    assert len({translation.score for translation in translations}) > 40
-    scores = scorer(module, params, 1).scores(LINES, TARGETS)
-    return Found(module, params, translations, scores)
-
-
-NUMBERS = pytest.mark.parametrize("number", [0, 1, 5, 53])
-
-
-@NUMBERS
-def test_eight_devices_translate_as_one_does(alone, number):
-    together = translator(alone.module, alone.params, 8).translations(LINES[:number])
-    assert len(together) == number
-    for one, eight in zip(alone.translations, together, strict=False):
-        assert (one.text, one.truncated) == (eight.text, eight.truncated)
-        assert math.isclose(one.score, eight.score, abs_tol=1e-5)
-
-
-@NUMBERS
-def test_eight_devices_score_as_one_does(alone, number):
-    eight_devices = scorer(alone.module, alone.params, 8)
-    together = eight_devices.scores(LINES[:number], TARGETS[:number])
-    assert len(together) == number
-    for one, eight in zip(alone.scores, together, strict=False):
-        assert one.tokens == eight.tokens
-        np.testing.assert_allclose(
-            one.token_log_probabilities, eight.token_log_probabilities, atol=1e-5
-        )
+@pytest.mark.parametrize("name", MODELS)
+def test_eight_devices_translate_and_score_as_one_does(name):
+    model = MODELS[name]()
+    alone = translator(*model, 1).translations(LINES)
+    assert len({translation.score for translation in alone}) > 40
+    scores = scorer(*model, 1).scores(LINES, TARGETS)
+    for number in (0, 1, 5, 53):
+        together = translator(*model, 8).translations(LINES[:number])
+        for one, eight in zip(alone[:number], together, strict=True):
+            assert (one.text, one.truncated) == (eight.text, eight.truncated)
+            assert math.isclose(one.score, eight.score, abs_tol=1e-5)
+        found = scorer(*model, 8).scores(LINES[:number], TARGETS[:number])
+        for one, eight in zip(scores[:number], found, strict=True):
+            assert one.tokens == eight.tokens
+            np.testing.assert_allclose(
+                one.token_log_probabilities, eight.token_log_probabilities, atol=1e-5
+            )
 
 
 def test_devices_that_are_done_wait_for_those_that_are_not():

@@ -1,4 +1,3 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -9,7 +8,7 @@ from t2t_jax.decoding.search.beam_search import (
 )
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.static_params import BeamParams
-from tests.decoding.models import EOS, UNK, lattice, recurrent
+from tests.decoding.models import EOS, UNK, lattice
 
 A, B, C, D = 4, 5, 6, 7
 V = 11
@@ -59,28 +58,3 @@ def test_a_sentence_is_done_when_nothing_living_can_overtake():
         assert is_done(state, search_params=search_params).tolist() == done
         state = beam_step(model, state, memory=memory, search_params=search_params)
     assert state.finished.tokens_BxWxT[0, 0, :2].tolist() == [A, EOS]
-
-
-def test_a_done_sentence_no_longer_changes():
-    search_params = BeamParams(beam_size=3)
-    source = jnp.asarray([[4, EOS, 0, 0], [5, 6, 7, EOS], [9, 6, EOS, 0]])
-    step = jax.jit(beam_step, static_argnames="search_params")
-    num_frozen = 0
-    for seed in range(4):
-        model = recurrent(seed, V, eos_bias=1.0)
-        memory, state = start(model, source, search_params=search_params, extra=3)
-        while int(state.position) < 11:
-            done = np.asarray(is_done(state, search_params=search_params))
-            after = step(model, state, memory=memory, search_params=search_params)
-            before = (*state.living, *state.finished)
-            later = (*after.living, *after.finished)
-            for old, new in zip(before, later, strict=True):
-                np.testing.assert_array_equal(old[done], new[done])
-                num_frozen += int(done.sum())
-            assert np.all(np.asarray(is_done(after, search_params=search_params))[done])
-            moved = after.living.log_probabilities_BxW != (
-                state.living.log_probabilities_BxW
-            )
-            assert np.all(np.asarray(moved).any(axis=1)[~done])
-            state = after
-    assert num_frozen > 50

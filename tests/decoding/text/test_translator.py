@@ -10,10 +10,7 @@ import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from t2t_jax.data.source_lines import SourceLines, Spread
 from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
@@ -88,49 +85,12 @@ def test_strings_that_were_no_utf_8_are_marked():
     assert translator().translate(lines) == ["der ?", "? Hund", "🙂"]
 
 
-ODD = st.sampled_from(
-    ["", " ", "\t", "🙂", "der 🙂", "\u2028", "\x85", "a\u200bb", "\x0b"]
-)
-ANY_LINE = st.text(st.characters(exclude_characters="\n"), max_size=12)
-KNOWN = st.lists(st.sampled_from(WORDS), max_size=20).map(" ".join)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(ODD | ANY_LINE | KNOWN, max_size=9))
-def test_n_lines_in_give_n_lines_out_whatever_they_are(lines):
-    found = translator().translate(lines)
-    vocabulary = WordVocabulary()
-    assert found == vocabulary.decode(vocabulary.encode(lines))
-    assert not any("\n" in text for text in found)
-
-
-def test_the_lines_around_a_line_change_nothing():
-    lines = sentences(19)
-    together = translator(DRAWN).translations(lines)
-    assert len({translation.text for translation in together}) > 9
-    order = np.random.default_rng(3).permutation(19)
-    shuffled = translator(DRAWN).translations([lines[number] for number in order])
-    alone = [translator(DRAWN).translations([line])[0] for line in lines]
-    for number, found in enumerate(together):
-        for other in (shuffled[list(order).index(number)], alone[number]):
-            assert other.text == found.text
-            # float32 in batches of other shapes
-            assert math.isclose(other.score, found.score, rel_tol=1e-5)
-
-
 def test_every_line_comes_once_as_it_is_done():
     lines = ["", *sentences(23), " "]
     numbers = [number for number, _ in translator().iter_translations(lines)]
     assert sorted(numbers) == list(range(25))
     assert numbers[:2] == [0, 24]
     assert len(lines[numbers[2]].split()) == max(len(line.split()) for line in lines)
-
-
-def test_an_output_that_does_not_end_is_marked_as_truncated():
-    endless = recurrent(0, V, eos_bias=-50.0)
-    found = translator(endless).translations(["der Hund", "", "das Haus schläft nicht"])
-    assert statuses(found) == ["no_eos", "empty", "no_eos"]
-    assert [translation.num_tokens for translation in found] == [7, 0, 9]
 
 
 def test_no_output_is_empty_unless_it_may_be_and_short_ones_are_marked():
