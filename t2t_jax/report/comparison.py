@@ -14,17 +14,23 @@ from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_duration
-from t2t_jax.report.curves import MAX_POINTS, curves, number, spread, steps_of
+from t2t_jax.report.curves import (
+    MAX_POINTS,
+    NONE,
+    curves,
+    figure,
+    number,
+    spread,
+    steps_of,
+)
 from t2t_jax.report.page import Block, Section, Table, render
 from t2t_jax.report.run_page import curves_part, page_data
 from t2t_jax.report.samples import read_samples
 from t2t_jax.report.standing import standing
 from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record, format_perplexity
+from t2t_jax.training.progress import Record
 from t2t_jax.training.reporting.metrics_writer import read_metrics
-
-NONE = "\N{EM DASH}"
 
 _MAX_SENTENCES = 10
 _MAX_EVALUATIONS = 12
@@ -91,16 +97,15 @@ def _standings(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
         stands, best = run.stands, run.stands["best"]
-        scored = best or stands["evaluation"] or {}
-        bleu, perplexity = (number(scored, name) for name in ("bleu", "perplexity"))
+        scored = best or stands["evaluation"]
         of_all = f" of {stands['steps']:,}" if stands["step"] != stands["steps"] else ""
         rows.append(
             (
                 *(run.name, stands["state"], f"{stands['step']:,}{of_all}"),
                 format_duration(stands["minutes"] * 60) if run.records else NONE,
                 f"{count_parameters(run.config.network).total / 1e6:.4g}M",
-                NONE if bleu is None else f"{bleu:.2f}",
-                NONE if perplexity is None else format_perplexity(perplexity, digits=3),
+                figure(scored, "bleu"),
+                figure(scored, "perplexity", 3),
                 f"{best['step']:,}" if best else NONE,
             )
         )

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress import Record, format_perplexity
 
 T = TypeVar("T")
 
+NONE = "\N{EM DASH}"
 MAX_POINTS = 1_200
 """Of one curve, after thinning."""
 
@@ -57,6 +58,16 @@ def number(record: Mapping[str, Any], name: str) -> float | None:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if math.isfinite(value) else None
     return None
+
+
+def figure(record: Mapping[str, Any] | None, name: str, digits: int = 2) -> str:
+    """Formats a number of a record; as a dash where there is none."""
+    value = number(record or {}, name)
+    if value is None:
+        return NONE
+    if name == "perplexity":
+        return format_perplexity(value, digits=digits)
+    return f"{value:.{digits}f}"
 
 
 def steps_of(records: Iterable[Record]) -> list[Record]:

@@ -12,16 +12,15 @@ from t2t_jax.errors import UserError
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_duration
 from t2t_jax.report import setup_sections
-from t2t_jax.report.curves import CHARTS, curves, number, steps_of
+from t2t_jax.report.curves import CHARTS, NONE, curves, figure, steps_of
 from t2t_jax.report.page import Block, Note, Part, Section, Table, render
 from t2t_jax.report.samples import newest_translation, read_samples, sample_trees
 from t2t_jax.report.standing import standing
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record, best_by, format_perplexity
+from t2t_jax.training.progress import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 _MAX_EVALUATIONS = 200
-_NONE = "\N{EM DASH}"
 # Everything in a directory may be damaged, or of another version.
 _UNREADABLE = (UserError, OSError, LookupError, TypeError, ValueError, AttributeError)
 
@@ -136,18 +135,17 @@ def _figures(stands: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         until = stands["done_at"][5:16].replace("T", " ")
         duration = format_duration(stands["seconds_left"])
         left = f"about {duration} left, until {until} UTC"
-    perplexity = number(last, "perplexity")
     scored_at = f", step {last['step']:,}" if last else ""
     return [
         ("step", f"{stands['step']:,}", f"of {stands['steps']:,}"),
         (
             f"best development {'F1' if best and 'f1' in best else 'BLEU'}",
-            f"{best_by(best).score:.2f}" if best else _NONE,
+            f"{best_by(best).score:.2f}" if best else NONE,
             f"step {best['step']:,}" if best else "not scored yet",
         ),
         (
             "development perplexity",
-            _NONE if perplexity is None else format_perplexity(perplexity),
+            figure(last, "perplexity"),
             f"per subword, not smoothed{scored_at}",
         ),
         ("training time", format_duration(stands["minutes"] * 60), left),
@@ -225,15 +223,9 @@ def _evaluations(evaluations: Sequence[Record]) -> Table:
         *[("f1", "F1", 2)] * any("f1" in record for record in evaluations),
     ]
 
-    def cell(record: Record, name: str, digits: int) -> str:
-        value = number(record, name)
-        if value is not None and name == "perplexity":
-            return format_perplexity(value, digits=digits)
-        return _NONE if value is None else f"{value:.{digits}f}"
-
     newest = evaluations[-_MAX_EVALUATIONS:]
     rows = [
-        (f"{record['step']:,}", *(cell(record, name, n) for name, _, n in columns))
+        (f"{record['step']:,}", *(figure(record, name, n) for name, _, n in columns))
         for record in reversed(newest)
     ]
     title = f"All evaluations: {len(evaluations)}"
