@@ -1,7 +1,5 @@
 """Fairness and bounds of the queue."""
 
-import threading
-
 import pytest
 
 from t2t_jax.serving.queue import FairQueue, Job, Kind, QueueFullError
@@ -98,12 +96,3 @@ def test_a_closed_queue_is_emptied_and_then_ends():
         queue.put(job("b", 1))
     assert take(queue, 9) == ["a0", "a1"]
     assert take(queue, 9) == []
-
-
-def test_taking_waits_for_a_request():
-    queue, found = FairQueue(9), []
-    thread = threading.Thread(target=lambda: found.extend(take(queue, 9)))
-    thread.start()
-    queue.put(job("a", 1))
-    thread.join(10)
-    assert found == ["a0"]
