@@ -64,7 +64,8 @@ def estimate(
         step, step_seconds=step_seconds, tokens_per_second=tokens_per_second
     )
     evaluations = size.evaluations_after(step)
-    what = f"{size.steps - step:,} steps of {_short(step_seconds)}"
+    pace = f"{step_seconds:{'.2g' if step_seconds < 10 else '.0f'}} s"
+    what = f"{size.steps - step:,} steps of {pace}"
     if evaluations:
         one = EVALUATION_COST * size.dev_tokens / tokens_per_second
         noun = "evaluation" if evaluations == 1 else "evaluations"
@@ -75,10 +76,6 @@ def estimate(
     if not size.on_cpu or left <= _TOO_LONG:
         return line
     return "\n".join([line, *_suggestions(size, step, left)])
-
-
-def _short(seconds: float) -> str:
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
 def _suggestions(size: RunSize, step: int, left: float) -> list[str]:

@@ -65,7 +65,8 @@ def adopt_model(
                 f"{key}={value!r} differs from {model[key]!r} of the model in "
                 f"init_from={directory}. Leave config.{key} out."
             )
-        _set(nested, key, model[key])
+        target = nested.setdefault(section, {}) if "." in key else nested
+        target[key.rpartition(".")[2]] = model[key]
     if problems:
         raise ConfigError(problems)
     return nested
@@ -122,8 +123,3 @@ def _is_adopted(key: str, own: Config) -> bool:
     if section == "vocabulary":
         return key not in _FILES
     return key == "architecture" or section == "decoding"
-
-
-def _set(nested: dict[str, Any], key: str, value: Any) -> None:
-    section, _, name = key.rpartition(".")
-    (nested.setdefault(section, {}) if section else nested)[name] = value

@@ -220,6 +220,10 @@ def _read(
     progress = ProgressBar(
         log, every_seconds=config.logging.every_seconds, stream=stream
     )
+    # The filters would select the development pairs.
+    unfiltered = dataclasses.replace(
+        config.data, max_length_ratio=0.0, drop_copies=False, drop_duplicates=False
+    )
     caches = {
         name: errors.try_call(
             build_or_open,
@@ -230,7 +234,7 @@ def _read(
         )
         for name, corpus, settings in (
             ("train", train, config.data),
-            ("dev", dev, _without_filters(config.data)),
+            ("dev", dev, unfiltered),
         )
         if merges is not None
     }
@@ -274,13 +278,6 @@ def _open_dev(config: Config, spec: str) -> Corpus:
     # Held-out pairs (`data.dev_pairs`) come from the training corpus.
     key = "data.dev" if config.data.dev else "data.train"
     return open_corpus(spec, key=key, joiner=config.data.subword_joiner)
-
-
-def _without_filters(config: DataConfig) -> DataConfig:
-    """Turns off the filters that would select the development pairs."""
-    return dataclasses.replace(
-        config, max_length_ratio=0.0, drop_copies=False, drop_duplicates=False
-    )
 
 
 def _report(

@@ -213,7 +213,8 @@ def _state(config: Config, found: _Found, now: float) -> tuple[str, str]:
     saved = newest or 0
     if "stopped" in meta.get("kinds", ()) and saved >= (last or {}).get("step", 0):
         return "stopped", f"saved at step {saved:,}, where training resumes"
-    if last is not None and _is_elsewhere(owner, last, now):
+    is_elsewhere = owner["host"] not in (None, socket.gethostname())
+    if last is not None and is_elsewhere and now - _seconds(last) < _RECENT_SECONDS:
         return "running", (
             "by its records; the lock of another host cannot be seen from here"
         )
@@ -229,12 +230,6 @@ def _has_diverged(last: Record, config: Config) -> bool:
     is_finite = None not in (last.get("loss"), last.get("gradient_norm"))
     stops = config.training.on_nonfinite == "stop" and not is_finite
     return stops or last.get("in_a_row", 0) >= config.training.max_bad_steps
-
-
-def _is_elsewhere(owner: dict[str, Any], last: Record, now: float) -> bool:
-    """Returns whether a run may train where its lock is not shared with this host."""
-    other = owner["host"] not in (None, socket.gethostname())
-    return other and now - _seconds(last) < _RECENT_SECONDS
 
 
 def _metrics(history: History, *, now: float) -> dict[str, Any]:
