@@ -58,10 +58,10 @@ class Converter:
         Raises:
           UserError: Marian has no model like the trained one.
         """
-        from t2t_jax.exchange.exporting.marian.format import require_marian_model
-        from t2t_jax.exchange.exporting.marian.weights import (
+        from t2t_jax.exchange.exporting.marian import (
             marian_ids,
             marian_tensors,
+            require_marian_model,
             write_npz,
         )
 

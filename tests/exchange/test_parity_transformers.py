@@ -22,7 +22,7 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.backends import JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
-from t2t_jax.exchange.exporting.huggingface.format import HFMarianFormat
+from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.inference.model import TranslationModel

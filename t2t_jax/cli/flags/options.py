@@ -25,8 +25,12 @@ from t2t_jax.cli.flags.values import (
     flag,
 )
 from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
-from t2t_jax.exchange.exporting.formats import EXPORT_FORMATS, QUANTIZATIONS
-from t2t_jax.exchange.importing.formats import IMPORT_FORMATS, POSITIONS
+from t2t_jax.exchange.formats import (
+    EXPORT_FORMATS,
+    IMPORT_FORMATS,
+    POSITIONS,
+    QUANTIZATIONS,
+)
 
 if TYPE_CHECKING:
     from t2t_jax.config import Config

@@ -13,7 +13,7 @@ from t2t_jax.cli.evaluation.corpus import open_pair
 from t2t_jax.cli.flags.options import ExportOptions
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
-from t2t_jax.exchange.exporting.formats import QUANTIZED_FORMATS
+from t2t_jax.exchange.formats import QUANTIZED_FORMATS
 from t2t_jax.run.dev_outputs import FOLDER, REFERENCE, SOURCE
 
 if TYPE_CHECKING:

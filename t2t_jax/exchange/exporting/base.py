@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -98,14 +97,6 @@ class ExportFormat(Protocol):
         Args:
           name: of the directory. A Python program in the text must run beside it.
         """
-
-
-def fill_template(template: str, /, **values: object) -> str:
-    """Fills a Markdown file of the folder `templates`, such as "ctranslate2"."""
-    file = (
-        resources.files("t2t_jax.exchange.exporting") / "templates" / f"{template}.md"
-    )
-    return file.read_text("utf-8").rstrip().format(**values)
 
 
 def divisor(config: DecodingConfig) -> str:

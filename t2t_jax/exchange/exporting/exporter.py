@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import jax
+import numpy as np
 
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
@@ -25,27 +26,28 @@ from t2t_jax.exchange.exporting.base import (
 )
 from t2t_jax.exchange.exporting.ctranslate2.argos import ArgosFormat
 from t2t_jax.exchange.exporting.ctranslate2.format import CTranslate2Format
-from t2t_jax.exchange.exporting.forbidden_tokens import without_forbidden_tokens
-from t2t_jax.exchange.exporting.formats import (
-    FILE_SUFFIXES,
-    FORBIDDING_FORMATS,
-)
-from t2t_jax.exchange.exporting.huggingface.format import HFMarianFormat
-from t2t_jax.exchange.exporting.marian.format import MarianFormat
+from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
+from t2t_jax.exchange.exporting.marian import MarianFormat
 from t2t_jax.exchange.exporting.model_card import ModelCardFacts, model_card
 from t2t_jax.exchange.exporting.model_dir import ModelDirFormat
-from t2t_jax.exchange.exporting.stablehlo.format import StableHLOFormat
+from t2t_jax.exchange.exporting.stablehlo import StableHLOFormat
 from t2t_jax.exchange.exporting.verification import (
     Comparison,
     Tolerance,
     VerificationText,
 )
+from t2t_jax.exchange.formats import (
+    FILE_SUFFIXES,
+    FORBIDDING_FORMATS,
+)
 from t2t_jax.inference import provenance
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.inference.model_dir import atomic_directory
+from t2t_jax.model.architectures import make_module
 from t2t_jax.run.text_facts import only_pair
 from t2t_jax.run.text_paths import spec_of_names, without_folders
 from t2t_jax.run.workdir import Workdir
+from t2t_jax.types import BOS, PAD, UNK
 
 FORMATS: Mapping[str, ExportFormat] = {
     "model_dir": ModelDirFormat(),
@@ -173,3 +175,32 @@ def _advice(spec: ExportSpec) -> str:
             "too low, set the accepted loss with --max_bleu_loss."
         )
     return "This is a bug of t2t_jax or of a package: please report it."
+
+
+# A logit whose exponential is 0 in float32. Not -inf, which quantization cannot scale.
+_NO_PROBABILITY = -200.0
+
+
+def without_forbidden_tokens(original: Original, *, unk: bool = True) -> Original:
+    """Returns a model that gives no probability to what the search never generates.
+
+    Its output bias excludes pad and bos, and unk with `decoding.allow_unk=false`. The
+    probabilities of the other tokens keep their ratios, so that greedy outputs are the
+    same.
+
+    Args:
+      unk: whether to exclude unk; False if its readers have an option for it.
+    """
+    model, config = original.model, original.config
+    forbidden = [PAD, BOS] + [UNK] * (unk and not config.decoding.allow_unk)
+    params = jax.tree.map(np.array, model.params)
+    names = ("pre_softmax", "target_embedding", "embedding")
+    output = params[next(name for name in names if name in params)]
+    output.setdefault("bias", np.zeros(len(output["table"]), np.float32))
+    output["bias"][forbidden] = _NO_PROBABILITY
+    network = dataclasses.replace(config.model, output_bias=True)
+    exact = dataclasses.replace(network, compute_dtype="float32")
+    return original._replace(
+        model=dataclasses.replace(model, params=params, module=make_module(exact)),
+        config=dataclasses.replace(config, model=network),
+    )

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.errors import DataError
+from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.exporting.base import (
     ExportFormat,
     Original,
     divisor,
-    fill_template,
 )
-from t2t_jax.exchange.exporting.hub_metadata import hub_metadata
 from t2t_jax.exchange.exporting.verification import TIE, Comparison
 from t2t_jax.files import read_json_object
 from t2t_jax.inference.provenance import SHA256SUMS
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.run.text_paths import spec_of_names
-
-_DEVELOPMENT = (
-    ("bleu", "BLEU", "bleu_signature"),
-    ("chrf", "chrF", "chrf_signature"),
-    ("perplexity", "perplexity (not smoothed)", ""),
-)
 
 _NOT_OF_THE_PAPER = (
     *("num_decoder_layers", "activation", "attention_biases", "output_bias"),
@@ -59,41 +54,52 @@ class ModelCardFacts:
 
 def model_card(facts: ModelCardFacts) -> str:
     """Fills `model_card.md` with the facts."""
-    original, checked = facts.original, facts.comparison
-    is_paper = original.config.architecture == "transformer"
-    languages = original.languages
+    original = facts.original
+    config, origin = original.config, original.origin
+    is_paper = config.architecture == "transformer"
+    is_table = original.model.vocabularies.target.model.startswith(b"{")
     card = fill_template(
         "model_card",
         facts=facts,
+        config=config,
+        origin=origin,
+        checked=facts.comparison,
         metadata=hub_metadata(
             facts.name,
             facts.format,
             original,
-            checked,
+            facts.comparison,
             quantization=facts.quantization,
         ),
-        checked=checked,
-        penalty=_penalty(facts),
-        languages=f" from {languages[0]} to {languages[1]}" if languages else "",
+        divisor=divisor(config.decoding),
+        languages=original.languages,
         kind="a Transformer" if is_paper else "an LSTM with attention",
-        made=_made(original.origin),
+        made=_made(origin),
         use=facts.format.usage(original, name=facts.name),
-        model=_table(_model(facts)),
-        training=_table(_training(original)),
-        scores=_scores(original.origin, facts.quantization),
+        keys=_keys(config.network),
+        parameters=count_parameters(config.network).total,
+        vocabulary_kind="of another toolkit" if is_table else "SentencePiece, BPE",
+        began_with=config.init_from and _began_with(config.init_from),
+        train_text=spec_of_names(train_and_dev(config.data)[0]),
         tie=TIE,
-        signature=_escape(checked.bleu_signature),
         sha256sums=SHA256SUMS,
     )
     return f"{card}\n"
 
 
-def _penalty(facts: ModelCardFacts) -> str:
-    if not facts.comparison.length_penalty:
-        return ""
-    own = divisor(facts.original.config.decoding)
-    differs = not facts.comparison.same_penalty
-    return f", the exponent of {own}" + ", in CTranslate2 of n" * differs
+def _keys(network: ModelConfig) -> list[str]:
+    """Returns the keys of a model that its card lists."""
+    if not isinstance(network, TransformerConfig):
+        return ["num_layers", "d_model", "tying"]
+    return [
+        *("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
+        *("norm_position", "positions", "tying", "layer_norm_epsilon"),
+        *(
+            key
+            for key in _NOT_OF_THE_PAPER
+            if getattr(network, key) != getattr(TransformerConfig, key)
+        ),
+    ]
 
 
 def _made(origin: Mapping[str, Any]) -> str:
@@ -103,98 +109,90 @@ def _made(origin: Mapping[str, Any]) -> str:
     return f"trained with t2t_jax, step {origin['step']:,}{changed}"
 
 
-def _model(facts: ModelCardFacts) -> Iterable[tuple[str, object]]:
-    config = facts.original.config
-    network: ModelConfig = config.network
-    names = ["num_layers", "d_model", "tying"]
-    if isinstance(network, TransformerConfig):
-        names[2:] = ["d_ff", "num_heads", "d_k", "d_v", "norm_position", "positions"]
-        names += ["tying", "layer_norm_epsilon"]
-        names += [
-            name
-            for name in _NOT_OF_THE_PAPER
-            if getattr(network, name) != getattr(TransformerConfig, name)
-        ]
-    yield "architecture", config.architecture
-    for name in names:
-        yield f"`{name}`", getattr(network, name)
-    yield "parameters", f"{count_parameters(network).total:,}"
-    yield "written as", facts.quantization
-    yield "SHA-256 of the parameters", f"`{facts.params_sha256}`"
-    subwords = f"{config.vocabulary.size:,}"
-    if config.vocabulary.source_size:
-        subwords += f" (source: {config.vocabulary.source_size:,})"
-    table = facts.original.model.vocabularies.target.model.startswith(b"{")
-    kind = "of another toolkit" if table else "SentencePiece, BPE"
-    yield f"subwords ({kind})", subwords
-    yield "SHA-256 of the vocabulary", f"`{facts.vocabulary_sha256}`"
-    yield "made with", ", ".join(" ".join(pair) for pair in facts.versions.items())
-
-
-def _training(original: Original) -> Iterable[tuple[str, object]]:
-    config, origin = original.config, original.origin
-    if "imported" in origin:
-        for name, digest in origin["imported"]["files"].items():
-            yield f"of the file {name}, SHA-256", f"`{digest}`"
-        return
-    yield "run", origin.get("run", "unknown")
-    if config.init_from:
-        name = Path(config.init_from).name
-        yield "began with", f"`{name}`{_imported_as(config.init_from)}"
-    yield "step", f"{origin['step']:,} of {config.steps:,}"
-    if averaged := origin.get("averaged_steps"):
-        yield "mean of the steps", ", ".join(f"{step:,}" for step in averaged)
-    for name, corpus in origin.get("data", {}).items():
-        pairs = corpus.get("pairs")
-        size = f"{pairs:,} pairs" if isinstance(pairs, int) else "pairs not counted"
-        yield f"{name} text", f"`{corpus.get('spec')}`, {size}"
-        yield f"{name} text, fingerprint", f"`{corpus.get('fingerprint')}`"
-    if "data" not in origin:
-        yield "train text", f"`{spec_of_names(train_and_dev(config.data)[0])}`"
-    yield "tokens of a batch, each side", f"{config.data.tokens_per_batch:,}"
-    yield "label smoothing", config.training.label_smoothing
-    yield "dropout", config.network.dropout
-
-
-def _imported_as(directory: str) -> str:
-    """Returns the format that the model of a directory was imported from, or ""."""
+def _began_with(directory: str) -> str:
+    """Returns the name of a directory, and the format that it was imported from."""
+    name = f"`{Path(directory).name}`"
     try:
         origin = read_json_object(Path(directory) / "model.json", advice="")
     except (OSError, DataError):  # Not an imported model, or no longer there.
-        return ""
+        return name
     imported = origin.get("imported")
     if not isinstance(imported, dict) or "format" not in imported:
-        return ""
-    return f", imported as {imported['format']}"
+        return name
+    return f"{name}, imported as {imported['format']}"
 
 
-def _scores(origin: Mapping[str, Any], quantization: str) -> str:
-    scores = origin.get("development")
-    if "imported" in origin:
-        return "Those of the imported model are not known."
-    if not scores:
-        return "These parameters were not evaluated during training."
-    rows = [
-        (title, f"{value:.2f} `{scores.get(signature, '')}`".replace(" ``", ""))
-        for name, title, signature in _DEVELOPMENT
-        if isinstance(value := scores.get(name), int | float)
-    ]
-    search = (
-        ", with the search settings of the run "
-        f"({scores.get('sentences')} sentences for BLEU and chrF)"
-    )
+_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+_FEWEST_LINES = 100
+"""Of a comparison whose BLEU says something about the model."""
+
+
+def hub_metadata(
+    name: str,
+    form: ExportFormat,
+    original: Original,
+    comparison: Comparison,
+    *,
+    quantization: str = "float32",
+) -> str:
+    """Returns the metadata of a model as YAML, without the lines `---`.
+
+    Its scores are those of the development text; or the BLEU of the comparison, where
+    they are not known or the export is quantized, if it was of 100 lines or more.
+
+    Args:
+      name: of the model.
+      quantization: of the export; the run's own scores are of float32.
+    """
+    metadata: dict[str, Any] = {}
+    if original.languages:
+        # The hub has no regions: pt_BR is pt.
+        codes = (re.split("[_-]", code)[0].lower() for code in original.languages)
+        metadata["language"] = list(dict.fromkeys(codes))
+    if original.license:
+        metadata["license"] = original.license
     exact = quantization == "float32"
-    which = "" if exact else f" of the run's model, in float32, not of {quantization}"
-    return (
-        f"On the development text{search if 'bleu' in scores else ''}{which}. Nothing "
-        f"else was measured.\n\n{_table(rows)}"
-    )
+    metadata |= {
+        "library_name": form.library,
+        "pipeline_tag": "translation",
+        "tags": list(dict.fromkeys(["translation", "t2t_jax", *form.tags])),
+        "metrics": list(_SCORES),
+    }
+    if result := _result(original, comparison, exact=exact):
+        metadata["model-index"] = [{"name": name, "results": [result]}]
+    # A JSON value is one of YAML.
+    return "\n".join(f"{key}: {json.dumps(metadata[key])}" for key in metadata)
 
 
-def _table(rows: Iterable[tuple[str, object]]) -> str:
-    lines = (f"| {name} | {_escape(str(value))} |" for name, value in rows)
-    return "\n".join(["| | |", "|---|---|", *lines])
-
-
-def _escape(cell: str) -> str:
-    return cell.replace("|", "\\|")
+def _result(
+    original: Original, comparison: Comparison, *, exact: bool
+) -> dict[str, Any] | None:
+    development = original.origin.get("development", {})
+    text = original.origin.get("data", {}).get("dev", {}).get("spec")
+    if exact and text and "bleu" in development:
+        scores = development
+    elif comparison.lines < _FEWEST_LINES:
+        return None
+    else:
+        text = (
+            f"{comparison.text}: {comparison.lines:,} lines, beam "
+            f"{comparison.beam_size}, length penalty {comparison.length_penalty:g}"
+        )
+        scores = {
+            "bleu": comparison.exported_beam_bleu,
+            "bleu_signature": comparison.bleu_signature,
+        }
+    metrics = [
+        {
+            "type": name,
+            "name": f"{title} {scores.get(f'{name}_signature', '')}".strip(),
+            "value": round(scores[name], 2),
+        }
+        for name, title in _SCORES.items()
+        if isinstance(scores.get(name), int | float)
+    ]
+    return {
+        "task": {"type": "translation", "name": "Translation"},
+        "dataset": {"type": text.partition(":")[0], "name": text},
+        "metrics": metrics,
+    }

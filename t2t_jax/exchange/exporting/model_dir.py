@@ -12,8 +12,9 @@ import numpy as np
 from t2t_jax.checkpointing.safetensors_io import require_safetensors
 from t2t_jax.config import Config
 from t2t_jax.errors import DataError
+from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
-from t2t_jax.exchange.exporting.base import ExportSpec, Original, fill_template
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.verification import EXACT, Tolerance
 from t2t_jax.inference.load import load
 from t2t_jax.inference.model import TranslationModel

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from t2t_jax.data.config import DataConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.errors import DataError, short_repr
+from t2t_jax.model.config import is_size
 from t2t_jax.types import Params
 
 
@@ -48,3 +51,80 @@ class ImportedModel(NamedTuple):
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     languages: tuple[str, str] | None = None
+
+
+def require_values(
+    found: Mapping[str, Any], supported: Mapping[str, tuple[Any, ...]], *, name: str
+) -> None:
+    """Checks settings of another toolkit whose other values would be another model.
+
+    Args:
+      supported: values by setting; the first is that of a setting that is not there.
+
+    Raises:
+      DataError: one has another value.
+    """
+    for key, values in supported.items():
+        if (value := found.get(key, values[0])) not in values:
+            raise DataError(
+                f"{name}: models with {key}={short_repr(value)} are not supported, "
+                f"only {values[0]!r}."
+            )
+
+
+def sizes_of(
+    found: Mapping[str, Any], names: Mapping[str, str], *, name: str
+) -> dict[str, int]:
+    """Returns the sizes of `config.model`, of heads that share d_model.
+
+    Args:
+      names: the toolkit's setting of each.
+
+    Raises:
+      DataError: one is not a size, or heads do not share d_model.
+    """
+    sizes: dict[str, Any] = {key: found.get(names[key]) for key in names}
+    for key, size in sizes.items():
+        if not is_size(size):
+            raise DataError(
+                f"{name}: {names[key]}={short_repr(size)} is not a size of a model. "
+                "Pass a complete model."
+            )
+    d_model, heads = sizes["d_model"], sizes["num_heads"]
+    if d_model % 2 or d_model % heads:
+        raise DataError(
+            f"{name}: {names['d_model']}={d_model} must be even, and divisible by "
+            f"{names['num_heads']}={heads}. Pass a complete model."
+        )
+    return {**sizes, "d_k": d_model // heads, "d_v": d_model // heads}
+
+
+def dropouts_of(found: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, float]:
+    """Returns the dropouts of the training, which no output depends on.
+
+    Args:
+      names: our key of each of the toolkit's settings.
+    """
+    rates = {key: found.get(theirs) for theirs, key in names.items()}
+    return {
+        key: float(rate)
+        for key, rate in rates.items()
+        if isinstance(rate, int | float) and 0 <= rate < 1
+    }
+
+
+def length_limits(model: Mapping[str, Any], *, extra: int = 200) -> dict[str, int]:
+    """Returns how long sources and outputs may be, together, by key.
+
+    Args:
+      model: values of `config.model` by key; learned positions are a limit.
+      extra: tokens that an output may have more than its source.
+    """
+    if not (rows := model.get("max_positions")):
+        return {"decoding.max_extra_tokens": extra}
+    extra = min(extra, rows // 2)
+    return {
+        "decoding.max_extra_tokens": extra,
+        "decoding.max_source_length": max(rows - extra, 2),
+        "data.max_length": min(DataConfig.max_length, rows),
+    }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
-from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,9 +18,9 @@ from t2t_jax.errors import (
     UserError,
     short_repr,
 )
-from t2t_jax.exchange.importing import hub
+from t2t_jax.exchange.cards import fill_template
+from t2t_jax.exchange.formats import POSITIONS
 from t2t_jax.exchange.importing.fairseq.model import is_fairseq, read_fairseq
-from t2t_jax.exchange.importing.formats import POSITIONS
 from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
 from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.marian.model import is_marian, read_marian
@@ -120,8 +121,8 @@ def write_imported(
     Raises:
       UserError: as `import_model` does.
     """
-    on_hub = str(path).startswith(hub.SCHEME)
-    path = hub.resolve_hub(str(path)) if on_hub else Path(path)
+    on_hub = str(path).startswith(SCHEME)
+    path = resolve_hub(str(path)) if on_hub else Path(path)
     check_new_dir(Workdir(path), to)
     name = _format_of(path, toolkit)
     _check_options(options, name)
@@ -229,28 +230,79 @@ def _card(
     format_name: str,
 ) -> str:
     """Fills `import_card.md`."""
-    files = [
-        f"| `{path.name}` | {path.stat().st_size:,} | `{digest}` |"
-        for path, digest in sums.items()
-    ]
-    differing = [
-        f"| {one.name} | {one.paper} | {one.here} | {one.key} |"
-        for one in departures(config)
-        if one.key.startswith(("model.", "decoding."))
-    ]
-    usual = defaults()
-    changed = [(k, v) for k, v in imported.config.items() if v != usual[k]]
-    template = resources.files("t2t_jax.exchange.importing") / "import_card.md"
-    languages = imported.languages
-    return template.read_text("utf-8").format(
+    return fill_template(
+        "import_card",
         name=name,
-        languages=f" from {languages[0]} to {languages[1]}" if languages else "",
+        languages=imported.languages,
         toolkit=FORMATS[format_name].toolkit,
-        notes="".join(f"{note}\n\n" for note in imported.notes),
-        files="\n".join(files),
+        notes=imported.notes,
+        sums=sums,
         parameters=count_parameters(config.network).total,
-        departures="\n".join(differing),
-        config="\n".join(f"| {k} | {v} |" for k, v in changed),
-        versions=", ".join(" ".join(pair) for pair in versions().items()),
+        departures=departures(config),
+        config=imported.config,
+        usual=defaults(),
+        versions=versions(),
         sha256sums=SHA256SUMS,
     )
+
+
+SCHEME = "hf://"
+
+_NAME = re.compile(r"hf://([\w-][\w.-]*/[\w-][\w.-]*)(?:@([\w-][\w./-]*))?")
+_FILES = (
+    *("*.json", "*.safetensors", "*.npz", "*.pt"),
+    *("*.spm", "*.model", "*.yml", "*.txt", "*.codes", "*.subwords"),
+)
+# Fetched only if there is nothing else: many models have both.
+_PICKLES = "pytorch_model.bin"
+
+
+def resolve_hub(path: str) -> Path:
+    """Returns the local directory of a model of the hub, and fetches it if need be.
+
+    A directory of the cache is taken as it is where `HF_HUB_OFFLINE=1` is set, or the
+    network is down.
+
+    Args:
+      path: `hf://ORGANIZATION/NAME`, or `hf://ORGANIZATION/NAME@REVISION`.
+
+    Raises:
+      InputMissingError: the hub does not have it, or is out of reach and the cache has
+        not got it.
+      UserError: the path is not of this form, or huggingface_hub is not installed.
+    """
+    match = _NAME.fullmatch(path)
+    if match is None or ".." in path:
+        raise UserError(
+            f"{path} must be hf://ORGANIZATION/NAME or hf://ORGANIZATION/NAME@REVISION."
+            " Change --from."
+        )
+    if find_spec("huggingface_hub") is None:
+        raise UserError(
+            f"{path} requires the package huggingface_hub, which is not installed. "
+            "Run: pip install 't2t-jax[exchange]', or pass a directory."
+        )
+    name, revision = match.groups()
+    directory = _fetch(name, revision, _FILES)
+    known = ("*.safetensors", "*.npz", "*.pt")
+    if not any(file for pattern in known for file in directory.glob(pattern)):
+        directory = _fetch(name, revision, (*_FILES, _PICKLES))
+    return directory
+
+
+def _fetch(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
+    import huggingface_hub
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = huggingface_hub.snapshot_download(
+            name, revision=revision, allow_patterns=list(patterns)
+        )
+    # HTTP errors and those of a cache are OSErrors; FileNotFoundError among them.
+    except (HFValidationError, OSError) as error:
+        reason = " ".join(str(error).split())[:300].rstrip(".")
+        raise InputMissingError(
+            f"{SCHEME}{name} cannot be fetched: {reason}. Check the name, the network "
+            "and HF_HUB_OFFLINE, or pass a directory."
+        ) from error
+    return Path(found)

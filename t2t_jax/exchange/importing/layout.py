@@ -8,13 +8,99 @@ and the outputs are the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.errors import DataError
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.types import Params
+
 Array: TypeAlias = npt.NDArray[np.float32]
+
+_MAX_LISTED = 5
+
+
+class Source:
+    """Tensors by name.
+
+    Args:
+      tensors: of any type of numbers.
+
+    Attributes:
+      name: of the file, for messages.
+    """
+
+    def __init__(self, tensors: Mapping[str, npt.NDArray[Any]], *, name: str):
+        self.name = name
+        self._tensors = tensors
+        self._taken: set[str] = set()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __contains__(self, tensor: str) -> bool:
+        return tensor in self._tensors
+
+    def shape(self, tensor: str) -> tuple[int, ...]:
+        """Returns the shape of a tensor.
+
+        Raises:
+          DataError: the model does not have it.
+        """
+        if tensor not in self._tensors:
+            raise DataError(
+                f"{self.name} has no tensor {tensor}, which its configuration "
+                "requires. Pass a complete model."
+            )
+        return self._tensors[tensor].shape
+
+    def take(self, tensor: str, *shape: int) -> Array:
+        """Returns a tensor as float32.
+
+        Args:
+          shape: the expected shape.
+
+        Raises:
+          DataError: the model does not have it, it has another shape, or its numbers
+            are not finite.
+        """
+        if (found := self.shape(tensor)) != shape:
+            raise DataError(
+                f"{self.name}: {tensor} must have shape {shape} by its configuration, "
+                f"and has {found}. Pass the files of one model."
+            )
+        self._taken.add(tensor)
+        array = np.asarray(self._tensors[tensor], np.float32)
+        if not np.isfinite(array).all():
+            raise DataError(
+                f"{self.name}: {tensor} has numbers that are not finite. Pass another "
+                "checkpoint."
+            )
+        return array
+
+    def check_all_taken(self, *, ignored: Iterable[str] = ()) -> None:
+        """Checks that no tensor is left over, which would make another model.
+
+        Args:
+          ignored: tensors without an effect on the outputs.
+
+        Raises:
+          DataError: tensors are left over.
+        """
+        left = sorted(set(self._tensors) - self._taken - set(ignored))
+        if left:
+            more = f" and {len(left) - _MAX_LISTED:,} more" * (len(left) > _MAX_LISTED)
+            raise DataError(
+                f"{self.name} has tensors that a Transformer of its configuration "
+                f"does not: {', '.join(left[:_MAX_LISTED])}{more}. Pass another model."
+            )
+
 
 # A logit whose exponential is 0 in float32. Not -inf: label smoothing adds up logits.
 _NO_PROBABILITY = -200.0
@@ -52,103 +138,108 @@ def our_ids(
     return [*special, *(number for number in range(size) if number not in special)]
 
 
-class Affine(NamedTuple):
-    """A linear map [inputs, outputs] and its bias [outputs], or None."""
-
-    kernel: Array
-    bias: Array | None = None
+_Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 
-class LayerReader(Protocol):
-    """Reads a toolkit's tensors, by their names, into a `ParameterTree`."""
+def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str, _Shapes]]:
+    """Yields the parts of both stacks: their paths, and the shapes of their arrays.
 
-    def add_layer(
-        self, stack: str, number: int, *, attentions: Mapping[str, str]
-    ) -> None:
-        """Adds a layer; `attentions` has our names of its attentions, and theirs."""
-        ...
-
-    def add_norm(self, ours: str, theirs: str) -> None:
-        """Adds a layer normalization."""
-        ...
-
-
-def read_stacks(
-    reader: LayerReader,
-    config: Mapping[str, Any],
-    *,
-    attentions: tuple[str, str],
-    final_norm: str,
-) -> None:
-    """Reads the layers of encoder and decoder, and the final norms of a pre-norm model.
+    The shapes are those of other toolkits, which join the heads.
 
     Args:
       config: values of `config.model` by key.
-      attentions: the toolkit's names of self-attention and of cross-attention.
-      final_norm: its name of a final norm, with `{stack}` for encoder or decoder.
     """
-    to_self = {"self_attention": attentions[0]}
-    both = to_self | {"cross_attention": attentions[1]}
-    for number in range(config["num_layers"]):
-        reader.add_layer("encoder", number, attentions=to_self)
-    for number in range(config["num_decoder_layers"]):
-        reader.add_layer("decoder", number, attentions=both)
-    if config["norm_position"] == "pre":
-        for stack in ("encoder", "decoder"):
-            theirs = final_norm.replace("{stack}", stack)  # The rest may have braces.
-            reader.add_norm(f"{stack}/final_norm", theirs)
+    d_model, d_ff, heads = (config[key] for key in ("d_model", "d_ff", "num_heads"))
+    keys, values = (d_model, heads * config["d_k"]), (d_model, heads * config["d_v"])
+    has_biases = config.get("attention_biases")
+    projections: dict[str, _Shapes] = {
+        name: {"kernel": shape, "bias": shape[1:]} if has_biases else {"kernel": shape}
+        for name, shape in (
+            *(("query", keys), ("key", keys), ("value", values)),
+            ("output", values[::-1]),
+        )
+    }
+    norm: _Shapes = {"scale": (d_model,), "bias": (d_model,)}
+    for stack, depth in (
+        ("encoder", config["num_layers"]),
+        ("decoder", config["num_decoder_layers"] or config["num_layers"]),
+    ):
+        attentions = ("self_attention", "cross_attention")[: 1 + (stack == "decoder")]
+        for layer in (f"{stack}/layer_{number}" for number in range(depth)):
+            for attention in attentions:
+                for name, shapes in projections.items():
+                    yield f"{layer}/{attention}/{name}", shapes
+                yield f"{layer}/{attention}_norm", norm
+            inner: _Shapes = {"kernel": (d_model, d_ff), "bias": (d_ff,)}
+            yield f"{layer}/feed_forward/inner", inner
+            outer: _Shapes = {"kernel": (d_ff, d_model), "bias": (d_model,)}
+            yield f"{layer}/feed_forward/outer", outer
+            yield f"{layer}/feed_forward_norm", norm
+        if config.get("norm_position") == "pre":
+            yield f"{stack}/final_norm", norm
+
+
+def reorder(path: str, kind: str, array: Array, order: npt.NDArray[np.intp]) -> Array:
+    """Reorders the axis of an array of a part that touches the residual stream."""
+    reads = path.rpartition("/")[2] in ("query", "key", "value", "inner")
+    if kind == "kernel":
+        return array[order] if reads else array[:, order]
+    return array if reads else array[order]
+
+
+def foreign_layers(
+    params: Params, config: TransformerConfig
+) -> Iterator[tuple[str, str, Array]]:
+    """Yields the arrays of both stacks as other toolkits have them.
+
+    Biases that an attention does not have are zeros.
+
+    Yields:
+      Path of a part, "kernel", "scale" or "bias", and the array.
+    """
+    order = np.argsort(interleaved_from_halves(config.d_model))
+    parts = parts_of({**dataclasses.asdict(config), "attention_biases": True})
+    for path, shapes in parts:
+        part = functools.reduce(dict.__getitem__, path.split("/"), params)
+        for kind, shape in shapes.items():
+            array = np.asarray(part.get(kind, np.zeros(shape, np.float32)))
+            yield path, kind, reorder(path, kind, array.reshape(shape), order)
+
+
+Take: TypeAlias = Callable[..., Array]
+"""(path of a part, "kernel", "scale" or "bias", *expected shape) -> a toolkit's array.
+
+Kernels are [inputs, outputs], whose heads are contiguous.
+"""
 
 
 class ParameterTree:
     """Parameters of a `Transformer`, by their paths.
 
     Args:
-      num_heads: of every attention.
-      order: [D] which coordinate of the foreign residual stream each of ours is; None
-        for the same.
+      config: values of `config.model` by key.
 
     Attributes:
       params: nested dict of float32 arrays.
     """
 
-    def __init__(self, *, num_heads: int, order: npt.NDArray[np.intp] | None = None):
+    def __init__(self, config: Mapping[str, Any]):
         self.params: dict[str, Any] = {}
-        self._num_heads = num_heads
-        self._order: Any = slice(None) if order is None else order
+        self._config = config
+        self._order = interleaved_from_halves(config["d_model"])
 
-    def add_attention(
-        self, path: str, *, query: Affine, key: Affine, value: Affine, output: Affine
-    ) -> None:
-        """Adds an attention, whose heads are contiguous in the foreign projections."""
-        for name, (kernel, bias) in {
-            "query": query,
-            "key": key,
-            "value": value,
-        }.items():
-            heads = (self._num_heads, kernel.shape[1] // self._num_heads)
-            self._add(
-                f"{path}/{name}",
-                kernel=kernel[self._order].reshape(len(kernel), *heads),
-                bias=None if bias is None else bias.reshape(heads),
-            )
-        kernel, bias = output
-        heads = (self._num_heads, len(kernel) // self._num_heads)
-        self._add(
-            f"{path}/output",
-            kernel=kernel[:, self._order].reshape(*heads, -1),
-            bias=None if bias is None else bias[self._order],
-        )
-
-    def add_feed_forward(
-        self, path: str, *, w1: Array, b1: Array, w2: Array, b2: Array
-    ) -> None:
-        """Adds a feed-forward network of equation 2's names."""
-        self._add(f"{path}/inner", kernel=w1[self._order], bias=b1)
-        self._add(f"{path}/outer", kernel=w2[:, self._order], bias=b2[self._order])
-
-    def add_norm(self, path: str, *, scale: Array, bias: Array) -> None:
-        """Adds a layer normalization."""
-        self._add(path, scale=scale[self._order], bias=bias[self._order])
+    def add_stacks(self, take: Take) -> None:
+        """Adds the layers of encoder and decoder, and the norms of a pre-norm model."""
+        heads = self._config["num_heads"]
+        for path, shapes in parts_of(self._config):
+            for kind, shape in shapes.items():
+                array = reorder(path, kind, take(path, kind, *shape), self._order)
+                name = path.rpartition("/")[2]
+                if name in ("query", "key", "value"):
+                    array = array.reshape(*shape[:-1], heads, -1)
+                elif name == "output" and kind == "kernel":
+                    array = array.reshape(heads, -1, shape[-1])
+                self._add(path, **{kind: array})
 
     def add_table(
         self, path: str, rows: Array, *, ids: Sequence[int | None] | None = None
@@ -169,13 +260,12 @@ class ParameterTree:
         """
         self._add(path, bias=select_rows(bias, ids, fill=_NO_PROBABILITY))
 
-    def _add(self, path: str, **arrays: Array | None) -> None:
+    def _add(self, path: str, **arrays: Array) -> None:
         node = self.params
         for name in path.split("/"):
             node = node.setdefault(name, {})
         for name, array in arrays.items():
-            if array is not None:
-                node[name] = np.ascontiguousarray(array)
+            node[name] = np.ascontiguousarray(array)
 
 
 def select_rows(
@@ -189,3 +279,65 @@ def select_rows(
         if one is not None:
             found[number] = rows[one]
     return found
+
+
+_PARTS = {
+    **{
+        f"{ours}/{name}": f"{theirs}.{projection}_proj"
+        for ours, theirs in (
+            *(("self_attention", "self_attn"), ("cross_attention", "encoder_attn")),
+        )
+        for name, projection in (
+            *(("query", "q"), ("key", "k"), ("value", "v"), ("output", "out")),
+        )
+    },
+    "self_attention_norm": "self_attn_layer_norm",
+    "cross_attention_norm": "encoder_attn_layer_norm",
+    "feed_forward/inner": "fc1",
+    "feed_forward/outer": "fc2",
+    "feed_forward_norm": "final_layer_norm",
+}
+"""Parts of a layer of ours, and their names."""
+
+_STACKED = re.compile(r"(.*)\.([qkv])_proj\.(weight|bias)")
+_NORM = re.compile(r"((?:en|de)coder\.layers\.\d+)\.(\w+)_layer_norm\.(weight|bias)")
+
+
+def torch_name(path: str, kind: str) -> str:
+    """Returns the name of the tensor of a part; see `layout.Take`.
+
+    Example:
+      >>> torch_name("decoder/layer_1/cross_attention/key", "kernel")
+      'decoder.layers.1.encoder_attn.k_proj.weight'
+    """
+    word = "bias" if kind == "bias" else "weight"
+    stack, layer, *part = path.split("/")
+    if not part:
+        return f"{stack}.layer_norm.{word}"
+    number = layer.removeprefix("layer_")
+    return f"{stack}.layers.{number}.{_PARTS['/'.join(part)]}.{word}"
+
+
+def torch_layers(source: Source, *, prefix: str = "") -> Take:
+    """Returns what takes the arrays of layers; linear maps are [outputs, inputs].
+
+    Args:
+      prefix: of the names of all tensors.
+    """
+
+    def take(path: str, kind: str, *shape: int) -> Array:
+        name = prefix + torch_name(path, kind)
+        stacked, norm = _STACKED.fullmatch(name), _NORM.fullmatch(name)
+        if stacked and f"{stacked[1]}.in_proj_weight" in source:
+            # In old checkpoints, as are norms without names.
+            all_three = f"{stacked[1]}.in_proj_{stacked[3]}"
+            rows = source.take(all_three, 3 * shape[-1], *shape[:-1])
+            return np.split(rows, 3)["qkv".index(stacked[2])].T
+        if norm and f"{norm[1]}.layer_norms.0.weight" in source:
+            uses = ["self_attn", "encoder_attn", "final"]
+            if norm[1].startswith("encoder"):
+                del uses[1]
+            name = f"{norm[1]}.layer_norms.{uses.index(norm[2])}.{norm[3]}"
+        return source.take(name, *shape[::-1]).T
+
+    return take

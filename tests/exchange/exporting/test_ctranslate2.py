@@ -187,12 +187,6 @@ def test_quantized_numbers_are_near_and_the_parameters_stay_as_they_are(tmp_path
     jax.tree.map(np.testing.assert_array_equal, tiny_params(), before)
 
 
-def test_positions_are_as_many_as_an_output_may_need():
-    plain = Config(decoding=DecodingConfig(max_source_length=2100))
-    larger = dataclasses.replace(plain.decoding, tokens_per_batch=9000)
-    assert exported_positions(dataclasses.replace(plain, decoding=larger)) == 2150
-
-
 def test_a_missing_package_is_named_with_what_brings_it(monkeypatch):
     monkeypatch.setattr(ctranslate2, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):

@@ -19,12 +19,10 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
-from t2t_jax.exchange.exporting import exporter, model_dir
+from t2t_jax.exchange.exporting import huggingface as hf_marian
+from t2t_jax.exchange.exporting import model_dir
 from t2t_jax.exchange.exporting.backends import JaxBackend, search_config
-from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.ctranslate2 import format as ctranslate2
-from t2t_jax.exchange.exporting.huggingface import format as hf_marian
-from t2t_jax.inference.load import load
 from t2t_jax.inference.model_dir import save_model_dir
 from t2t_jax.model.config import TransformerConfig
 from tests.exchange.exporting.counting import write_text
@@ -162,41 +160,6 @@ def test_the_beam_of_the_comparison_is_that_of_the_model(
     assert "a beam of 3 at alpha 1.5, the exponent of (5 + n) / 6" in card
 
 
-def test_a_model_of_hugging_face_is_verified(model, tmp_path):
-    flags = ["--format=hf_marian", f"--to={tmp_path / 'made'}", "--check_lines=20"]
-    export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
-    card = (tmp_path / "made" / "README.md").read_text()
-    assert "computed as Hugging Face Transformers does" in card
-    assert "| greedy outputs with equal tokens | 20 of 20 |" in card
-
-
-def test_pad_and_bos_have_no_probability_for_marian(model, tmp_path):
-    pytest.importorskip("yaml")
-    loaded, corpus = load(model), write_text(tmp_path)
-    network = dataclasses.replace(
-        loaded.module.config, position_rates="tensor2tensor", start="zero"
-    )
-    save_model_dir(
-        tmp_path / "model",
-        tiny_params(network),
-        vocabularies=loaded.vocabularies,
-        config=Config(
-            data=DataConfig(train=corpus, dev=corpus),
-            vocabulary=VocabularyConfig(size=44),
-            model=network,
-            decoding=DecodingConfig(max_source_length=24, max_extra_tokens=5),
-        ),
-        origin={"step": 200, "kinds": ["final"]},
-    )
-    to = tmp_path / "made"
-    flags = ["--format=marian", f"--to={to}", "--check_lines=20"]
-    workdir = f"--workdir={tmp_path / 'model'}"
-    export.run(parse_argv(["--mode=export", workdir, *flags]))
-    biases = np.load(to / "model.npz")["decoder_ff_logit_out_b"][0]
-    assert biases.tolist() == [*[0.0] * 42, -200, -200]
-    assert "biases of pad and bos are -200" in (to / "README.md").read_text()
-
-
 def test_a_tensor_of_hugging_face_that_is_wrong_is_caught(model, tmp_path, monkeypatch):
     write = hf_marian.to_tensors
 
@@ -207,16 +170,6 @@ def test_a_tensor_of_hugging_face_that_is_wrong_is_caught(model, tmp_path, monke
 
     monkeypatch.setattr(hf_marian, "to_tensors", write_other)
     refused(model, "hf_marian", tmp_path, r"1 of \d+ arrays differ after writing")
-
-
-@pytest.mark.parametrize(
-    ("quantization", "given", "bleu"),
-    [("int8", None, 1.0), ("int8", 2.5, 2.5), ("int8", 0.0, 0.0), ("float16", 3, 3)],
-)
-def test_the_loss_of_bleu_can_be_set(quantization, given, bleu):
-    usual = exporter.tolerance_of(ExportSpec("ctranslate2", quantization))
-    tolerance = exporter.tolerance_of(ExportSpec("ctranslate2", quantization, given))
-    assert tolerance == usual._replace(bleu=bleu)
 
 
 @pytest.mark.parametrize("form", ["model_dir", "safetensors"])

@@ -16,7 +16,7 @@ from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.base import Original
-from t2t_jax.exchange.exporting.forbidden_tokens import without_forbidden_tokens
+from t2t_jax.exchange.exporting.exporter import without_forbidden_tokens
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.transformer import Transformer
 from tests.exchange.exporting.test_marian import SIZE, vocabulary

@@ -20,9 +20,8 @@ from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
-from t2t_jax.exchange.exporting.backends import search_config
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
-from t2t_jax.exchange.exporting.huggingface.format import HFMarianFormat
+from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.model.config import TransformerConfig
@@ -205,11 +204,6 @@ def test_the_least_tokens_of_an_output_come_back(tmp_path):
     assert generation["min_new_tokens"] == 3
     imported = read_hf_marian(tmp_path, ImportOptions())
     assert imported.config["decoding.min_tokens"] == 3
-
-
-def test_a_comparison_keeps_the_least_tokens():
-    config = DecodingConfig(min_tokens=3)
-    assert search_config(config, greedy=True).min_tokens == 3
 
 
 def test_tables_of_pieces_are_written_as_they_came(tmp_path):

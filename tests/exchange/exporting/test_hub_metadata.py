@@ -8,9 +8,7 @@ import re
 
 import pytest
 
-from t2t_jax.config import Config
-from t2t_jax.data.config import DataConfig
-from tests.exchange.exporting.test_model_card import CONFIG, ORIGIN, card
+from tests.exchange.exporting.test_model_card import ORIGIN, card
 
 yaml = pytest.importorskip("yaml")
 
@@ -55,18 +53,6 @@ def test_what_is_known_is_in_it_and_nothing_else():
     }
 
 
-def test_scores_of_the_development_text_come_first():
-    spec = 'text:a "b": {c}.en,#d.fr'
-    data = {"dev": {"spec": spec}}
-    origin = {**ORIGIN, "data": data, "development": DEVELOPMENT}
-    (result,) = metadata(origin=origin)["model-index"][0]["results"]
-    assert result["dataset"] == {"type": "text", "name": spec}
-    assert [(one["name"], one["value"]) for one in result["metrics"]] == [
-        ("BLEU nrefs:1|v:2", 31.26),
-        ("chrF", 55.0),
-    ]
-
-
 def test_a_quantized_export_has_the_scores_of_its_own_outputs():
     origin = {
         **ORIGIN,
@@ -89,12 +75,6 @@ def test_what_is_given_is_in_it():
     head = metadata(languages=("pt_BR", "zh-Hans"), license="cc-by-4.0")
     assert head["language"] == ["pt", "zh"]
     assert head["license"] == "cc-by-4.0"
-
-
-def test_one_language_is_named_once_and_none_not_at_all():
-    assert metadata(languages=("en_GB", "en_US"))["language"] == ["en"]
-    config = Config(data=DataConfig(train="tsv:a"), model=CONFIG.model)
-    assert "language" not in metadata(languages=None, config=config)
 
 
 def test_the_hubs_own_library_reads_it():

@@ -9,9 +9,9 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.exchange.exporting.exporter import FORMATS
-from t2t_jax.exchange.exporting.formats import EXPORT_FORMATS
 from t2t_jax.exchange.exporting.model_card import ModelCardFacts, model_card
 from t2t_jax.exchange.exporting.verification import Comparison
+from t2t_jax.exchange.formats import EXPORT_FORMATS
 from t2t_jax.model.config import TransformerConfig
 
 COMPARISON = Comparison(
@@ -36,8 +36,6 @@ COMPARISON = Comparison(
 
 class Pieces:
     """The special pieces of a vocabulary of SentencePiece."""
-
-    model = b""
 
     model = b"a SentencePiece model"
 
@@ -154,17 +152,6 @@ def test_scores_of_a_quantized_export_are_said_to_be_the_models():
     assert "in float32, not of" not in card("ctranslate2", origin=origin)
 
 
-def test_ctranslate2_is_asked_for_what_the_check_asks_it_for():
-    text = card("ctranslate2")
-    for words in (
-        "max_input_length=0,",
-        "max_decoding_length=min(len(pieces) + 50, 2048),",
-        "min_decoding_length=1,",
-        'suppress_sequences=[["<pad>"], ["<ß>"]],',
-    ):
-        assert f"\n    {words}\n" in text
-
-
 def test_an_imported_model_is_not_called_trained_here():
     imported = {"format": "marian", "files": {"model.npz": "12ab"}}
     origin = {"step": 0, "examples": ["No."], "imported": imported}
@@ -183,31 +170,6 @@ def test_a_run_names_the_model_that_it_began_with(tmp_path):
     row = f"| began with | `{tmp_path.name}`, imported as fairseq |"
     assert row in card(config=config)
     assert "began with" not in card()
-
-
-def test_the_search_for_ctranslate2_is_that_of_the_model():
-    text = card("ctranslate2")
-    assert "    beam_size=4,\n    length_penalty=0.6,\n" in text
-    assert "min(len(pieces) + 50, 2048)" in text
-    assert 'suppress_sequences=[["<pad>"], ["<ß>"]]' in text
-    assert "import ctranslate2, sentencepiece" in text
-    assert "the paper by ((5 + n) / 6)^alpha." in text
-    decoding = DecodingConfig(
-        beam_size=6,
-        length_penalty=1.0,
-        length_normalization="power",
-        beam_rule="shrinking",
-        allow_unk=False,
-        max_extra_tokens=200,
-        max_length_ratio=3.0,
-    )
-    config = dataclasses.replace(CONFIG, decoding=decoding)
-    text = card("ctranslate2", config=config)
-    assert "    beam_size=6,\n    length_penalty=1,\n" in text
-    assert "min(len(pieces) + 200, math.ceil(3 * (len(pieces) + 1)), 2048)" in text
-    assert 'suppress_sequences=[["<pad>"], ["<ß>"], ["<unk>"]]' in text
-    assert "import math\nimport ctranslate2, sentencepiece" in text
-    assert "by n^alpha, as this model's search does. Its beam keeps its width" in text
 
 
 def test_what_is_raised_to_alpha_is_named():

@@ -24,8 +24,8 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.errors import DataError, UserError
+from t2t_jax.exchange.exporting import stablehlo as stablehlo
 from t2t_jax.exchange.exporting.base import Original
-from t2t_jax.exchange.exporting.stablehlo import format as stablehlo
 from t2t_jax.inference.load import load
 from t2t_jax.inference.model_dir import save_model_dir
 from t2t_jax.model.architectures import make_module, make_step_model
@@ -163,20 +163,6 @@ print(json.dumps([value.tolist() for value in values]))
         # float32 sums of a few tokens, in another order
         assert score == pytest.approx(best.score, rel=1e-5)
         assert log_probability == pytest.approx(best.log_probability, rel=1e-5)
-
-
-def test_the_configuration_is_described_for_programs(exported):
-    facts = json.loads((exported / "config.json").read_text(encoding="utf-8"))
-    search = facts["programs"]["model.stablehlo"]["search"]
-    given = {"beam_size": 3, "length_penalty": 0.9, "max_extra_tokens": 40}
-    assert search.items() >= given.items()
-    assert facts["jax"] == jax.__version__
-    assert facts["written"] < facts["readable_until"]
-    names = {path.name for path in exported.iterdir()}
-    assert names == {
-        *("README.md", "SHA256SUMS", "config.json", "vocab.json", "vocab.model"),
-        *("greedy.stablehlo", "model.stablehlo", "parameters.npz", "score.stablehlo"),
-    }
 
 
 def another_alpha(monkeypatch):

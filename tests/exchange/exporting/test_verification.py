@@ -5,7 +5,6 @@ absolute; where one unequal line of few is too many.
 """
 
 import dataclasses
-import re
 
 import numpy as np
 import pytest
@@ -137,9 +136,3 @@ def test_lines_that_cannot_be_translated_untruncated_are_left_out():
         "x", [*pairs, ("e", "5")], vocabulary=Words(), longest=3, most=2
     )
     assert text == VerificationText("x", ("a b", "d"), ("1", "4"), 3)
-
-
-def test_text_without_a_line_to_check_is_an_error():
-    message = re.escape("a.en has no line of 1 to 2 subwords")
-    with pytest.raises(DataError, match=message):
-        choose_lines("a.en", [("a b c", "")], vocabulary=Words(), longest=3, most=9)

@@ -161,33 +161,19 @@ def nested(args):
     return sections | {"optimizer": {"lr": [0.5]}}
 
 
-def test_learned_positions_gelu_unscaled_embeddings_and_sections(tmp_path):
+@pytest.mark.parametrize("unscaled", [False, True])
+def test_learned_positions_gelu_half_precision_and_sections(tmp_path, unscaled):
     args = arguments(
         encoder_learned_pos=True,
         decoder_learned_pos=True,
         activation_fn="gelu",
-        no_scale_embedding=True,
+        no_scale_embedding=unscaled,
     )
-    state = state_of(args)
+    state = {name: each.astype(np.float16) for name, each in state_of(args).items()}
     imported = check(write(tmp_path, state, cfg=nested(args)), state, args)
     assert imported.config["model.max_positions"] == POSITIONS
     assert imported.languages == ("en", "de")
     assert any("a limit of 40 tokens" in note for note in imported.notes)
-
-
-def test_learned_positions_are_not_scaled_with_the_embeddings(tmp_path):
-    args = arguments(encoder_learned_pos=True, decoder_learned_pos=True)
-    state = state_of(args)
-    check(write(tmp_path, state, args=args), state, args)
-
-
-def test_half_precision_is_read(tmp_path):
-    args = arguments()
-    state = {name: each.astype(np.float16) for name, each in state_of(args).items()}
-    imported = check(write(tmp_path, state, args=args), state, args)
-    assert imported.params["decoder"]["layer_2"]["feed_forward_norm"][
-        "scale"
-    ].dtype == (np.float32)
 
 
 def varied(state, args):
@@ -304,20 +290,13 @@ def test_given_dictionaries_are_used(tmp_path):
             {"adaptive_softmax_cutoff": [10, 20]},
             r"adaptive_softmax_cutoff='\[10, 20\]'",
         ),
-        ({"adaptive_input": True}, "adaptive_input=True"),
-        ({"layernorm_embedding": True}, "layernorm_embedding=True"),
-        ({"no_cross_attention": True}, "no_cross_attention=True"),
-        ({"quant_noise_pq": 0.1}, r"quant_noise_pq=0\.1"),
-        ({"decoder_layers_to_keep": "0,2"}, "decoder_layers_to_keep='0,2'"),
-        ({"encoder_langtok": "src"}, "encoder_langtok='src'"),
+        ({"encoder_layers_to_keep": Tensor(np.ones(3))}, "layers_to_keep='array"),
         ({"activation_fn": "tanh"}, "activation_fn='tanh'"),
         ({"decoder_normalize_before": True}, "decoder_normalize_before=True"),
-        ({"decoder_attention_heads": 6}, "decoder_attention_heads=6"),
         ({"decoder_output_dim": 6}, "decoder_output_dim=6"),
-        ({"encoder_layers": None}, "encoder_layers=None is not a size"),
         ({"encoder_layers": 1 << 40}, "encoder_layers=1099511627776 is not a size"),
         ({"encoder_attention_heads": 5, "decoder_attention_heads": 5}, "divisible"),
-        ({"decoder_layers": 2}, "decoder.layers.0|decoder.layers.2"),
+        ({"decoder_layers": 2}, r"tensors that .* decoder\.layers\.2"),
         ({"decoder_layers": 4}, "no tensor decoder.layers.3"),
         ({"share_all_embeddings": True}, "one matrix for both languages"),
         ({"share_decoder_input_output_embed": False}, "no tensor decoder.output_proj"),
@@ -339,27 +318,12 @@ def test_matrices_that_are_shared_must_be_equal(tmp_path):
         read_fairseq(write(tmp_path, state, args=args), ImportOptions())
 
 
-def test_tensors_of_another_model_are_refused(tmp_path):
-    args = arguments()
-    state = state_of(args) | {"encoder.layernorm_embedding.weight": np.ones(3)}
-    with pytest.raises(DataError, match=r"tensors that .*: encoder\.layernorm_embed"):
-        read_fairseq(write(tmp_path, state, args=args), ImportOptions())
-
-
-def test_a_dictionary_of_another_size_is_refused(tmp_path):
-    path = small(tmp_path)
-    write_dictionary(tmp_path / "dict.de.txt", GERMAN[:-1])
-    message = r"decoder\.embed_tokens\.weight has 15 rows, and the dictionary 14"
-    with pytest.raises(DataError, match=message):
-        read_fairseq(path, ImportOptions())
-
-
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("dict.en.txt", "the 7\nthe 5\n", "line 2: 'the 5' is not a new piece"),
-        ("dict.en.txt", "the\n", "line 1: 'the' is not a new piece and its count"),
         ("dict.en.txt", "", "line 1: '' is not"),
+        ("dict.de.txt", "a 1\n", "has 15 rows, and the dictionary 5"),
         ("codes", "l o\n", "codes does not begin with '#version"),
         ("spm.model", "x", "spm.model: it is not a table|no SentencePiece model"),
     ],
@@ -374,13 +338,6 @@ def test_a_damaged_file_of_text_is_one_error(tmp_path, name, text, message):
 def test_pieces_that_look_special_have_their_own_ids():
     text = "<unk> 5 #fairseq:overwrite\nb 4\n"
     assert read_dictionary(text, name="dict")[4:] == ["<unk>", "b"]
-
-
-def test_a_missing_dictionary_is_named(tmp_path):
-    path = small(tmp_path)
-    (tmp_path / "dict.de.txt").unlink()
-    with pytest.raises(InputMissingError, match=r"dict\.de\.txt: no such file"):
-        read_fairseq(path, ImportOptions())
 
 
 @pytest.mark.parametrize(
@@ -423,13 +380,6 @@ def test_arguments_that_refer_to_themselves_many_times_are_one_error(tmp_path, n
 def test_a_language_is_not_a_path(tmp_path, language):
     path = small(tmp_path, target_lang=language)
     with pytest.raises(InputMissingError, match="does not name its languages"):
-        read_fairseq(path, ImportOptions())
-
-
-@pytest.mark.parametrize("save", [save_zip, save_legacy])
-def test_arguments_that_are_tensors_are_one_error(tmp_path, save):
-    path = small(tmp_path, encoder_layers_to_keep=Tensor(np.ones(3)), save=save)
-    with pytest.raises(DataError, match="encoder_layers_to_keep='array"):
         read_fairseq(path, ImportOptions())
 
 

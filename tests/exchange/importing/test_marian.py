@@ -1,4 +1,4 @@
-"""Vocabularies and settings beside Marian's models; weights are in test_marian_weights.
+"""Vocabularies and settings beside Marian's models.
 
 Seen to fail: without the comparison of pieces, of sizes, and of special ids.
 """
@@ -14,16 +14,6 @@ from t2t_jax.types import UNK
 from tests.exchange import marian_save
 
 pytest.importorskip("yaml")
-
-
-MARIANS_SEARCH = {
-    "beam_size": 12,
-    "length_penalty": 0.0,
-    "length_normalization": "power",
-    "beam_rule": "shrinking",
-    "max_length_ratio": 3.0,
-    "allow_unk": False,
-}
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +77,6 @@ def test_settings_of_the_decoder_are_read(folder):
     assert found.notes == ("word-penalty=2 is left out.",)
 
 
-def test_without_settings_those_of_marian_hold(folder):
-    config = read(folder).config
-    assert {key: config[f"decoding.{key}"] for key in MARIANS_SEARCH} == MARIANS_SEARCH
-
-
 def test_two_vocabularies_are_two_embeddings(tmp_path, spm):
     other = marian_save.sentencepiece_model(21)
     options = {"tied-embeddings-all": False, "tied-embeddings": True}
@@ -140,21 +125,6 @@ def test_positions_may_be_those_of_hugging_face(folder):
     assert "not as Marian" in found.notes[0]
 
 
-def test_a_pre_norm_model_is_not_decoded_as_marian_does(tmp_path, spm):
-    options = {
-        "transformer-preprocess": "n",
-        "transformer-postprocess": "da",
-        "transformer-postprocess-top": "n",
-    }
-    tensors = marian_save.tensors_of(
-        {**marian_save.OPTIONS, **options}, (24, 24), rng=np.random.default_rng(1)
-    )
-    marian_save.save(tmp_path / "model.npz", options, tensors=tensors)
-    (tmp_path / "vocab.spm").write_bytes(spm)
-    (note,) = read(tmp_path).notes
-    assert note.startswith("Marian's own decoder")
-
-
 def test_vocabularies_that_do_not_fit_are_errors(folder, spm, tmp_path):
     small = tmp_path / "small.spm"
     small.write_bytes(marian_save.sentencepiece_model(21))
@@ -180,12 +150,6 @@ def test_vocabularies_that_do_not_fit_are_errors(folder, spm, tmp_path):
         read(folder)
 
 
-def test_settings_of_the_decoder_must_be_numbers(folder):
-    (folder / "decoder.yml").write_text("beam-size: many\n")
-    with pytest.raises(DataError, match=r"beam-size='many'"):
-        read(folder)
-
-
 def test_several_models_in_a_folder_are_not_one(folder):
     assert is_marian(folder)
     (folder / "model.npz").rename(folder / "model.best.npz")
@@ -201,13 +165,11 @@ LONG = "1" * 400
     ("line", "message"),
     [
         (f"normalize: {LONG}", "normalize=11"),
-        (f"max-length-factor: {LONG}", "max-length-factor=11"),
         ("normalize: .nan", "normalize=nan"),
         ("max-length-factor: .inf", "max-length-factor=inf"),
-        (f"beam-size: {LONG}", "beam-size=11"),
+        ("beam-size: many", "beam-size='many'"),
         ("beam-size: 0", "beam-size=0"),
         (f"word-penalty: {'x' * 5000}", "word-penalty='xx"),
-        (f"word-penalty: {LONG}", "word-penalty=11"),
         (f"vocabs: [{'v' * 300}, b.spm]", "vocabs of the decoder's options has 'vv"),
         ("vocabs: [[a], {b: c}]", r"vocabs of the decoder's options has \['a'\]"),
     ],

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.errors import DataError, UserError
 from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
 from tests.exchange.real_models import real_file
 from tests.exchange.tensorflow_save import field, save
@@ -75,7 +75,6 @@ def test_other_content_of_a_tensor_is_refused(tmp_path, saved):
         ({"header": field(2, 1)}, "the other byte order"),
         ({"header": field(1, 0)}, "it has 0 shards"),
         ({"header": field(1, 1 << 40)}, "shards"),
-        ({"header": field(3, b"")}, "shards"),
         ({"fields": {1: 7}}, "tensors of type 7"),
         ({"fields": {5: 3}}, "does not take 3 bytes"),
         ({"fields": {4: 1 << 50}}, "truncated"),
@@ -83,8 +82,6 @@ def test_other_content_of_a_tensor_is_refused(tmp_path, saved):
         ({"fields": {7: b"a"}}, "sliced tensors"),
         ({"fields": {2: field(2, field(1, 1 << 60))}}, "does not take"),
         ({"fields": {2: field(2, field(1, b"a" * 9))}}, "bytes in place of a number"),
-        ({"fields": {3: b"a"}}, "bytes in place of a number"),
-        ({"fields": {4: b"a"}}, "bytes in place of a number"),
         ({"fields": {5: b"a"}}, "bytes in place of a number"),
         ({"fields": {2: 9 * field(2, field(1, 1))}}, "a tensor of 9 dimensions"),
     ],

@@ -56,13 +56,6 @@ def test_what_is_there_twice_is_refused(parse, content):
         parse(content, name="m")
 
 
-def test_ids_must_be_numbers():
-    with pytest.raises(DataError, match="invalid literal"):
-        parse_ids(b"a: b\n", name="m")
-    with pytest.raises(DataError, match="m is not YAML"):
-        parse_ids(b"a: 1\nb: &x 2\nc: *x\n", name="m")
-
-
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(UserError, match=r"t2t-jax\[exchange\]"):
@@ -73,9 +66,6 @@ def test_a_missing_package_is_named(monkeypatch):
     ("content", "message"),
     [
         ("a: &x 1\n", "an anchor or an alias"),
-        ("a: &x [1]\nb: *x\n", "an anchor or an alias"),
-        ("&x a: 1\n", "an anchor or an alias"),
-        ("a: &x {b: 1}\n", "an anchor or an alias"),
         (f"a: {'x' * 70_000}", "more than 65,536 bytes"),
     ],
 )

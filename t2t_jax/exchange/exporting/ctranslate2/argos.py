@@ -16,8 +16,9 @@ from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
+from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.exporting.backends import Backend
-from t2t_jax.exchange.exporting.base import ExportSpec, Original, fill_template
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.ctranslate2.backend import CTranslate2Backend
 from t2t_jax.exchange.exporting.ctranslate2.format import (
     exported_positions,
@@ -25,8 +26,8 @@ from t2t_jax.exchange.exporting.ctranslate2.format import (
     require_transformer,
     write_ctranslate2,
 )
-from t2t_jax.exchange.exporting.formats import FILE_SUFFIXES
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
+from t2t_jax.exchange.formats import FILE_SUFFIXES
 
 _VERSION = "1.0"
 _README = "Translates from {0} to {1}. Made with t2t_jax.\n"

@@ -15,11 +15,22 @@ import numpy as np
 
 from t2t_jax.errors import DataError, short_repr
 from t2t_jax.exchange.importing.fairseq.vocabulary import find_vocabularies
-from t2t_jax.exchange.importing.fairseq.weights import read_weights
-from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
-from t2t_jax.exchange.importing.source import Source
+from t2t_jax.exchange.importing.imported import (
+    ImportedModel,
+    ImportOptions,
+    dropouts_of,
+    length_limits,
+    sizes_of,
+)
+from t2t_jax.exchange.importing.layout import (
+    Array,
+    ParameterTree,
+    Source,
+    our_ids,
+    torch_layers,
+)
 from t2t_jax.exchange.readers.torch_file import read_torch_file
-from t2t_jax.model.config import is_size
+from t2t_jax.types import Params
 
 _STACKS = ("encoder", "decoder")
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
@@ -27,7 +38,6 @@ _FIRST_BYTES = (b"PK\x03\x04", b"\x80\x02\x8a\x0a")  # of a zip; of a pickle of 
 _LAYER_NORM_EPSILON = 1e-5
 _FIRST_POSITION = 2  # after that of pad
 _LANGUAGE = re.compile(r"[\w-]{1,40}")  # a part of file names
-_MAX_EXTRA_TOKENS = 200
 _MAX_SHOWN = 100  # characters of an argument
 
 # Arguments that make another model if they are set.
@@ -50,6 +60,20 @@ _DROPOUTS = {
     "attention_dropout": "attention_dropout",
     "activation_dropout": "relu_dropout",
 }
+_SIZES = {
+    "d_model": "encoder_embed_dim",
+    "d_ff": "encoder_ffn_embed_dim",
+    "num_heads": "encoder_attention_heads",
+    "num_layers": "encoder_layers",
+    "num_decoder_layers": "decoder_layers",
+}
+_SEARCH = {
+    "decoding.beam_size": 5,
+    "decoding.length_normalization": "power",
+    "decoding.length_penalty": 1.0,
+    "decoding.min_tokens": 1,
+}
+"""The defaults of fairseq's decoding."""
 
 
 def is_fairseq(path: Path) -> bool:
@@ -98,7 +122,7 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
     config["vocabulary.size"] = found.sizes[1]
     config["vocabulary.source_size"] = 0 if shared else found.sizes[0]
     return ImportedModel(
-        config=config | _decoding_of(model),
+        config=config | _SEARCH | length_limits(model),
         params=params,
         vocabularies=found.vocabularies,
         files=(checkpoint, *found.files),
@@ -178,10 +202,9 @@ def _config_of(
             f"{name}: models with activation_fn={short_repr(activation)} are not "
             f"supported, only {', '.join(_ACTIVATIONS)}."
         )
-    sizes = _sizes_of(arguments, name=name)
     config = {
-        **sizes,
-        **_dropouts_of(arguments),
+        **sizes_of(arguments, _SIZES, name=name),
+        **dropouts_of(arguments, _DROPOUTS),
         "norm_position": "pre" if arguments.get("encoder_normalize_before") else "post",
         "activation": activation,
         "attention_biases": True,
@@ -225,61 +248,10 @@ def _check_supported(arguments: Mapping[str, Any], *, name: str) -> None:
             )
 
 
-def _sizes_of(arguments: Mapping[str, Any], *, name: str) -> dict[str, int]:
-    sizes: dict[str, Any] = {}
-    for key, argument in {
-        "d_model": "encoder_embed_dim",
-        "d_ff": "encoder_ffn_embed_dim",
-        "num_heads": "encoder_attention_heads",
-        "num_layers": "encoder_layers",
-        "num_decoder_layers": "decoder_layers",
-    }.items():
-        sizes[key] = arguments.get(argument)
-        if not is_size(sizes[key]):
-            raise DataError(
-                f"{name}: {argument}={short_repr(sizes[key])} is not a size of a "
-                "model. Pass a checkpoint that fairseq has saved."
-            )
-    if sizes["d_model"] % 2 or sizes["d_model"] % sizes["num_heads"]:
-        raise DataError(
-            f"{name}: encoder_embed_dim={sizes['d_model']} must be even, and divisible "
-            f"by encoder_attention_heads={sizes['num_heads']}. Pass another checkpoint."
-        )
-    depth = sizes["d_model"] // sizes["num_heads"]
-    return sizes | {"d_k": depth, "d_v": depth}
-
-
-def _dropouts_of(arguments: Mapping[str, Any]) -> dict[str, float]:
-    """Returns the dropouts of the training, which no output depends on."""
-    rates = {key: arguments.get(argument) for argument, key in _DROPOUTS.items()}
-    return {
-        key: float(rate)
-        for key, rate in rates.items()
-        if isinstance(rate, int | float) and 0 <= rate < 1
-    }
-
-
 def _tying_of(arguments: Mapping[str, Any]) -> str:
     if arguments.get("share_all_embeddings"):
         return "all"
     return "decoder" if arguments.get("share_decoder_input_output_embed") else "none"
-
-
-def _decoding_of(model: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the defaults of fairseq's decoding."""
-    config = {
-        "decoding.beam_size": 5,
-        "decoding.length_normalization": "power",
-        "decoding.length_penalty": 1.0,
-        "decoding.max_extra_tokens": _MAX_EXTRA_TOKENS,
-        "decoding.min_tokens": 1,
-    }
-    if most := model.get("max_positions"):
-        extra = min(_MAX_EXTRA_TOKENS, most // 2)
-        config["decoding.max_extra_tokens"] = extra
-        config["decoding.max_source_length"] = max(most - extra, 2)
-        config["data.max_length"] = min(256, most)
-    return config
 
 
 def _notes_of(
@@ -301,3 +273,101 @@ def _notes_of(
             "the number of learned positions."
         )
     return tuple(notes)
+
+
+_IGNORED = tuple(
+    f"{stack}.{name}"
+    for stack in _STACKS
+    for name in ("version", "embed_positions._float_tensor", "embed_positions.weights")
+)
+"""Tensors without an effect on the outputs; sinusoids are computed."""
+
+
+def read_weights(
+    source: Source, config: Mapping[str, Any], *, sizes: tuple[int, int]
+) -> Params:
+    """Reads the parameters of a `Transformer`.
+
+    Args:
+      config: values of `config.model` by key.
+      sizes: of the vocabularies of source and target.
+
+    Raises:
+      DataError: a tensor is missing, left over, or of another shape.
+    """
+    tree = ParameterTree(config)
+    tree.add_stacks(torch_layers(source))
+    if config.get("positions") == "learned":
+        _add_positions(source, tree, config)
+    _add_matrices(source, tree, config, sizes=sizes)
+    source.check_all_taken(ignored=_IGNORED)
+    return tree.params
+
+
+def _add_positions(
+    source: Source, tree: ParameterTree, config: Mapping[str, Any]
+) -> None:
+    """Adds the learned positions, which fairseq does not scale."""
+    scale = np.float32(1)
+    if config["scale_embeddings"]:
+        scale /= np.sqrt(np.float32(config["d_model"]))
+    rows = config["max_positions"] + config["first_position"]
+    for stack in _STACKS:
+        name = f"{stack}.embed_positions.weight"
+        size = source.shape(name)[:1]
+        table = source.take(name, *size, config["d_model"])
+        tree.add_table(f"{stack}/positions/learned", table[:rows] * scale)
+
+
+def _add_matrices(
+    source: Source,
+    tree: ParameterTree,
+    config: Mapping[str, Any],
+    *,
+    sizes: tuple[int, int],
+) -> None:
+    """Adds the vocabulary matrices."""
+    tables = [
+        _matrix(source, f"{stack}.embed_tokens.weight", size, config["d_model"])
+        for stack, size in zip(_STACKS, sizes, strict=True)
+    ]
+    tying, target_size = config["tying"], sizes[1]
+    # A matrix that is shared may be there once for each of its uses.
+    outputs = [
+        _matrix(source, name, target_size, config["d_model"])
+        for name in ("decoder.output_projection.weight", "decoder.embed_out")
+        if name in source
+    ]
+    shared = {"all": [*tables, *outputs], "decoder": [tables[1], *outputs]}
+    for other in shared.get(tying, outputs)[1:]:
+        if not np.array_equal(other, shared.get(tying, outputs)[0]):
+            raise DataError(
+                f"{source.name}: its matrices of embeddings and logits must "
+                f"be equal by its arguments (tying={tying}), and differ. Pass "
+                "another checkpoint."
+            )
+    if tying == "all":
+        _add_table(tree, "embedding", tables[0])
+        return
+    _add_table(tree, "source_embedding", tables[0])
+    _add_table(tree, "target_embedding", tables[1])
+    if tying == "none":
+        if not outputs:
+            source.shape("decoder.output_projection.weight")
+        _add_table(tree, "pre_softmax", outputs[0])
+
+
+def _add_table(tree: ParameterTree, path: str, rows: Array) -> None:
+    ids = our_ids(len(rows), pad=1, bos=0, eos=2, unk=3)
+    tree.add_table(path, rows, ids=ids)
+
+
+def _matrix(source: Source, name: str, size: int, d_model: int) -> Array:
+    rows = (*source.shape(name), 0)[0]
+    if rows != size:
+        raise DataError(
+            f"{source.name}: {name} has {rows:,} rows, and the "
+            f"dictionary {size:,} pieces, the four special ones included. Pass "
+            "the dictionaries of this model."
+        )
+    return source.take(name, size, d_model)

@@ -16,8 +16,7 @@ import numpy as np
 
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.exchange.importing.huggingface.settings import Settings
-from t2t_jax.exchange.importing.layout import Array, interleaved_from_halves
-from t2t_jax.exchange.importing.source import Source
+from t2t_jax.exchange.importing.layout import Array, Source, interleaved_from_halves
 from t2t_jax.functional.positions import sinusoidal_positions
 
 HF_EPSILON = 1e-5

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from t2t_jax.data.config import DataConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.sentencepiece_ids import (
     piece_count,
@@ -21,7 +20,11 @@ from t2t_jax.data.vocabulary.sentencepiece_ids import (
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError, short_repr
-from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
+from t2t_jax.exchange.importing.imported import (
+    ImportedModel,
+    ImportOptions,
+    length_limits,
+)
 from t2t_jax.exchange.importing.layout import our_ids
 from t2t_jax.exchange.importing.marian.weights import MarianWeights
 from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
@@ -33,7 +36,6 @@ _SIDES = ("source", "target")
 _ADVICE = "Pass the vocabularies of the model with --vocabularies."
 # Marian's own defaults of decoding.
 _BEAM_SIZE, _LENGTH_FACTOR = 12, 3
-_MAX_EXTRA_TOKENS = 200
 _MAX_BEAM_SIZE = 10_000
 _MAX_NUMBER = 1e6  # of the decoder's other settings
 _MAX_NAME_BYTES = 255
@@ -268,7 +270,7 @@ def _decoding(decoder: Mapping[str, Any], network: Mapping[str, Any]) -> dict[st
         )
     for name, number in (("normalize", alpha), ("max-length-factor", factor)):
         _check_number(name, number)
-    values: dict[str, Any] = {
+    return {
         "decoding.beam_size": int(beam),
         # `normalize: true` is an exponent of 1.
         "decoding.length_penalty": float(alpha),
@@ -276,16 +278,8 @@ def _decoding(decoder: Mapping[str, Any], network: Mapping[str, Any]) -> dict[st
         "decoding.beam_rule": "shrinking",
         "decoding.max_length_ratio": float(factor),
         "decoding.allow_unk": bool(decoder.get("allow-unk", False)),
-        "decoding.max_extra_tokens": _MAX_EXTRA_TOKENS,
+        **length_limits(network),
     }
-    if rows := network.get("max_positions"):
-        extra = min(_MAX_EXTRA_TOKENS, rows // 2)
-        values |= {
-            "decoding.max_extra_tokens": extra,
-            "decoding.max_source_length": max(rows - extra, 2),
-            "data.max_length": min(DataConfig.max_length, rows),
-        }
-    return values
 
 
 def _check_number(name: str, number: object) -> None:

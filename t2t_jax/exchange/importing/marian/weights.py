@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.errors import DataError, short_repr
+from t2t_jax.exchange.importing.imported import require_values, sizes_of
 from t2t_jax.exchange.importing.layout import (
-    Affine,
     Array,
     ParameterTree,
-    interleaved_from_halves,
-    read_stacks,
+    Source,
 )
-from t2t_jax.exchange.importing.source import Source
 from t2t_jax.exchange.readers.npz import read_npz
 from t2t_jax.exchange.readers.yaml_file import parse_yaml
 from t2t_jax.model.config import is_size
@@ -114,12 +112,7 @@ def _read_options(tensors: Mapping[str, Any], *, name: str) -> dict[str, Any]:
 def _config_of(
     options: Mapping[str, Any], tensors: Mapping[str, Any], *, name: str
 ) -> dict[str, Any]:
-    for option, supported in _REQUIRED.items():
-        if options.get(option, supported[0]) not in supported:
-            raise DataError(
-                f"{name}: models with {option}={short_repr(options[option])} are not "
-                f"supported, only {supported[0]!r}."
-            )
+    require_values(options, _REQUIRED, name=name)
     around = tuple(
         _word(options.get(f"transformer-{place}") or "")
         for place in ("preprocess", "postprocess", "postprocess-top")
@@ -130,9 +123,16 @@ def _config_of(
             f"{name}: models with preprocess, postprocess and postprocess-top {around} "
             f"and activation {activation!r} are not supported."
         )
-    learned = "Wpos" in tensors
+    learned, shared = "Wpos" in tensors, "Wemb" in tensors
+    # A vocabulary can have fewer pieces than `dim-vocabs` allows.
+    source, target = (
+        _rows(tensors, "Wemb" if shared else f"{stack}_Wemb", name=name)
+        for stack in ("encoder", "decoder")
+    )
     return {
-        **_sizes_of(options, tensors, name=name),
+        **sizes_of(options, _SIZES, name=name),
+        "vocab_size": target,
+        "source_vocab_size": 0 if shared else source,
         "norm_position": _NORM_POSITIONS[around],
         "activation": _ACTIVATIONS[activation],
         "attention_biases": True,
@@ -162,37 +162,6 @@ def _rows(tensors: Mapping[str, Any], tensor: str, *, name: str) -> int:
     return int(shape[0])
 
 
-def _sizes_of(
-    options: Mapping[str, Any], tensors: Mapping[str, Any], *, name: str
-) -> dict[str, int]:
-    sizes = {key: options.get(option) for key, option in _SIZES.items()}
-    for key, option in _SIZES.items():
-        if not is_size(sizes[key]):
-            raise DataError(
-                f"{name}: its option {option} is {short_repr(sizes[key])}, which is "
-                "not a size of a model. Pass a complete model."
-            )
-    d_model, heads = options["dim-emb"], options["transformer-heads"]
-    if d_model % 2 or d_model % heads:
-        raise DataError(
-            f"{name}: its option dim-emb={d_model} must be even, and divisible by "
-            f"transformer-heads={heads}. Pass a complete model."
-        )
-    # A vocabulary can have fewer pieces than `dim-vocabs` allows.
-    shared = "Wemb" in tensors
-    source, target = (
-        _rows(tensors, "Wemb" if shared else f"{stack}_Wemb", name=name)
-        for stack in ("encoder", "decoder")
-    )
-    return {
-        **{key: options[option] for key, option in _SIZES.items()},
-        "vocab_size": target,
-        "source_vocab_size": 0 if shared else source,
-        "d_k": d_model // heads,
-        "d_v": d_model // heads,
-    }
-
-
 def _tying_of(options: Mapping[str, Any]) -> str:
     if options.get("tied-embeddings-all"):
         return "all"
@@ -205,94 +174,86 @@ def _params_of(
     *,
     ids: Mapping[str, Sequence[int | None]],
 ) -> Params:
-    d_model, num_heads = config["d_model"], config["num_heads"]
-    tree = ParameterTree(num_heads=num_heads, order=interleaved_from_halves(d_model))
-    reader = _Reader(source, tree, config)
-    names = ("self", "context")
-    read_stacks(reader, config, attentions=names, final_norm="{stack}_top_ln")
-    reader.add_matrices(ids)
+    suffix = "_pre" if config["norm_position"] == "pre" else ""
+
+    def take(path: str, kind: str, *shape: int) -> Array:
+        name = marian_name(path, kind)
+        if kind == "kernel":
+            return source.take(name, *shape)
+        if path.count("/") == 2 and path.endswith("_norm"):
+            name += suffix
+        row: Array = source.take(name, 1, *shape)[0]
+        return row
+
+    tree = ParameterTree(config)
+    tree.add_stacks(take)
+    _add_matrices(source, tree, config, ids=ids)
     source.check_all_taken(ignored=(_OPTIONS,))
     return tree.params
 
 
-class _Reader:
-    """Reads Marian's tensors, by their names, into a tree."""
+_PARTS = {
+    **{
+        f"{ours}/{name}": f"{theirs}_{{}}{name[0]}"
+        for ours, theirs in (("self_attention", "self"), ("cross_attention", "context"))
+        for name in ("query", "key", "value", "output")
+    },
+    "self_attention_norm": "self_Wo_ln_{}",
+    "cross_attention_norm": "context_Wo_ln_{}",
+    "feed_forward/inner": "ffn_{}1",
+    "feed_forward/outer": "ffn_{}2",
+    "feed_forward_norm": "ffn_ffn_ln_{}",
+}
+"""Parts of a layer of ours, and their names."""
 
-    def __init__(self, source: Source, tree: ParameterTree, config: Mapping[str, Any]):
-        self._source, self._tree, self._config = source, tree, config
-        self._d_model, self._d_ff = config["d_model"], config["d_ff"]
 
-    def add_layer(
-        self, stack: str, number: int, *, attentions: Mapping[str, str]
-    ) -> None:
-        """Adds a layer."""
-        ours, theirs = f"{stack}/layer_{number}", f"{stack}_l{number + 1}"
-        pre = "_pre" if self._config["norm_position"] == "pre" else ""
-        for name, short in attentions.items():
-            prefix = f"{theirs}_{short}"
-            self._tree.add_attention(
-                f"{ours}/{name}",
-                query=self._projection(prefix, "q"),
-                key=self._projection(prefix, "k"),
-                value=self._projection(prefix, "v"),
-                output=self._projection(prefix, "o"),
-            )
-            self.add_norm(f"{ours}/{name}_norm", f"{prefix}_Wo_ln", suffix=pre)
-        prefix, d_model, d_ff = f"{theirs}_ffn", self._d_model, self._d_ff
-        self._tree.add_feed_forward(
-            f"{ours}/feed_forward",
-            w1=self._source.take(f"{prefix}_W1", d_model, d_ff),
-            b1=self._source.take(f"{prefix}_b1", 1, d_ff)[0],
-            w2=self._source.take(f"{prefix}_W2", d_ff, d_model),
-            b2=self._source.take(f"{prefix}_b2", 1, d_model)[0],
-        )
-        self.add_norm(f"{ours}/feed_forward_norm", f"{prefix}_ffn_ln", suffix=pre)
+def marian_name(path: str, kind: str) -> str:
+    """Returns the name of the tensor of a part; see `layout.Take`.
 
-    def add_norm(self, ours: str, theirs: str, *, suffix: str = "") -> None:
-        """Adds a layer normalization."""
-        scale, bias = (
-            self._source.take(f"{theirs}_{name}{suffix}", 1, self._d_model)[0]
-            for name in ("scale", "bias")
-        )
-        self._tree.add_norm(ours, scale=scale, bias=bias)
+    Example:
+      >>> marian_name("decoder/layer_1/cross_attention/key", "kernel")
+      'decoder_l2_context_Wk'
+    """
+    stack, layer, *part = path.split("/")
+    if not part:
+        return f"{stack}_top_ln_{kind}"
+    is_norm = path.endswith("_norm")
+    word = kind if is_norm else {"kernel": "W", "bias": "b"}[kind]
+    number = int(layer.removeprefix("layer_")) + 1
+    return f"{stack}_l{number}_{_PARTS['/'.join(part)].format(word)}"
 
-    def add_matrices(self, ids: Mapping[str, Sequence[int | None]]) -> None:
-        """Adds the vocabulary matrices and learned positions."""
-        config, source, tree = self._config, self._source, self._tree
-        size, tying = config["vocab_size"], config["tying"]
-        if tying == "all":
-            tree.add_table("embedding", self._table("Wemb", size), ids=ids["target"])
+
+def _add_matrices(
+    source: Source,
+    tree: ParameterTree,
+    config: Mapping[str, Any],
+    *,
+    ids: Mapping[str, Sequence[int | None]],
+) -> None:
+    """Adds the vocabulary matrices and learned positions."""
+    d_model, size, tying = config["d_model"], config["vocab_size"], config["tying"]
+    own_size = config["source_vocab_size"]
+    if tying == "all":
+        rows = source.take("Wemb", size, d_model)
+        tree.add_table("embedding", rows, ids=ids["target"])
+    else:
+        for side, stack, rows_of in (
+            ("source", "encoder", own_size or size),
+            ("target", "decoder", size),
+        ):
+            name = f"{stack}_Wemb" if own_size else "Wemb"
+            rows = source.take(name, rows_of, d_model)
+            tree.add_table(f"{side}_embedding", rows, ids=ids[side])
+    if tying == "none":
+        if "decoder_ff_logit_out_W" in source:
+            rows = source.take("decoder_ff_logit_out_W", d_model, size).T
         else:
-            self._add_two_tables(ids)
-        if tying == "none":
-            transposed = "decoder_ff_logit_out_W" in source
-            name = "decoder_ff_logit_out_W" + "t" * (not transposed)
-            rows = self._table(name, size, transposed)
-            tree.add_table("pre_softmax", rows, ids=ids["target"])
-        if config["output_bias"]:
-            bias = source.take("decoder_ff_logit_out_b", 1, size)[0]
-            tree.add_output_bias(_OUTPUT_TABLES[tying], bias, ids=ids["target"])
-        if config["positions"] == "learned":
-            table = source.take("Wpos", config["max_positions"], self._d_model)
-            for stack in ("encoder", "decoder"):
-                tree.add_table(f"{stack}/positions/learned", table)
-
-    def _add_two_tables(self, ids: Mapping[str, Sequence[int | None]]) -> None:
-        shared = not self._config["source_vocab_size"]
-        for side, stack in (("source", "encoder"), ("target", "decoder")):
-            size = self._config["source_vocab_size"] if side == "source" else 0
-            name = "Wemb" if shared else f"{stack}_Wemb"
-            table = self._table(name, size or self._config["vocab_size"])
-            self._tree.add_table(f"{side}_embedding", table, ids=ids[side])
-
-    def _table(self, name: str, size: int, transposed: bool = False) -> Array:
-        if transposed:
-            return self._source.take(name, self._d_model, size).T
-        return self._source.take(name, size, self._d_model)
-
-    def _projection(self, prefix: str, letter: str) -> Affine:
-        d_model = self._d_model
-        return Affine(
-            self._source.take(f"{prefix}_W{letter}", d_model, d_model),
-            self._source.take(f"{prefix}_b{letter}", 1, d_model)[0],
-        )
+            rows = source.take("decoder_ff_logit_out_Wt", size, d_model)
+        tree.add_table("pre_softmax", rows, ids=ids["target"])
+    if config["output_bias"]:
+        bias = source.take("decoder_ff_logit_out_b", 1, size)[0]
+        tree.add_output_bias(_OUTPUT_TABLES[tying], bias, ids=ids["target"])
+    if config["positions"] == "learned":
+        table = source.take("Wpos", config["max_positions"], d_model)
+        for stack in ("encoder", "decoder"):
+            tree.add_table(f"{stack}/positions/learned", table)

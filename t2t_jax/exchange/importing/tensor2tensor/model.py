@@ -16,9 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.errors import DataError, InputMissingError, short_repr
-from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
-from t2t_jax.exchange.importing.layout import Array
-from t2t_jax.exchange.importing.source import Source
+from t2t_jax.exchange.importing.imported import (
+    ImportedModel,
+    ImportOptions,
+    dropouts_of,
+    require_values,
+)
+from t2t_jax.exchange.importing.layout import Array, Source
 from t2t_jax.exchange.importing.tensor2tensor.vocabulary import (
     FoundVocabularies,
     find_vocabularies,
@@ -194,12 +198,7 @@ def _read_hparams(path: Path) -> dict[str, Any]:
 
 def _config_of(hparams: Mapping[str, Any], *, name: str) -> dict[str, Any]:
     """Returns `config.model`, by key, but for the tying."""
-    for key, supported in _REQUIRED.items():
-        if (value := hparams.get(key, supported[0])) not in supported:
-            raise DataError(
-                f"{name}: models with {key}={short_repr(value)} are not supported, "
-                f"only {supported[0]!r}."
-            )
+    require_values(hparams, _REQUIRED, name=name)
     around = tuple(
         str(hparams.get(f"layer_{place}_sequence"))[:_MAX_SHOWN]
         for place in ("preprocess", "postprocess")
@@ -215,15 +214,9 @@ def _config_of(hparams: Mapping[str, Any], *, name: str) -> dict[str, Any]:
     epsilon = hparams.get("norm_epsilon", 1e-6)
     if not is_number(epsilon) or not 0 < epsilon < 1:
         raise DataError(f"{name}: norm_epsilon={short_repr(epsilon)} is not one.")
-    rates = {ours: hparams.get(theirs) for theirs, ours in _DROPOUTS.items()}
-    dropouts = {
-        key: float(rate)
-        for key, rate in rates.items()
-        if isinstance(rate, int | float) and 0 <= rate < 1
-    }
     return {
         **_sizes_of(hparams, name=name),
-        **dropouts,
+        **dropouts_of(hparams, _DROPOUTS),
         "norm_position": _NORM_POSITIONS[norms],
         "output_bias": True,
         "position_rates": "tensor2tensor",

@@ -11,13 +11,10 @@ import numpy.typing as npt
 
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.importing.layout import (
-    Affine,
     Array,
     ParameterTree,
-    interleaved_from_halves,
-    read_stacks,
+    Source,
 )
-from t2t_jax.exchange.importing.source import Source
 from t2t_jax.types import Params
 
 _IGNORED = re.compile(
@@ -28,6 +25,25 @@ _IGNORED = re.compile(
 _FIRST_KERNEL = "encoder/layer_0/self_attention/multihead_attention/q/kernel"
 _NORM_SCOPES = ("layer_prepostprocess", "layer_postprocess", "layer_prepostprocess_1")
 _MATRIX = re.compile(r"(?:.*/)?symbol_modality_(\d{1,9})_\d+/\w+/weights_\d+")
+_NORMS = {
+    "self_attention_norm": "self_attention",
+    "cross_attention_norm": "encdec_attention",
+    "feed_forward_norm": "ffn",
+}
+_PARTS = {
+    **{
+        f"{ours}/{name}": f"{_NORMS[f'{ours}_norm']}/multihead_attention/{theirs}"
+        for ours in ("self_attention", "cross_attention")
+        for name, theirs in (
+            *(("query", "q"), ("key", "k"), ("value", "v")),
+            ("output", "output_transform"),
+        )
+    },
+    "feed_forward/inner": "ffn/conv1",
+    "feed_forward/outer": "ffn/conv2",
+}
+"""Parts of a layer of ours, and their names."""
+
 TARGET_SPACES = 32
 """Rows of the embedding of target spaces."""
 
@@ -68,10 +84,8 @@ class T2TReader:
     """
 
     def __init__(self, source: Source, config: Mapping[str, Any]):
-        self._source, self._config = source, config
-        self._d_model, self._d_ff = config["d_model"], config["d_ff"]
-        order = interleaved_from_halves(self._d_model)
-        self._tree = ParameterTree(num_heads=config["num_heads"], order=order)
+        self._source, self._d_model = source, config["d_model"]
+        self._tree = ParameterTree(config)
         roots = [
             n.removesuffix(_FIRST_KERNEL) for n in source if n.endswith(_FIRST_KERNEL)
         ]
@@ -86,9 +100,7 @@ class T2TReader:
 
     def read_stacks(self) -> None:
         """Reads both stacks."""
-        names = ("self_attention", "encdec_attention")
-        norm = f"{self._body}{{stack}}"
-        read_stacks(self, self._config, attentions=names, final_norm=norm)
+        self._tree.add_stacks(self._take)
 
     def read_matrix(self, size: int, names: Sequence[str]) -> tuple[str, Array]:
         """Reads a vocabulary matrix of `size` rows, which may be in several shards.
@@ -151,46 +163,15 @@ class T2TReader:
         self._source.check_all_taken()
         return self._tree.params
 
-    def add_layer(
-        self, stack: str, number: int, *, attentions: Mapping[str, str]
-    ) -> None:
-        """Adds a layer."""
-        ours = f"{stack}/layer_{number}"
-        theirs = f"{self._body}{stack}/layer_{number}"
-        heads, d_model = self._config["num_heads"], self._d_model
-        keys, values = heads * self._config["d_k"], heads * self._config["d_v"]
-        for name, scope in attentions.items():
-            prefix = f"{theirs}/{scope}/multihead_attention"
-            self._tree.add_attention(
-                f"{ours}/{name}",
-                query=Affine(self._kernel(f"{prefix}/q", d_model, keys)),
-                key=Affine(self._kernel(f"{prefix}/k", d_model, keys)),
-                value=Affine(self._kernel(f"{prefix}/v", d_model, values)),
-                output=Affine(
-                    self._kernel(f"{prefix}/output_transform", values, d_model)
-                ),
-            )
-            self.add_norm(f"{ours}/{name}_norm", f"{theirs}/{scope}")
-        prefix = f"{theirs}/ffn"
-        self._tree.add_feed_forward(
-            f"{ours}/feed_forward",
-            w1=self._kernel(f"{prefix}/conv1", d_model, self._d_ff),
-            b1=self._source.take(f"{prefix}/conv1/bias", self._d_ff),
-            w2=self._kernel(f"{prefix}/conv2", self._d_ff, d_model),
-            b2=self._source.take(f"{prefix}/conv2/bias", d_model),
-        )
-        self.add_norm(f"{ours}/feed_forward_norm", prefix)
-
-    def _kernel(self, prefix: str, inputs: int, outputs: int) -> Array:
-        return self._source.take(f"{prefix}/kernel", inputs, outputs)
-
-    def add_norm(self, ours: str, theirs: str) -> None:
-        """Adds a layer normalization."""
-        scopes = [f"{theirs}/{scope}/layer_norm/layer_norm" for scope in _NORM_SCOPES]
-        found = [one for one in scopes if f"{one}_scale" in self._source]
-        prefix = (*found, scopes[0])[0]
-        self._tree.add_norm(
-            ours,
-            scale=self._source.take(f"{prefix}_scale", self._d_model),
-            bias=self._source.take(f"{prefix}_bias", self._d_model),
-        )
+    def _take(self, path: str, kind: str, *shape: int) -> Array:
+        stack, layer, *part = path.split("/")
+        if not path.endswith("_norm"):
+            scope = f"{layer}/{_PARTS['/'.join(part)]}"
+            return self._source.take(f"{self._body}{stack}/{scope}/{kind}", *shape)
+        within = f"{stack}/{layer}/{_NORMS[part[0]]}" if part else stack
+        scopes = [
+            f"{self._body}{within}/{scope}/layer_norm/layer_norm"
+            for scope in _NORM_SCOPES
+        ]
+        known = [one for one in scopes if f"{one}_scale" in self._source]
+        return self._source.take(f"{(*known, scopes[0])[0]}_{kind}", *shape)

@@ -12,26 +12,28 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from t2t_jax.checkpointing.safetensors_io import require_safetensors
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
+from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
-from t2t_jax.exchange.exporting.base import ExportSpec, Original, fill_template
-from t2t_jax.exchange.exporting.huggingface.tensors import (
-    has_other_positions,
-    to_tensors,
-)
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.model_dir import check_equal
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
 from t2t_jax.exchange.importing.huggingface.settings import CONFIG, GENERATION, MARKER
-from t2t_jax.exchange.importing.huggingface.trained import HF_EPSILON
+from t2t_jax.exchange.importing.huggingface.trained import (
+    HF_EPSILON,
+    POSITION_TABLES,
+    position_table,
+)
 from t2t_jax.exchange.importing.huggingface.vocabulary import (
     SPM,
     TARGET_VOCABULARY,
@@ -39,6 +41,11 @@ from t2t_jax.exchange.importing.huggingface.vocabulary import (
     VOCABULARY,
 )
 from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.layout import (
+    foreign_layers,
+    interleaved_from_halves,
+    torch_name,
+)
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
@@ -310,3 +317,43 @@ def _ids(vocabulary: Vocabulary) -> dict[str, int]:
 def _write_json(path: Path, values: Mapping[str, Any]) -> None:
     text = json.dumps(values, ensure_ascii=False, indent=2)
     path.write_text(f"{text}\n", encoding="utf-8")
+
+
+Tensors: TypeAlias = dict[str, npt.NDArray[np.float32]]
+
+
+def to_tensors(params: Params, *, config: TransformerConfig, positions: int) -> Tensors:
+    """Returns HF's tensors by name: permuted, transposed, with biases of zero.
+
+    Args:
+      params: of a post-norm `Transformer` with sinusoids, d_k = d_v = d_model / h.
+      positions: number of sinusoids, where HF would compute others.
+    """
+    tensors: Tensors = {
+        f"model.{torch_name(path, kind)}": array.T
+        for path, kind, array in foreign_layers(params, config)
+    }
+    order = np.argsort(interleaved_from_halves(config.d_model))
+    names = {"embedding": "model.shared.weight"}
+    if config.tying != "all":
+        names = {
+            "source_embedding": "model.encoder.embed_tokens.weight",
+            "target_embedding": "model.decoder.embed_tokens.weight",
+        }
+    if config.tying == "none":
+        names["pre_softmax"] = "lm_head.weight"
+    for ours, theirs in names.items():
+        tensors[theirs] = np.asarray(params[ours]["table"])[:, order]
+    output = params[list(names)[-1]]
+    zeros = np.zeros(len(output["table"]), np.float32)
+    tensors["final_logits_bias"] = np.asarray(output.get("bias", zeros))[None]
+    if has_other_positions(config):
+        rates, first = config.position_rates, config.first_position
+        table = position_table(positions, config.d_model, rates=rates, first=first)
+        tensors |= dict.fromkeys(POSITION_TABLES, table)
+    return {name: np.ascontiguousarray(one) for name, one in tensors.items()}
+
+
+def has_other_positions(config: TransformerConfig) -> bool:
+    """Returns whether HF would compute other sinusoids than the model's."""
+    return config.position_rates != "paper" or config.first_position != 0

@@ -10,30 +10,32 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
 from t2t_jax.errors import DataError, ErrorCollector, UserError
+from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
-from t2t_jax.exchange.exporting.base import ExportSpec, Original, fill_template
-from t2t_jax.exchange.exporting.marian.weights import (
-    ACTIVATIONS,
-    marian_ids,
-    marian_tensors,
-    write_npz,
-)
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.layout import foreign_layers, interleaved_from_halves
 from t2t_jax.exchange.importing.marian.model import read_marian
+from t2t_jax.exchange.importing.marian.weights import marian_name
 from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.sharding.rules import leaves_by_path
-from t2t_jax.types import Params
+from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _EPSILON = 1e-6
 _LENGTH_FACTOR = 3.0  # Marian's own
@@ -49,6 +51,8 @@ _FORBIDDEN = (
     "The output biases of pad and bos are -200, so that Marian never generates them."
 )
 _ZEROS = "The other biases of {0}, which the model was trained without, are zeros."
+ACTIVATIONS = ("relu", "swish", "gelu")
+"""What Marian has; its gelu is the exact one (measured with 1.12.42 on a CPU)."""
 _REQUIRED = {
     "model.position_rates": ("tensor2tensor",),
     "model.start": ("zero",),
@@ -226,3 +230,147 @@ def _check_params(params: Params, imported: Params) -> None:
             "writing and importing them: the disk or the memory is failing. Nothing "
             "was kept."
         )
+
+
+Tensors: TypeAlias = dict[str, npt.NDArray[Any]]
+
+
+_NO_PROBABILITY = -100.0  # its exponential is 0 in float32
+_ALIGNMENT = 16  # bytes; Marian pads the options with NULs
+
+# The options of a model that are the same for all.
+_OPTIONS: Mapping[str, Any] = {
+    "type": "transformer",
+    "bert-train-type-embeddings": True,
+    "bert-type-vocab-size": 2,
+    "dec-cell": "gru",
+    "dec-cell-base-depth": 2,
+    "dec-cell-high-depth": 1,
+    "dim-rnn": 1024,
+    "enc-cell": "gru",
+    "enc-cell-depth": 1,
+    "enc-type": "bidirectional",
+    "factors-combine": "sum",
+    "factors-dim-emb": 0,
+    "input-types": [],
+    "layer-normalization": False,
+    "lemma-dependency": "",
+    "lemma-dim-emb": 0,
+    "output-omit-bias": False,
+    "right-left": False,
+    "separator-symbol": "[eos]",
+    "skip": False,
+    "tied-embeddings-src": False,
+    "transformer-aan-activation": "swish",
+    "transformer-aan-depth": 2,
+    "transformer-aan-nogate": False,
+    "transformer-alibi-shift": False,
+    "transformer-alibi-trainable": False,
+    "transformer-attention-mask": "default",
+    "transformer-decoder-autoreg": "self-attention",
+    "transformer-decoder-dim-ffn": 0,
+    "transformer-decoder-ffn-depth": 0,
+    "transformer-dim-aan": 2048,
+    "transformer-disable-position-embeddings": False,
+    "transformer-ffn-depth": 2,
+    "transformer-guided-alignment-layer": "last",
+    "transformer-no-affine": False,
+    "transformer-no-bias": False,
+    "transformer-no-projection": False,
+    "transformer-pool": False,
+    "transformer-postprocess-emb": "d",
+    "transformer-rnn-projection": False,
+    "transformer-tied-layers": [],
+    "transformer-train-position-embeddings": False,
+    "ulr": False,
+    "ulr-dim-emb": 0,
+    "ulr-trainable-transformation": False,
+    "version": "v1.12.42",
+}
+
+
+def marian_ids(size: int, params: Params) -> list[int]:
+    """Returns our id of each id of Marian: eos, unk, the rest, and pad and bos.
+
+    The last two are left out if they are only there because a model without them was
+    imported: rows of zeros without probability.
+
+    Args:
+      size: of the vocabulary of one side.
+    """
+    tables = [params[name] for name in params if name not in ("encoder", "decoder")]
+    biases = [np.asarray(part["bias"]) for part in tables if "bias" in part]
+    kept = [
+        id_
+        for id_ in (PAD, BOS)
+        if not any(bias[id_] < _NO_PROBABILITY for bias in biases)
+        or any(np.asarray(part["table"])[id_].any() for part in tables)
+    ]
+    return [EOS, UNK, *range(UNK + 1, size), *kept]
+
+
+def marian_tensors(
+    params: Params, config: TransformerConfig, *, ids: Sequence[Sequence[int]]
+) -> Tensors:
+    """Returns the tensors of a model, with its options as `special:model.yml`.
+
+    Args:
+      ids: our id of each id of Marian, for the source and for the target.
+    """
+    tensors: Tensors = {
+        marian_name(path, kind): array if kind == "kernel" else array[None]
+        for path, kind, array in foreign_layers(params, config)
+    }
+    order = np.argsort(interleaved_from_halves(config.d_model))
+    source_ids, target_ids = map(list, ids)
+    names = {"embedding": ("Wemb", target_ids)}
+    if config.tying != "all":
+        names = {
+            "source_embedding": ("encoder_Wemb", source_ids),
+            "target_embedding": ("decoder_Wemb", target_ids),
+        }
+    if config.tying == "none":
+        names["pre_softmax"] = ("decoder_ff_logit_out_Wt", target_ids)
+    for ours, (theirs, rows) in names.items():
+        tensors[theirs] = np.asarray(params[ours]["table"])[rows][:, order]
+    output = params[list(names)[-1]]
+    bias = np.asarray(output.get("bias", np.zeros(len(output["table"]))))
+    tensors["decoder_ff_logit_out_b"] = bias[None, target_ids]
+    tensors = {
+        name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()
+    }
+    options = _options_of(config, sizes=[len(side) for side in ids])
+    return {**tensors, "special:model.yml": options}
+
+
+def _options_of(config: TransformerConfig, *, sizes: Sequence[int]) -> npt.NDArray[Any]:
+    options = {
+        **_OPTIONS,
+        "dec-depth": decoder_layers(config),
+        "dim-emb": config.d_model,
+        "dim-vocabs": list(sizes),
+        "enc-depth": config.num_layers,
+        "tied-embeddings": config.tying == "decoder",
+        "tied-embeddings-all": config.tying == "all",
+        "transformer-dim-ffn": config.d_ff,
+        "transformer-ffn-activation": config.activation,
+        "transformer-heads": config.num_heads,
+        "transformer-postprocess": "dan",
+        "transformer-postprocess-top": "",
+        "transformer-preprocess": "",
+    }
+    # A JSON value is one of YAML.
+    lines = (f"{key}: {json.dumps(options[key])}\n" for key in sorted(options))
+    text = "".join(lines).rstrip("\n").encode() + b"\0"
+    padding = -len(text) % _ALIGNMENT
+    return np.frombuffer(text + padding * b"\0", np.int8)
+
+
+def write_npz(path: Path, tensors: Tensors) -> None:
+    """Writes tensors, without compression, and the same bytes every time."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in tensors.items():
+            info = zipfile.ZipInfo(f"{name}.npy")
+            info.external_attr = 0o644 << 16
+            with archive.open(info, "w", force_zip64=array.nbytes >= 1 << 31) as file:
+                np.lib.format.write_array(file, array, version=(1, 0))

@@ -1,4 +1,4 @@
-"""Export formats by name (does not import JAX)."""
+"""Formats of exports and imports by name (does not import JAX)."""
 
 EXPORT_FORMATS = (
     *("model_dir", "safetensors", "ctranslate2", "argos", "hf_marian", "marian"),
@@ -17,3 +17,10 @@ FORBIDDING_FORMATS = ("argos", "marian")
 
 QUANTIZATIONS = ("float32", "float16", "int8", "int8_float32", "int8_float16")
 """Number formats of a CTranslate2 model, by CTranslate2's names."""
+
+
+IMPORT_FORMATS = ("marian", "hf_marian", "fairseq", "t2t")
+"""Values of `--format` with `--mode=import`."""
+
+POSITIONS = ("huggingface", "marian")
+"""Values of `--positions`."""
