@@ -43,31 +43,33 @@ _ACTIVATIONS = {
 
 # Settings of generation that change outputs, and their values without effect.
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "do_sample": (False, None),
-    "repetition_penalty": (1.0, None),
-    "encoder_repetition_penalty": (1.0, None),
-    "no_repeat_ngram_size": (0, None),
-    "encoder_no_repeat_ngram_size": (0, None),
-    "num_beam_groups": (1, None),
+    **dict.fromkeys(
+        ("do_sample", "remove_invalid_values", "token_healing"), (False, None)
+    ),
+    **dict.fromkeys(("repetition_penalty", "encoder_repetition_penalty"), (1.0, None)),
+    **dict.fromkeys(
+        ("no_repeat_ngram_size", "encoder_no_repeat_ngram_size"), (0, None)
+    ),
+    **dict.fromkeys(("num_beam_groups", "num_return_sequences"), (1, None)),
+    **dict.fromkeys(
+        (
+            *("force_words_ids", "constraints", "suppress_tokens"),
+            *("begin_suppress_tokens", "stop_strings", "forced_decoder_ids"),
+        ),
+        (None, []),
+    ),
+    **dict.fromkeys(
+        (
+            *("forced_bos_token_id", "exponential_decay_length_penalty"),
+            *("watermarking_config", "max_time", "dola_layers"),
+        ),
+        (None,),
+    ),
     "diversity_penalty": (0.0, None),
-    "num_return_sequences": (1, None),
     "penalty_alpha": (None, 0.0),
-    "forced_bos_token_id": (None,),
-    "force_words_ids": (None, []),
-    "constraints": (None, []),
-    "suppress_tokens": (None, []),
-    "begin_suppress_tokens": (None, []),
     "sequence_bias": (None, {}),
-    "exponential_decay_length_penalty": (None,),
     "guidance_scale": (None, 1.0),
-    "remove_invalid_values": (False, None),
     "renormalize_logits": (False, None, True),  # noted in README.md
-    "watermarking_config": (None,),
-    "stop_strings": (None, []),
-    "max_time": (None,),
-    "forced_decoder_ids": (None, []),
-    "token_healing": (False, None),
-    "dola_layers": (None,),
     "cache_implementation": (None, "dynamic", "static", "offloaded"),
 }
 

@@ -48,21 +48,24 @@ _ADVICE = "Pass the directory of a training of tensor2tensor."
 
 # Hyper-parameters whose other values would be another model; the first is the default.
 _REQUIRED: Mapping[str, tuple[Any, ...]] = {
-    "attention_variables_3d": (False,),
+    **dict.fromkeys(
+        (
+            *("attention_variables_3d", "proximity_bias", "symbol_modality_skip_top"),
+            "unidirectional_encoder",
+        ),
+        (False,),
+    ),
+    **dict.fromkeys(
+        ("hard_attention_k", "max_relative_position", "num_area_layers"), (0,)
+    ),
     "causal_decoder_self_attention": (True,),
     "ffn_layer": ("dense_relu_dense", "conv_hidden_relu"),
-    "hard_attention_k": (0,),
-    "max_relative_position": (0,),
     "multiply_embedding_mode": ("sqrt_depth", "none", ""),
     "nbr_decoder_problems": (1,),
     "norm_type": ("layer",),
-    "num_area_layers": (0,),
     "pos": ("timing",),
     "prepend_mode": ("none",),
-    "proximity_bias": (False,),
     "self_attention_type": ("dot_product",),
-    "symbol_modality_skip_top": (False,),
-    "unidirectional_encoder": (False,),
 }
 _NORM_POSITIONS = {("", "an"): "post", ("n", "a"): "pre"}
 _DROPOUTS = {
