@@ -53,7 +53,7 @@ def test_what_is_built_is_the_whole_program(tmp_path):
     assert found == program | configs
     assert {
         "t2t_jax/py.typed",
-        "t2t_jax/exchange/exporting/templates/model_card.md",
+        "t2t_jax/exchange/templates/model_card.md",
     } <= found
 
 
