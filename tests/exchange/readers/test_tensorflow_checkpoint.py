@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from t2t_jax.errors import DataError, UserError
+from t2t_jax.errors import DataError, InputMissingError, UserError
 from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
 from tests.exchange.real_models import real_file
 from tests.exchange.tensorflow_save import field, save
