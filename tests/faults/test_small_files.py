@@ -98,7 +98,6 @@ def test_a_file_of_another_kind_is_told_in_one_line(
         ["--mode=prepare", "--config.data.train=text:{},text"],
         ["--mode=prepare", FEW, "--config.data.dev=text:text,{}"],
         ["--mode=prepare", FEW, "--config.vocabulary.file={}"],
-        ["--mode=translate", "--input={}"],
     ],
     ids=" ".join,
 )
@@ -108,10 +107,15 @@ def test_a_file_that_a_flag_names_is_told_in_one_line(
     Path("text").write_text("a\n")
     KINDS[kind](tmp_path / "odd")
     argv = [flag.format(tmp_path / "odd") for flag in flags]
-    is_read = argv[0] in ("--mode=evaluate", "--mode=score", "--mode=translate")
+    is_read = argv[0] in ("--mode=evaluate", "--mode=score")
     workdir = one_step if is_read else tmp_path / "run"
     errors = refused(capsys, [*argv, f"--workdir={workdir}"])
     assert "odd" in errors
+
+
+def test_a_directory_to_translate_is_told_in_one_line(one_step, capsys):
+    Path("odd").mkdir()  # A pipe may be translated.
+    refused(capsys, ["--mode=translate", f"--workdir={one_step}", "--input=odd"])
 
 
 @pytest.mark.parametrize(
