@@ -262,10 +262,9 @@ def decode_lines(
     for number, line in enumerate(lines, start=1):
         if number == 1:
             line = line.removeprefix(BYTE_ORDER_MARK)
-            if not strict:
-                check_format(line, name, flag)
+            _check_format(line, name, flag, strict=strict)
         if strict:
-            require_utf8(line, name, flag, number)
+            _require_utf8(line, f"--{flag}={name}, line {number:,}")
         yield decode_line(line)
 
 
@@ -274,42 +273,29 @@ def decode_line(line: bytes) -> str:
     return line.removesuffix(b"\n").decode("utf-8", errors="surrogateescape")
 
 
-def check_format(head: bytes, name: str, flag: str) -> None:
+def _check_format(head: bytes, name: str, flag: str, *, strict: bool) -> None:
     """Checks the first line of a file for another format than UTF-8.
 
-    A probable other encoding is only logged, by process 0.
-
-    Raises:
-      DataError: the file begins with the byte order mark of another encoding or with
-        gzip's magic number.
+    Without `strict`, a probable other encoding is only logged, by process 0.
     """
-    encoding = foreign_format(head)
-    if not encoding:
+    if not (encoding := foreign_format(head)):
         return
     advice = conversion_advice(encoding, name.removeprefix("-"))
     message = f"--{flag}={name} is {encoding} and not UTF-8. {advice}"
-    if format_by_magic_number(head):
+    if strict or format_by_magic_number(head):
         raise DataError(message)
     if current_processes().is_first:
         log(f"warning: {message}")
 
 
-def require_utf8(line: bytes, name: str, flag: str, number: int) -> None:
-    """Checks a line with `--strict`; lines are numbered from 1.
-
-    Raises:
-      DataError: it is not UTF-8, or contains a NUL byte.
-    """
+def _require_utf8(line: bytes, place: str) -> None:
     advice = "Convert the file to UTF-8, or remove --strict."
-    if number == 1 and (encoding := foreign_format(line)):
-        advice = conversion_advice(encoding, name.removeprefix("-"))
-        raise DataError(f"--{flag}={name} is {encoding} and not UTF-8. {advice}")
     try:
         line.decode()
     except UnicodeDecodeError as error:
         raise DataError(
-            f"--{flag}={name}, line {number:,}: invalid UTF-8 (byte "
-            f"{line[error.start]:#04x} in column {error.start + 1}). {advice}"
+            f"{place}: invalid UTF-8 (byte {line[error.start]:#04x} in column "
+            f"{error.start + 1}). {advice}"
         ) from error
     if b"\0" in line:
-        raise DataError(f"--{flag}={name}, line {number:,}: holds a NUL byte. {advice}")
+        raise DataError(f"{place}: holds a NUL byte. {advice}")
