@@ -42,5 +42,10 @@ def test_rows_alone_have_no_title_and_are_not_folded_in_a_file():
     file = io.StringIO()
     show_rows([("a", "b", ""), ("long name", "v" * 300, "[red]note")], file=file)
     assert file.getvalue() == f"a          b\nlong name  {'v' * 300}  [red]note\n"
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    show_rows([("a", "v" * 300)], file=terminal)
+    assert max(map(len, terminal.getvalue().splitlines())) <= 100
+    assert terminal.getvalue().count("v") == 300
     show_rows([], file=file)
     assert file.getvalue().count("\n") == 2
