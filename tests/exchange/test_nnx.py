@@ -23,10 +23,10 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import OutputError, UserError
 from t2t_jax.functional.losses import label_smoothed_nll
-from t2t_jax.inference.model_dir import save_model_dir
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.transformer import Transformer
+from tests.exchange.exporting.counting import write_model
 from tests.integration import tiny
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_params
 
@@ -51,17 +51,12 @@ def directory(tmp_path_factory):
         ),
         decoding=DecodingConfig(beam_size=2, max_extra_tokens=3),
     )
-    vocabularies = VocabularyPair.load_or_train(
-        open_corpus("phrasebook:train:200"), config=config.vocabulary, seed=0, log=print
-    )
-    save_model_dir(
+    return write_model(
         place / "runs" / "phrasebook",
-        tiny_params(config.model),
-        vocabularies=vocabularies,
-        config=config,
-        origin={"step": 7, "kinds": ["final"], "bleu": 12.5, "run": "mine"},
+        config,
+        corpus="phrasebook:train:200",
+        **{"step": 7, "bleu": 12.5, "run": "mine"},
     )
-    return place / "runs" / "phrasebook"
 
 
 def same(first, second):
@@ -190,40 +185,34 @@ def _another_vocabulary():
 
 def test_other_arguments_are_refused(directory, tmp_path):
     model = t2t_jax.load(directory)
-    with pytest.raises(UserError, match="ensemble of 2 models is not one NNX"):
-        t2t_jax.to_nnx(dataclasses.replace(model, others=(model,)))
-    with pytest.raises(UserError, match="ensemble of 2 models is not one NNX"):
-        t2t_jax.from_nnx(
-            t2t_jax.to_nnx(model), dataclasses.replace(model, others=(model,))
-        )
-    with pytest.raises(TypeError, match="not a dict"):
-        t2t_jax.to_nnx({})
-    with pytest.raises(TypeError, match="params is None"):
-        t2t_jax.to_nnx(model.module)
-    with pytest.raises(TypeError, match="params only with a Linen module"):
-        t2t_jax.to_nnx(model, model.params)
-    with pytest.raises(ValueError, match=r"decoder/.* must be float32\[14,3,5\]"):
-        t2t_jax.to_nnx(LINEN, model.params)
-    with pytest.raises(TypeError, match="a module from to_nnx, not a dict"):
-        t2t_jax.from_nnx(model.params, model)
-    other = t2t_jax.to_nnx(LINEN, tiny_params(CONFIG))
-    with pytest.raises(ValueError, match=r"\(and \d+ other arrays\)"):
-        t2t_jax.from_nnx(other, model)
-    one = dataclasses.replace(model, params=tiny_params(CONFIG))
-    with pytest.raises(ValueError, match="Pass the parameters of a Transformer"):
-        t2t_jax.save_model(tmp_path / "new", one, like=directory)
-    swapped = VocabularyPair(model.vocabularies.target, _another_vocabulary())
-    one = dataclasses.replace(model, vocabularies=swapped)
-    with pytest.raises(ValueError, match="must have the vocabularies of"):
-        t2t_jax.save_model(tmp_path / "new", one, like=directory)
-    with pytest.raises(TypeError, match="a loaded model, not a dict"):
-        t2t_jax.save_model(tmp_path / "new", model.params, like=directory)
     ensemble = dataclasses.replace(model, others=(model,))
-    with pytest.raises(UserError, match="not an ensemble of 2"):
-        t2t_jax.save_model(tmp_path / "new", ensemble, like=directory)
+    other = t2t_jax.to_nnx(LINEN, tiny_params(CONFIG))
+    resized = dataclasses.replace(model, params=tiny_params(CONFIG))
+    swapped = VocabularyPair(model.vocabularies.target, _another_vocabulary())
+    swapped = dataclasses.replace(model, vocabularies=swapped)
+    to_nnx, from_nnx = t2t_jax.to_nnx, t2t_jax.from_nnx
+    save = functools.partial(t2t_jax.save_model, tmp_path / "new", like=directory)
     (tmp_path / "file").touch()
-    with pytest.raises(OutputError, match=r"^to=.* is not empty"):
-        t2t_jax.save_model(tmp_path, model, like=directory)
+    for call, kind, message in (
+        (lambda: to_nnx(ensemble), UserError, "ensemble of 2 models"),
+        (lambda: from_nnx(to_nnx(model), ensemble), UserError, "ensemble of 2 models"),
+        (lambda: to_nnx({}), TypeError, "not a dict"),
+        (lambda: to_nnx(model.module), TypeError, "params is None"),
+        (lambda: to_nnx(model, model.params), TypeError, "params only with a Linen"),
+        (lambda: to_nnx(LINEN, model.params), ValueError, r"be float32\[14,3,5\]"),
+        (lambda: from_nnx(model.params, model), TypeError, "a module from to_nnx"),
+        (lambda: from_nnx(other, model), ValueError, r"\(and \d+ other arrays\)"),
+        (lambda: save(resized), ValueError, "the parameters of a Transformer"),
+        (lambda: save(swapped), ValueError, "must have the vocabularies of"),
+        (lambda: save(model.params), TypeError, "a loaded model, not a dict"),
+        (lambda: save(ensemble), UserError, "not an ensemble of 2"),
+        (
+            lambda: t2t_jax.save_model(tmp_path, model, like=directory),
+            *(OutputError, r"^to=.* is not empty"),
+        ),
+    ):
+        with pytest.raises(kind, match=message):
+            call()
 
 
 def example_of(page):

@@ -2,6 +2,11 @@
 
 import random
 
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.inference.model_dir import save_model_dir
+from tests.model.tiny import tiny_params
+
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
 
 
@@ -13,3 +18,18 @@ def write_text(place):
         text = (" ".join(word[side] for word in pair) + "\n" for pair in pairs)
         (place / f"a.{name}").write_text("".join(text), encoding="utf-8")
     return f"text:{place / 'a.en'},{place / 'a.de'}"
+
+
+def write_model(to, config, *, corpus, **origin):
+    """Writes the directory of a model that was never trained."""
+    vocabularies = VocabularyPair.load_or_train(
+        open_corpus(corpus), config=config.vocabulary, seed=0, log=print
+    )
+    save_model_dir(
+        to,
+        tiny_params(config.model),
+        vocabularies=vocabularies,
+        config=config,
+        origin={"step": 200, "kinds": ["final"], **origin},
+    )
+    return to

@@ -169,16 +169,6 @@ def test_the_beam_is_that_of_the_configuration(tmp_path):
     assert asked == [(4, 0.6), (1, 0)]
 
 
-def test_one_matrix_is_written_once(tmp_path):
-    exported(tmp_path / "tied")
-    exported(tmp_path / "untied", dataclasses.replace(TINY, tying="none"))
-    tied, untied = (
-        (tmp_path / name / "model.bin").stat().st_size for name in ("tied", "untied")
-    )
-    matrix = 4 * TINY.vocab_size * TINY.d_model
-    assert 2 * matrix - 200 < untied - tied < 2 * matrix + 200
-
-
 def test_quantized_numbers_are_near_and_the_parameters_stay_as_they_are(tmp_path):
     before = jax.tree.map(np.array, tiny_params())
     found = np.concatenate(exported(tmp_path, quantization="int8").score(pairs()))

@@ -15,18 +15,14 @@ from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.exporting import huggingface as hf_marian
 from t2t_jax.exchange.exporting import model_dir
 from t2t_jax.exchange.exporting.backends import JaxBackend, search_config
 from t2t_jax.exchange.exporting.ctranslate2 import format as ctranslate2
-from t2t_jax.inference.model_dir import save_model_dir
 from t2t_jax.model.config import TransformerConfig
-from tests.exchange.exporting.counting import write_text
-from tests.model.tiny import tiny_params
+from tests.exchange.exporting.counting import write_model, write_text
 
 pytest.importorskip("safetensors")
 
@@ -52,19 +48,8 @@ def model(tmp_path_factory):
         ),
         decoding=DecodingConfig(max_source_length=24, max_extra_tokens=5),
     )
-    vocabularies = VocabularyPair.load_or_train(
-        open_corpus(corpus), config=config.vocabulary, seed=0, log=print
-    )
     data = {"train": {"spec": corpus, "fingerprint": "f", "pairs": 400}}
-    origin = {"step": 200, "kinds": ["final"], "data": data}
-    save_model_dir(
-        place / "model",
-        tiny_params(config.model),
-        vocabularies=vocabularies,
-        config=config,
-        origin=origin,
-    )
-    return place / "model"
+    return write_model(place / "model", config, corpus=corpus, data=data)
 
 
 @pytest.mark.parametrize(

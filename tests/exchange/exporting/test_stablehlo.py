@@ -19,7 +19,6 @@ from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.beam_search import beam_search
@@ -27,13 +26,12 @@ from t2t_jax.errors import DataError, UserError
 from t2t_jax.exchange.exporting import stablehlo as stablehlo
 from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.inference.load import load
-from t2t_jax.inference.model_dir import save_model_dir
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.sharding.rules import leaves_by_path
-from tests.exchange.exporting.counting import write_text
+from tests.exchange.exporting.counting import write_model, write_text
 from tests.integration import tiny
-from tests.model.tiny import SOURCE, TARGET, tiny_params
+from tests.model.tiny import SOURCE, TARGET
 
 pytest.importorskip("flatbuffers")
 
@@ -65,17 +63,7 @@ def model(tmp_path_factory):
             max_length_ratio=9.0,
         ),
     )
-    vocabularies = VocabularyPair.load_or_train(
-        open_corpus(corpus), config=config.vocabulary, seed=0, log=print
-    )
-    save_model_dir(
-        place / "model",
-        tiny_params(config.model),
-        vocabularies=vocabularies,
-        config=config,
-        origin={"step": 200, "kinds": ["final"]},
-    )
-    return place / "model"
+    return write_model(place / "model", config, corpus=corpus)
 
 
 def run(model, place):
