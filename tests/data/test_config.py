@@ -27,10 +27,8 @@ def test_rows_are_halved_as_long_as_two_slots_are_left(row_length, most):
     ("keys", "message"),
     [
         ({"max_length": 1}, r"data\.max_length=1 .*Change config\.data\.max_length\."),
-        ({"max_length": 257}, r"data\.max_length=257 must be at most data\.row_length"),
         ({"dev_pairs": -1}, r"Change config\.data\.dev_pairs\."),
         ({"subword_joiner": "@ @"}, r"Set config\.data\.subword_joiner=\"@@\"\."),
-        ({"row_length": 1, "max_length": 1}, r"Change config\.data\.row_length\."),
         ({"tokens_per_batch": 255}, r"Change config\.data\.tokens_per_batch\."),
         (
             {"layout": "length_buckets", "packed_row_lengths": 2},
@@ -48,7 +46,6 @@ def test_each_rule_of_the_data_is_reported(keys, message):
     [
         ({"size": 4}, r"vocabulary\.size=4 must be at least 5"),
         ({"size": 260, "byte_fallback": True}, "at least 261: four special ids, 256"),
-        ({"character_coverage": 0.0}, r"Change config\.vocabulary\.character_coverage"),
         ({"character_coverage": 1.5}, r"character_coverage=1\.5 must be above 0"),
         (
             {"symbols": "a,b", "size": 6},
@@ -58,12 +55,8 @@ def test_each_rule_of_the_data_is_reported(keys, message):
             {"symbols": "<de>,x y"},
             r"'x y' has a blank in it\. Change config",
         ),
-        ({"symbols": "a\u2581"}, "has a blank in it"),
-        ({"symbols": "a\n"}, "has a blank in it"),
-        ({"symbols": "a,"}, "'' is empty"),
         ({"symbols": "<de>,<fr>,<de>"}, "'<de>' is there twice"),
         ({"symbols": "</s>"}, "is a special piece"),
-        ({"symbols": "<0x0A>"}, "is a special piece"),
         ({"sample_sentences": 0}, r"Change config\.vocabulary\.sample_sentences"),
     ],
 )

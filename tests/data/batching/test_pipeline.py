@@ -15,7 +15,6 @@ from t2t_jax.data.batching.pipeline import (
 )
 from t2t_jax.data.batching.planner import batch_shapes, plan_epoch
 from t2t_jax.data.config import DataConfig
-from t2t_jax.errors import DataError
 from t2t_jax.types import BatchShard, DataPosition
 
 CONFIG = DataConfig(tokens_per_batch=7 * 61, row_length=61, max_length=61)
@@ -78,18 +77,6 @@ def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
 
 
 @CONFIGS
-def test_empty_rows_change_nothing_else(cache, config):
-    plain = eval_batches(cache, config)
-    extended = eval_batches(cache, config, row_multiple=11)
-    for one, other in zip(plain, extended, strict=True):
-        rows = len(one.rows)
-        assert equal(one, [array[:rows] for array in other])
-        assert not other.source[rows:].any()
-        assert not other.target_segments[rows:].any()
-        assert other.rows.tolist() == list(range(-(-rows // 11) * 11))
-
-
-@CONFIGS
 def test_the_shards_of_a_batch_make_up_the_batch(cache, config):
     keys = {"seed": 5, "row_multiple": 6}
     number = _batches_of_an_epoch(cache, config)
@@ -136,16 +123,6 @@ def test_a_resumed_stream_goes_on_with_the_same_batches(cache, config):
                 position, batch = next(batches)
                 assert position == expected[0]
                 assert equal(batch, expected[1])
-
-
-def test_a_position_past_the_epoch_is_reported_to_the_consumer(cache):
-    start = DataPosition(0, 99)
-    with train_stream(cache, CONFIG, seed=5, start=start) as batches:
-        with pytest.raises(
-            DataError, match="after batch 99 of epoch 0, which has only"
-        ):
-            next(batches)
-        assert list(batches) == []
 
 
 def test_no_batch_shares_memory_with_another(cache):

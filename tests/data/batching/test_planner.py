@@ -201,12 +201,6 @@ def seen(part_pairs, weights, *, seed):
     return np.bincount(order, minlength=sum(part_pairs))
 
 
-def test_a_weight_of_1_is_a_permutation_that_consumes_no_other_randomness():
-    chance = np.random.default_rng(5)
-    order = epoch_order((7, 4), (1.0, 1), rng=np.random.default_rng(5))
-    assert order.tolist() == chance.permutation(np.arange(11, dtype=np.int32)).tolist()
-
-
 def test_in_the_long_run_each_pair_is_seen_as_often_as_its_weight():
     total = sum(seen((3, 1, 7), (1.5, 0.25, 2.1), seed=seed) for seed in range(3000))
     wanted = np.repeat([1.5, 0.25, 2.1], [3, 1, 7])

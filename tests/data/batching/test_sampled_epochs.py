@@ -17,7 +17,6 @@ from t2t_jax.data.batching.pipeline import find_batch, train_stream
 from t2t_jax.data.batching.planner import train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs
 from t2t_jax.data.config import DataConfig
-from t2t_jax.types import BatchShard
 from tests.data.batching.test_pipeline import equal, pairs_of, sentences_of
 
 CONFIG = DataConfig(
@@ -78,17 +77,6 @@ def test_an_epoch_is_the_same_each_time_and_no_other(make, cache, monkeypatch):
         assert 1.02 < longer < 1.6
 
 
-def test_both_sides_of_a_pair_are_sampled_apart(make, cache):
-    twins = dataclasses.replace(cache, target=cache.source)
-    config = dataclasses.replace(CONFIG, target_bpe_dropout=0.3)
-    vocabularies = make()._tables  # the same on both sides
-    assert vocabularies[0].ids.lengths.tolist() == vocabularies[1].ids.lengths.tolist()
-    epochs = make(config=config)
-    epochs._cache = twins
-    sampled = epochs.sample(0)
-    assert not np.array_equal(sampled.source.tokens, sampled.target.tokens)
-
-
 def test_threads_sample_what_one_does(make):
     epochs = make()
     found = [epochs.open(epoch) for epoch in range(4)]  # all but the first ahead
@@ -133,23 +121,6 @@ def test_a_stream_resumes_inside_and_between_epochs(make, cache, config):
             ):
                 assert after == position
                 assert equal(batch, expected)
-
-
-def test_shards_of_other_numbers_of_processes_make_up_the_batch(make, cache):
-    keys = {"seed": 5, "row_multiple": 6}
-    with train_stream(cache, CONFIG, **keys, tokens=make()) as batches:
-        wholes = list(islice(batches, 25))
-    for count in (2, 3):
-        parts = []
-        for index in range(count):
-            share = BatchShard(index=index, count=count)
-            with train_stream(
-                cache, CONFIG, **keys, share=share, tokens=make()
-            ) as mine:
-                parts.append(list(islice(mine, 25)))
-        for (_, whole), *shares in zip(wholes, *parts, strict=True):
-            columns = zip(*(batch for _, batch in shares), strict=True)
-            assert equal(whole, [np.concatenate(column) for column in columns])
 
 
 def test_a_batch_is_found_with_its_tokens(make, cache):

@@ -17,16 +17,6 @@ def two(tmp_path):
     return write
 
 
-def test_what_is_wrong_with_the_text_of_all_parts_comes_together(two):
-    pairs = iter(open_corpus(two(b"one\teins\nalone\n", b"two\tzwei\n\0\n")))
-    assert next(pairs) == ("one", "eins")
-    with pytest.raises(DataError) as caught:
-        next(pairs)
-    first, second = caught.value.problems
-    assert "a:2: has 1 of the 2 columns" in first
-    assert "b:2: holds a NUL byte" in second
-
-
 def test_the_fingerprint_is_of_the_pairs_and_their_order_and_of_no_weight(two):
     def fingerprint(*written):
         return open_corpus(two(*written)).fingerprint()
@@ -44,12 +34,6 @@ def test_a_slice_is_of_one_part_of_a_mixture(two):
     assert corpus.num_pairs() == 3
 
 
-def test_a_slice_of_several_files_goes_over_all_of_them(two):
-    first, second = two(b"a\tb\nc\td\n", b"e\tf\n").split("++tsv:")
-    corpus = open_corpus(f"{first}+{second}[1:]")
-    assert list(corpus) == [("c", "d"), ("e", "f")]
-
-
 @pytest.mark.parametrize("part", ["[:3]", "[1:3]", "[2:]"])
 def test_a_slice_reports_that_the_sides_of_its_base_are_not_equally_long(
     tmp_path, part
@@ -59,14 +43,6 @@ def test_a_slice_reports_that_the_sides_of_its_base_are_not_equally_long(
     pairs = open_corpus(f"text:{tmp_path}/a,{tmp_path}/b{part}")
     with pytest.raises(DataError, match=r"a has 7 lines and .*b has 5"):
         list(pairs)
-
-
-def test_a_slice_ends_where_it_is_to_though_all_is_read(tmp_path):
-    (tmp_path / "a").write_text("one\teins\ntwo\tzwei\nalone\n")
-    pairs = iter(open_corpus(f"tsv:{tmp_path}/a[:1]"))
-    assert next(pairs) == ("one", "eins")
-    with pytest.raises(DataError, match="a:3: has 1 of the 2 columns"):
-        next(pairs)
 
 
 def test_a_pair_of_slices_of_slices_is_found_in_its_file(tmp_path):

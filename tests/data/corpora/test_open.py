@@ -12,7 +12,7 @@ from t2t_jax.data.corpora.open import (
     train_and_dev,
 )
 from t2t_jax.data.files import line_counts
-from t2t_jax.errors import ConfigError, InputMissingError
+from t2t_jax.errors import ConfigError
 
 
 def _numbered(tmp_path, count):
@@ -24,10 +24,8 @@ def _numbered(tmp_path, count):
 @pytest.mark.parametrize(
     ("spec", "meant"),
     [
-        ("", ""),
         ("news.en,news.de", "For two text files write text:news.en,news.de. "),
         ("texts:a,b", ""),
-        ("2*a,b", ""),
     ],
 )
 def test_an_unknown_prefix_lists_the_known_ones(spec, meant):
@@ -93,7 +91,7 @@ def test_several_corpora_have_weights_of_their_own(tmp_path):
 
 @pytest.mark.parametrize(
     "weight",
-    ["0", "0.0009", "1000.5", "9" * 400, "-1", ".5", "+2", "1e+3", "x", "", "2*3"],
+    ["0", "1000.5", "-1", "1e+3", ""],
 )
 def test_a_weight_that_is_none_is_reported_what_a_weight_is(weight):
     name = f"{weight}*phrasebook:train:5"
@@ -104,15 +102,6 @@ def test_a_weight_that_is_none_is_reported_what_a_weight_is(weight):
     for spec in (name, f"phrasebook:dev:3++{name}", f"{name}++phrasebook:dev:3"):
         with pytest.raises(ConfigError, match=message):
             open_corpus(spec, key="data.dev")
-
-
-def test_what_is_wrong_with_several_corpora_comes_together(tmp_path):
-    with pytest.raises(InputMissingError) as caught:
-        open_corpus(f"tsv:{tmp_path}/a++phrasebook:dev:3++tsv:{tmp_path}/b")
-    assert [problem.split(":")[0] for problem in caught.value.problems] == [
-        f"{tmp_path}/a",
-        f"{tmp_path}/b",
-    ]
 
 
 def test_corpora_are_joined_where_a_name_begins_and_nowhere_else(tmp_path):
@@ -168,22 +157,6 @@ def test_lines_are_counted(corpus, source, target, pairs):
     assert count_pairs(spec, key="data.train") == (spec, pairs, "")
 
 
-@pytest.mark.parametrize(
-    ("part", "pairs"), [("[2:]", 3), ("[:2]", 2), ("[1:99]", 4), ("[7:]", 0)]
-)
-def test_of_a_slice_its_own_pairs_are_counted(corpus, part, pairs):
-    spec = corpus(b"a\n" * 5, b"b\n" * 5) + part
-    assert count_pairs(spec, key="data.train").pairs == pairs
-
-
-@pytest.mark.parametrize(("source", "target"), [(23, 2), (2, 23)])
-def test_no_more_than_the_budget_is_read(corpus, source, target):
-    spec = corpus(b"a\n" * source, b"b\n" * target)
-    found = count_pairs(spec, key="data.train", budget=40)
-    assert found.pairs is None
-    assert "over 40 bytes" in found.note
-
-
 def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
     assert "data.train is empty" in count_pairs("", key="data.train").note
     with pytest.raises(ConfigError, match="must begin with one of"):
@@ -211,23 +184,11 @@ def test_a_number_is_estimated_of_every_kind_of_corpus(tmp_path, monkeypatch):
     assert {spec: estimate_pairs(open_corpus(spec)) for spec in found} == found
 
 
-@pytest.mark.parametrize("dev_pairs", [0, 1_000])
-def test_files_without_a_prefix_are_quoted_as_they_were_written(dev_pairs):
-    config = DataConfig(train="a.en,b.de", dev_pairs=dev_pairs)
-    with pytest.raises(
-        ConfigError, match=r"^data\.train='a\.en,b\.de' .* text:a\.en,b\.de"
-    ):
-        open_corpus(train_and_dev(config)[0])
-
-
 @pytest.mark.parametrize(
     ("spec", "meant"),
     [
         ("text:a,b+tsv:c", "text:a,b++tsv:c"),
         ("phrasebook:dev:3+2*tsv:c", "phrasebook:dev:3++2*tsv:c"),
-        ("3*text:a,b+2*tsv:c", "3*text:a,b++2*tsv:c"),
-        ("text:a+b,c+d+tsv:e", "text:a+b,c+d++tsv:e"),
-        ("2*tsv:d++text:a,b+tsv:c", "2*tsv:d++text:a,b++tsv:c"),
         ("tsv:a[:3]+text:b,c+trees:d", "tsv:a[:3]++text:b,c++trees:d"),
     ],
 )

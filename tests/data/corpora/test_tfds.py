@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from t2t_jax.data.corpora.mixture import parts_of
 from t2t_jax.data.corpora.open import count_pairs, open_corpus
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from tests.data.tfds_sets import write_wmt14
@@ -84,12 +83,6 @@ def test_a_pair_is_two_lines_whatever_is_in_it():
     assert pairs == {("ä ö ü", "NUL byte"), ("a\rb\u2028c", ""), (" ", "x")}
 
 
-def test_a_set_is_part_of_a_mixture():
-    corpus = open_corpus(f"{NAME}:train:en-de++2*{NAME}:validation:en-de")
-    assert [part.weight for part in parts_of(corpus)] == [1.0, 2.0]
-    assert corpus.num_pairs() == sum(1 for _ in corpus) == 104
-
-
 def test_the_newest_version_is_read_unless_one_is_named(copied):
     for version in ("1.0.1", "1.0.10", "1.0.9", "incomplete.1.1.0"):
         shutil.copytree(copied, copied.with_name(version))
@@ -100,15 +93,9 @@ def test_the_newest_version_is_read_unless_one_is_named(copied):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("tfds:", "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
         (NAME, "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
-        (f"{NAME}:", "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
-        ("tfds:A/b:train", "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
-        ("tfds:a:t[:1%", "must be tfds:NAME/CONFIG:SPLIT:SOURCE"),
         (f"{NAME}:train:en-de[:7]", "a slice belongs to the split"),
         (f"{NAME}:test", r"train \(101 examples\), validation \(3 examples\)"),
-        (f"{NAME}:train[:1%]+test", r"the set has train \(101 examples\), valid"),
-        (f"{NAME}:train[1:x]", r"the set has train \(101 examples\), valid"),
         (f"{NAME}:train[101:]", r"the set has train \(101 examples\), valid"),
         (f"{NAME}:train:en-fr", "must end in one of :de-en, :en-de"),
     ],
@@ -118,19 +105,8 @@ def test_a_wrong_spec_is_told_what_there_is(spec, message):
         open_corpus(spec)
 
 
-@pytest.mark.parametrize("name", ["dataset_info.json", "features.json"])
-def test_a_damaged_set_is_named(copied, name):
-    (copied / name).write_text("{")
-    with pytest.raises(DataError, match="not a valid TFDS set"):
-        open_corpus(f"{NAME}:train")
-
-
 def _cut_short(records: bytes) -> bytes:
     return records[: len(records) // 2]
-
-
-def _too_short(records: bytes) -> bytes:
-    return records[:7]
 
 
 def _flipped(records: bytes) -> bytes:
@@ -138,7 +114,7 @@ def _flipped(records: bytes) -> bytes:
     return records[:place] + bytes([records[place] ^ 1]) + records[place + 1 :]
 
 
-@pytest.mark.parametrize("harm", [_cut_short, _too_short, _flipped])
+@pytest.mark.parametrize("harm", [_cut_short, _flipped])
 def test_a_damaged_file_of_records_is_reported_by_all_readers(copied, harm):
     (path,) = copied.glob("*-train*")
     path.write_bytes(harm(path.read_bytes()))

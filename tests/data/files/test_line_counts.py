@@ -1,5 +1,4 @@
 import gzip
-import io
 import os
 import random
 
@@ -7,7 +6,7 @@ import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.files import line_counts
-from t2t_jax.data.files.line_counts import Count, count_lines, estimate_lines
+from t2t_jax.data.files.line_counts import count_lines, estimate_lines
 from t2t_jax.errors import DataError
 
 
@@ -40,23 +39,6 @@ def test_large_files_are_estimated_by_the_share_of_their_bytes_that_was_read(
     assert not is_exact
     # Of a packed file up to 128 kB more are read than are unpacked.
     assert number == pytest.approx(200_000, rel=0.05 if path.suffix == ".gz" else 1e-3)
-
-
-def test_little_is_read_of_what_is_too_large_to_be_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_counts, "_BLOCK", 1 << 10)
-    monkeypatch.setattr(line_counts, "_PROBE_BYTES", 1 << 12)
-    sizes = []
-
-    class Counted(io.FileIO):
-        def read(self, size=-1):
-            sizes.append(size)
-            return super().read(size)
-
-    monkeypatch.setattr(line_counts, "open_bytes", Counted)
-    path = tmp_path / "lines"
-    path.write_bytes(b"one\n" * 100_000)
-    assert estimate_lines(path, budget=300_000) == Count(100_000, False)
-    assert sum(sizes) == (1 << 12) + (1 << 10)
 
 
 @pytest.mark.parametrize("kept", [1 / 2, 0.9])

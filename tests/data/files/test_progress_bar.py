@@ -1,11 +1,10 @@
 import io
-import re
 import sys
 import time
 
 import pytest
 
-from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
+from t2t_jax.data.files.progress_bar import ProgressBar, print_line
 
 
 class Terminal(io.StringIO):
@@ -44,27 +43,6 @@ def test_on_a_terminal_there_is_a_bar_and_no_line():
     assert "pairs/s" in screen.getvalue()
 
 
-def test_lines_printed_while_a_bar_is_shown_stand_above_it(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stderr", screen)
-    command = "python -m [bold]" + 20 * "long " + ":smile:"
-    with ProgressBar(print_line).start(total=10) as progress:
-        progress.advance(3)
-        print_line(command)
-        print_line("to the terminal itself", screen)
-        print("of a library", file=sys.stderr)
-        progress.advance(1)
-    print_line("afterwards")
-    # Each is written over the bar, which is drawn again below it.
-    *above, bar, after, end = screen.getvalue().split("\n")
-    shown = ["  " + re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", line) for line in above]
-    for line in (command, "to the terminal itself", "of a library"):
-        assert any(text.endswith((f"  {line}", f"\r{line}")) for text in shown)
-    assert "encoded 4/10 pairs" in bar
-    assert (after, end) == ("\x1b[?25hafterwards", "")
-
-
 @pytest.mark.parametrize("is_terminal", [True, False])
 def test_results_are_never_printed_to_stderr(monkeypatch, is_terminal):
     out, screen = (Terminal() if is_terminal else io.StringIO()), Terminal()
@@ -74,21 +52,6 @@ def test_results_are_never_printed_to_stderr(monkeypatch, is_terminal):
     # On one terminal they stand above the bar.
     assert ("a result" in screen.getvalue()) == is_terminal
     assert ("a result" in out.getvalue()) != is_terminal
-
-
-def test_a_narrow_terminal_has_the_numbers_and_the_time_left(clock, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
-    screen = Terminal()
-    work = ProgressLabels("step")
-    with ProgressBar(print_line, stream=screen, work=work) as progress:
-        progress.start(total=100_000)
-        progress.show("", done=1)
-        clock[0] += 10
-        progress.show("loss 2.5  perplexity 7.25  and so on", done=50_001)
-    last = screen.getvalue().splitlines()[-2]
-    assert "step 50,001/100,000" in last
-    assert "50 %  loss" in last
-    assert "… ETA 0:00:10" in last
 
 
 def test_an_estimated_number_is_marked_and_never_exceeded(clock):
@@ -125,13 +88,3 @@ def test_work_without_a_known_end_is_logged_at_intervals():
     before = len(said)
     time.sleep(0.1)
     assert len(said) == before
-
-
-def test_an_interval_of_0_seconds_is_for_no_lines():
-    said = []
-    progress = ProgressBar(said.append, every_seconds=0).start(total=9)
-    with progress.heartbeat("Checking"):
-        for _ in range(9):
-            progress.advance(1)
-            time.sleep(0.01)
-    assert said == []

@@ -117,25 +117,6 @@ def test_every_held_out_corpus_is_reported_by_name(train, write):
     }
 
 
-def test_examples_have_the_lines_of_their_files(
-    text_corpus, vocabularies, write, tmp_path
-):
-    sides = list(map(list, zip(*TRAIN, strict=True)))
-    whole = text_corpus(*sides).spec
-    other = text_corpus(["house"], ["Haus"], suffix=".2").spec
-    corpus = open_corpus(f"{other}++{whole}[2:]")
-    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
-    train = build_or_open(corpus, vocabularies, config=config)
-    spec = write("test", [("x", "y"), ("x", "y"), TRAIN[3], ("house", "Haus")])
-    found = find_leaks(train, open_corpus(f"{spec}[1:]"))
-    assert found["pairs"] == 3
-    places = [(e["corpus"], e["line"], e["train"]) for e in found["examples"]]
-    assert places == [
-        (spec, 3, {"corpus": whole, "line": 4}),
-        (spec, 4, {"corpus": other, "line": 1}),
-    ]
-
-
 def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_logged(
     tmp_path, monkeypatch, write
 ):

@@ -99,28 +99,3 @@ def test_a_corpus_of_which_over_half_is_dropped_is_warned_of(
     found = drop_warnings(build_or_open(corpus, vocabularies, config=config))
     assert len(found) == len(warned)
     assert all(map(re.search, warned, found))
-
-
-def test_examples_are_of_as_many_parts_as_there_are_and_say_where_they_stand(
-    vocabularies, text_corpus, tmp_path
-):
-    kept = [("a", "ein")]
-    empty = [("", "leer")]
-    texts = [kept + 5 * empty, kept, kept + 2 * empty]
-    a, b, c = (
-        text_corpus(*map(list, zip(*pairs, strict=True)), suffix=f".{number}").spec
-        for number, pairs in enumerate(texts)
-    )
-    cut = text_corpus([*"xyz", "", "a"], [*"xyz", "leer", "ein"], suffix=".cut").spec
-    config = DataConfig(max_length=61, cache_dir=str(tmp_path / "c"))
-    cache = build_or_open(
-        open_corpus(f"{a}++{b}++{c}++{cut}[2:]"), vocabularies, config=config
-    )
-    told = describe_data(vocabularies, config=config, train=cache, dev=cache, leaks={})
-    examples = told["train"]["examples"]["empty"]
-    assert [(e["corpus"], e["line"]) for e in examples] == [(a, 2), (c, 2), (cut, 4)]
-    places = [
-        [(e["corpus"], e["line"]) for e in part["examples"]["empty"]]
-        for part in told["train"]["parts"]
-    ]
-    assert places == [[(a, 2), (a, 3), (a, 4)], [], [(c, 2), (c, 3)], [(cut, 4)]]

@@ -10,7 +10,6 @@ from t2t_jax.data.token_cache import builder, shards
 from t2t_jax.data.token_cache.builder import exclusive_lock
 from t2t_jax.data.token_cache.encoder import PairEncoder
 from t2t_jax.data.token_cache.token_cache import build_or_open
-from t2t_jax.errors import DataError
 from tests.data.conftest import ENGLISH, GERMAN, sentences
 
 
@@ -181,24 +180,3 @@ def test_parts_are_counted_apart_and_their_lines_too(
     assert again.fingerprint == cache.fingerprint
     again.source.tokens.tolist()
     assert np.array_equal(again.hashes, cache.hashes)
-
-
-def test_parts_of_which_nothing_is_left_are_reported_by_name(vocabularies, tmp_path):
-    first, second, third = mixture(
-        tmp_path,
-        (["a", "dog"], ["", "  "]),
-        (["a", "cat"], ["ein", "Kater"]),
-        (["cat", "", "a"], ["cat", "x", "a"]),
-    )
-    corpus = open_corpus(f"{first}++{second}++3*{third}")
-    config = DataConfig(
-        max_length=61, cache_dir=str(tmp_path / "caches"), drop_copies=True
-    )
-    with pytest.raises(DataError) as caught:
-        build_or_open(corpus, vocabularies, config=config)
-    assert [problem.partition(", ")[0] for problem in caught.value.problems] == [
-        f"{first}: no pair is left of 2: 2 have an empty side",
-        f"{third}: no pair is left of 3: 1 have an empty side",
-    ]
-    assert "2 are dropped by" in caught.value.problems[1]
-    assert list((tmp_path / "caches").iterdir()) == []

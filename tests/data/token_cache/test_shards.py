@@ -8,8 +8,6 @@ from t2t_jax.data.token_cache.encoder import Encoded, EncodedSentences
 from t2t_jax.data.token_cache.shards import (
     EncodedChunk,
     find_shards,
-    is_valid,
-    join_shards,
     shard_path,
     write_shard,
 )
@@ -40,28 +38,7 @@ def shards(tmp_path):
     ]
 
 
-def test_joined_shards_are_the_files_of_a_cache(shards, tmp_path):
-    into = tmp_path / "joined"
-    into.mkdir()
-    files = join_shards(shards, into)
-    assert files.keys() == set(os.listdir(into))
-    assert is_valid(into, files)
-
-    def read(name, dtype):
-        return np.fromfile(into / name, dtype).tolist()
-
-    lengths = [3, 2, 7, 5, 2]
-    assert read("source.offsets", np.int64) == np.cumsum([0, *lengths]).tolist()
-    assert read("target.offsets", np.int64) == read("source.offsets", np.int64)
-    expected = [200 + i for length in (5, 7, 7) for i in range(length)]
-    assert read("target.tokens", np.uint16) == expected
-    assert read("source.hashes", np.uint64) == [1, 2, 5, 7, 8]
-    assert read("line_numbers", np.int64) == [1, 3, 5, 7, 9]
-
-
-@pytest.mark.parametrize(
-    "damage", ["cut", "flip", "remove", "garble", "list", "gone", "count"]
-)
+@pytest.mark.parametrize("damage", ["cut", "flip", "count"])
 def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
     place = shard_path(tmp_path, 2)
     tokens = place / "source.tokens"
@@ -71,17 +48,11 @@ def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
         tokens.write_bytes(
             bytes([tokens.read_bytes()[0] ^ 1]) + tokens.read_bytes()[1:]
         )
-    elif damage == "remove":
-        (place / "line_numbers").unlink()
     elif damage == "count":
         record = (place / "shard.json").read_text()
         damaged = record.replace('"reasons": [2,', '"reasons": [3,')
         assert damaged != record
         (place / "shard.json").write_text(damaged)
-    elif damage == "gone":
-        shutil.rmtree(place)
-    else:
-        (place / "shard.json").write_text("{" if damage == "garble" else "[]")
     assert find_shards(tmp_path) == shards[:2]
     shutil.rmtree(shard_path(tmp_path, 0))
     assert find_shards(tmp_path) == []

@@ -1,4 +1,3 @@
-import errno
 import os
 import random
 from pathlib import Path
@@ -11,7 +10,6 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache import token_cache
 from t2t_jax.data.token_cache.shards import read_record, write_record
 from t2t_jax.data.token_cache.token_cache import build_or_open
-from t2t_jax.errors import DataError, OutputError
 
 
 @pytest.fixture
@@ -102,18 +100,6 @@ def test_whatever_is_damaged_is_made_again(build, builds, caches, monkeypatch):
     assert len(builds) > 290
 
 
-@pytest.mark.parametrize("content", [None, "{}", "[]"])
-def test_a_cache_without_a_record_is_made_again(build, builds, caches, content):
-    first = build()
-    (place,) = caches.iterdir()
-    (place / "meta.json").unlink()
-    if content:
-        (place / "meta.json").write_text(content)
-    assert same(build(), first)
-    assert len(builds) == 2
-    assert list(caches.iterdir()) == [place]
-
-
 # The first: as "O" NumPy would take eight bytes of the file for an address.
 @pytest.mark.parametrize(
     "lie",
@@ -166,41 +152,6 @@ def test_what_a_kill_left_when_the_cache_was_in_place_is_removed(build, caches):
     (remains / "lock").touch()
     build()
     assert list(caches.iterdir()) == [place]
-
-
-def test_broken_text_leaves_nothing_behind(corpus, build, caches):
-    corpus.target.write_bytes(b"\xff\n")
-    with pytest.raises(DataError, match="target:1: invalid UTF-8"):
-        build()
-    assert list(caches.iterdir()) == []
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-def test_a_full_disk_is_reported_as_such(build, caches, monkeypatch, number):
-    def fail(*_):
-        raise OSError(number, "the disk is full")
-
-    monkeypatch.setattr("t2t_jax.data.token_cache.shards.join_shards", fail)
-    with pytest.raises(
-        OSError, match=r"the disk is full\. Free disk space, or"
-    ) as caught:
-        build()
-    assert not isinstance(caught.value, OutputError)
-    assert (caught.value.errno, caught.value.filename) == (number, str(caches))
-
-
-def test_a_cache_is_named_like_the_corpus_that_opens_it(
-    build, vocabularies, caches, tmp_path
-):
-    build()
-    other = tmp_path / "elsewhere"
-    other.symlink_to(tmp_path)
-    spec = f"text:{other}/source,{other}/target"
-    moved = open_corpus(spec)
-    config = DataConfig(max_length=13, cache_dir=str(caches))
-    cache = build_or_open(moved, vocabularies, config=config)
-    assert cache.meta["spec"] == cache.meta["parts"][0]["spec"] == spec
-    assert len(list(caches.iterdir())) == 1
 
 
 def test_a_pair_is_found_where_it_stands_in_the_files(vocabularies, caches, tmp_path):

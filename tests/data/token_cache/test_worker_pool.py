@@ -6,15 +6,13 @@ import sys
 import time
 from contextlib import closing
 from itertools import count
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.token_cache import worker_pool
 from t2t_jax.data.token_cache.encoder import PairEncoder
-from t2t_jax.data.token_cache.worker_pool import Chunk, encode_chunks, num_workers
+from t2t_jax.data.token_cache.worker_pool import Chunk, encode_chunks
 from t2t_jax.errors import StoppedError
 from tests.data.conftest import ENGLISH, GERMAN, sentences
 
@@ -45,15 +43,6 @@ def test_several_processes_do_in_order_what_one_does(encoder):
         for side, other in zip(encoded[1:], alone[1:], strict=True):
             assert all(map(np.array_equal, side, other))
     assert multiprocessing.active_children() == []
-
-
-@pytest.mark.parametrize(("workers_", "chunks"), [(1, 31), (2, 9)])
-def test_one_worker_or_little_text_starts_no_process(
-    encoder, monkeypatch, workers_, chunks
-):
-    monkeypatch.setattr(worker_pool, "ProcessPoolExecutor", None)
-    given = (chunk(number) for number in range(chunks))
-    assert len(list(encode_chunks(given, encoder, workers=workers_))) == chunks
 
 
 def test_reading_keeps_only_a_little_ahead(encoder):
@@ -116,24 +105,3 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_the_processes(
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "script runs\n11 chunks\n"
-
-
-def test_processes_are_deaf_to_what_a_terminal_sends_and_the_parent_is_not(encoder):
-    def deaf(process):
-        status = Path(f"/proc/{process}/status").read_text()
-        blocked = int(status.partition("SigBlk:")[2].split()[0], 16)
-        return bool(blocked >> (signal.SIGINT - 1) & 1)
-
-    chunks = (chunk(number) for number in range(31))
-    with closing(encode_chunks(chunks, encoder, workers=2)) as results:
-        next(results)
-        children = multiprocessing.active_children()
-        assert [deaf(child.pid) for child in children] == [True, True]
-        assert not deaf(os.getpid())
-
-
-def test_nought_workers_are_16_at_most_and_a_number_is_taken_at_its_word(monkeypatch):
-    cores = set(range(96))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: cores, raising=False)
-    assert num_workers(0) == 16
-    assert num_workers(17) == 17

@@ -65,10 +65,6 @@ def test_a_space_that_is_none_in_brackets_is_refused_in_a_sentence(line):
         linearize(tree)
 
 
-def bracket():
-    return read_tree("(NN a)")._replace(label="(")
-
-
 @pytest.mark.parametrize(
     "symbols",
     [
@@ -85,7 +81,6 @@ def test_what_is_not_one_balanced_tree_is_refused(symbols):
     ("symbols", "mended"),
     [
         ("", "(S (XX a) (XX b))"),
-        ("(S XX XX", "(S (XX a) (XX b))"),
         ("(S (NP XX )VP XX )S", "(S (NP (XX a)) (XX b))"),
         ("(S XX )S", "(S (S (XX a)) (XX b))"),
         ("(S XX XX XX NN )S", "(S (XX a) (XX b))"),
@@ -93,12 +88,8 @@ def test_what_is_not_one_balanced_tree_is_refused(symbols):
         (")S )S (NP NN )NP XX", "(S (NP (NN a)) (XX b))"),
         ("(NP XX )NP (VP XX )VP", "(S (NP (XX a)) (VP (XX b)))"),
         ("(A (B (C", "(S (XX a) (XX b))"),
-        ("(A XX (B (C", "(A (XX a) (XX b))"),
         ("(A (B XX (C (D )D (E", "(A (B (XX a) (XX b)))"),
-        ("(A (B XX )B (C (D (E", "(A (B (XX a)) (XX b))"),
-        ("(A XX )A (B (C", "(S (A (XX a)) (XX b))"),
         ("(A XX (B NN (C (D", "(A (XX a) (B (NN b)))"),
-        ("(A (B )B (C )C", "(S (XX a) (XX b))"),
     ],
 )
 def test_repair_follows_its_rule(symbols, mended):

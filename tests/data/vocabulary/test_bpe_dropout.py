@@ -98,19 +98,6 @@ def test_without_dropout_it_is_the_encoding_of_sentencepiece(model):
     assert again == usual
 
 
-def test_with_all_merges_skipped_it_is_characters(model):
-    lines = PHRASES[::7]
-    usual, sampled = sample(model, lines, 1.0)
-    vocabulary = Vocabulary(model)
-    whole = {"<mask>", "ch", "q", "</s>", "<unk>"}
-    for ids in sampled:
-        pieces = vocabulary.pieces(ids)
-        assert all(
-            len(piece) == 1 or piece in whole or "<0x" in piece for piece in pieces
-        )
-    assert vocabulary.decode(sampled) == vocabulary.decode(usual)
-
-
 def test_the_text_stays_and_words_become_more_pieces(model):
     lines = PHRASES + ODD
     means = []
@@ -261,7 +248,6 @@ def test_no_piece_outside_the_vocabulary_is_made():
     ("model", "what"),
     [
         (lambda: trained(model_type="unigram", size=90), "of type unigram"),
-        (lambda: trained(model_type="char", size=90), "of type character"),
         (lambda: table_file("subwords", [*SPECIAL_PIECES, "a_"]), "kind 'subwords'"),
         (lambda: table_file("byte_pairs", [*SPECIAL_PIECES, "a"], merges=None), "list"),
     ],

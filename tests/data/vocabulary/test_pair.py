@@ -88,14 +88,6 @@ def test_a_file_that_is_not_a_vocabulary_names_its_key(tmp_path):
         VocabularyPair.load(tmp_path, config=config)
 
 
-def test_a_run_is_not_advised_to_change_the_size_that_it_was_begun_with(tmp_path):
-    find(size=71).save(tmp_path)
-    with pytest.raises(
-        DataError, match=r"has 71 subwords and vocabulary\.size=72\. Restore it"
-    ):
-        VocabularyPair.load(tmp_path, config=VocabularyConfig(size=72))
-
-
 def test_saved_vocabularies_are_not_replaced_by_others(tmp_path):
     two = find(size=71, source_size=53)
     two.save(tmp_path)
@@ -126,13 +118,3 @@ def test_symbols_are_pieces_that_are_not_split(unit, tmp_path):
     if unit == "subwords":
         stuck, _ = both.target.encode(["a>>de<<b", ">>de<<>>de<<"])
         assert stuck.count(4) == 1
-
-
-def test_a_file_without_the_symbols_is_refused(tmp_path):
-    config = VocabularyConfig(size=71)
-    trained = VocabularyPair.load_or_train(PAIRS, config=config, seed=0, log=print)
-    trained.save(tmp_path)
-    file = str(tmp_path / "vocab.model")
-    with_symbols = VocabularyConfig(size=71, file=file, symbols=">>de<<")
-    with pytest.raises(DataError, match=r"Change config\.vocabulary\.symbols\."):
-        trained.check(with_symbols, name=file)

@@ -1,9 +1,6 @@
 import io
 import json
 import os
-import subprocess
-import sys
-import weakref
 
 import numpy as np
 import pytest
@@ -27,20 +24,6 @@ def test_the_first_pieces_are_those_of_sennrich_et_al():
         *("<pad>", "<s>", "</s>", "<unk>"),
         *("es", "est", "lo", "low"),
     ]
-
-
-def test_an_unseen_word_is_cut_into_pieces_that_were_seen():
-    vocabulary = train(19)
-    assert "lowest" not in WORDS
-    (ids,) = vocabulary.encode(["lowest"])
-    assert UNK not in ids
-    assert vocabulary.decode([ids]) == ["lowest"]
-    pieces = vocabulary.pieces(ids)
-    assert len(pieces) > 1
-    # Both halves were learnt from other words: low, lower, and newest, widest.
-    assert "".join(pieces) == "\u2581lowest"
-    assert any("low" in piece for piece in pieces)
-    assert any("es" in piece for piece in pieces)
 
 
 def test_what_is_encoded_decodes_to_itself(vocabulary):
@@ -85,36 +68,6 @@ def test_training_is_a_function_of_text_and_seed():
     fingerprint = train(40, lines, **sampled).fingerprint
     assert train(40, lines, **sampled).fingerprint == fingerprint
     assert train(40, lines, seed=1, **sampled).fingerprint != fingerprint
-
-
-def test_lines_are_learnt_from_in_their_order_and_let_go_of(monkeypatch):
-    class Text(str):  # a plain str cannot be watched
-        pass
-
-    texts = [Text(word) for word in WORDS]
-    watched = [weakref.ref(text) for text in texts]
-    given, alive = [], []
-    trainer = sentencepiece.SentencePieceTrainer.train
-
-    def train_watched(*, sentence_iterator, **keys):
-        def passed_on():
-            for text in sentence_iterator:
-                given.append(str(text))
-                yield given[-1]
-                del text
-                alive.append(sum(ref() is not None for ref in watched))
-
-        trainer(sentence_iterator=passed_on(), **keys)
-
-    expected = train(19).fingerprint
-    monkeypatch.setattr(
-        sentencepiece.SentencePieceTrainer, "train", staticmethod(train_watched)
-    )
-    lines = iter(texts)
-    del texts
-    assert train(19, lines).fingerprint == expected
-    assert given == WORDS
-    assert alive == list(range(len(WORDS) - 1, -1, -1))
 
 
 def test_a_sample_is_a_bound_and_blank_or_endless_lines_teach_nothing():
@@ -162,21 +115,6 @@ def test_other_special_ids_are_refused():
         DataError, match=r"has pad -1, bos 1, eos 2, unk 0(.|\n)*_size=16 --pad_id=0"
     ):
         Vocabulary(model.getvalue())
-
-
-def test_sentencepiece_is_silent():
-    program = (
-        "from t2t_jax.data.vocabulary.vocabulary import Vocabulary\n"
-        "from t2t_jax.data.config import VocabularyConfig\n"
-        "for size in (400, 19):\n"
-        "    try: Vocabulary.train(['low', 'newest widest lower'] * 9, seed=0,\n"
-        "                          config=VocabularyConfig(size=size))\n"
-        "    except ValueError: pass\n"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, check=True
-    )
-    assert told.stdout + told.stderr == b""
 
 
 @pytest.mark.parametrize("line", ["\u200b", "\u00a0", "\ufeff\u200b"])
