@@ -2,7 +2,6 @@ import errno
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,9 +9,7 @@ import pytest
 
 from t2t_jax import errors
 from t2t_jax import main as program
-from t2t_jax.cli.console import error_report
 from t2t_jax.cli.flags import parser as flags
-from t2t_jax.distributed.processes import Processes
 from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
 
@@ -82,23 +79,11 @@ def test_an_error_about_an_argument_names_the_flag_that_gave_it(fake_mode, capsy
     ]
 
 
-def test_a_full_disk_is_74_and_no_traceback(fake_mode, capsys):
-    fake_mode(raising(OSError(errno.ENOSPC, "No space left on device", "out.txt")))
-    assert main([]) == 74
-    assert capsys.readouterr().err == "error: No space left on device: out.txt\n"
-
-
 @pytest.mark.parametrize("error", [KeyError("x"), OSError(errno.EBADF, "bad file")])
 def test_a_mistake_of_the_program_is_70_and_shows_a_traceback(fake_mode, capsys, error):
     fake_mode(raising(error))
     assert main([]) == 70
     assert "Traceback" in capsys.readouterr().err
-
-
-def test_ctrl_c_before_training_is_a_stop(fake_mode, capsys):
-    fake_mode(raising(KeyboardInterrupt()))
-    assert main([]) == 75
-    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_signal_that_an_extension_makes_an_import_error_of_is_a_stop(
@@ -113,103 +98,6 @@ def test_a_signal_that_an_extension_makes_an_import_error_of_is_a_stop(
     fake_mode(run)
     assert main([]) == 75
     assert capsys.readouterr().err.startswith("error: Stopped by SIGTERM.")
-
-
-@pytest.mark.parametrize(
-    ("argv", "advice"),
-    [
-        (["evaluate", "--source=a", "--reference=b"], "."),
-        (["translate", "--stream", "--output=out"], "."),
-        (
-            ["translate", "--output=out"],
-            ". To make a long job resumable, pass --shards=N, and --resume on reruns.",
-        ),
-        (["translate", "--output=out", "--shards=3"], ", with --resume."),
-        (["translate", "--output=out", "--shards=3", "--resume"], "."),
-    ],
-)
-def test_a_stop_names_the_command_that_goes_on(monkeypatch, argv, advice):
-    told = []
-
-    def leaving(clear_up, *, advice):
-        told.append(advice)
-        return nullcontext()
-
-    monkeypatch.setattr(program, "exit_on_signals", leaving)
-    with program.exit_on_signal(flags.parse_argv([*argv, "--workdir=w"])):
-        assert told == [f"Rerun the same command{advice}"]
-
-
-@pytest.fixture
-def of_two(monkeypatch):
-    """Makes this the second process of two; lists how it ends."""
-    ends = []
-
-    class Second(Processes):
-        def shutdown(self, code):
-            ends.append(("left", code))
-
-        def abort_all(self, code, reason):
-            ends.append(("failed", code, reason))
-
-    second = Second(index=1, count=2)
-    for module in (program, error_report):
-        monkeypatch.setattr(module, "current_processes", lambda: second)
-    return ends
-
-
-@pytest.mark.parametrize("code", [0, 65, 75])
-def test_a_mode_that_returns_leaves_the_other_processes(fake_mode, of_two, code):
-    fake_mode(lambda options: code)
-    assert main([]) == code
-    assert of_two == [("left", code)]
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [(errors.DataError("x"), 65), (KeyError("x"), 70), (KeyboardInterrupt(), 75)],
-)
-def test_a_mode_that_raises_ends_all_and_tells_them_why(
-    fake_mode, of_two, capsys, error, code
-):
-    fake_mode(raising(error))
-    main([])
-    assert of_two == [("failed", code, f"{type(error).__name__}: {error}")]
-    assert capsys.readouterr().err.startswith("[rank 1] ")
-
-
-def run_program(program, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        **kwargs,
-    )
-
-
-@pytest.mark.parametrize(
-    ("argv", "code"),
-    [
-        (["--help=all"], 0),
-        (["--version"], 0),
-        (["--config.steps=0"], 78),
-        (["translate"], 64),
-    ],
-)
-def test_help_and_configuration_errors_need_no_jax(argv, code):
-    program = (
-        "import sys\n"
-        "from t2t_jax.main import main\n"
-        f"code = main({argv!r})\n"
-        "heavy = {'jax', 'flax', 'optax', 'orbax', 'sentencepiece', 'sacrebleu'}\n"
-        "print('loaded:', sorted(heavy & set(sys.modules)))\n"
-        "sys.exit(code)\n"
-    )
-    done = run_program(program)
-    assert done.returncode == code, done.stderr
-    assert done.stdout.splitlines()[-1] == "loaded: []"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -46,18 +46,3 @@ def test_commands_import_what_they_need(program, most):
     names = {name.partition(".")[0] for name in loaded}
     assert not names & _UNNEEDED
     assert len(loaded) - len(idle) <= most
-
-
-def test_torch_is_not_imported_for_event_files(tmp_path):
-    # Seen to fail: without `_unimportable`.
-    (tmp_path / "torch.py").write_text("class Tensor: pass")
-    program = (
-        "from pathlib import Path\n"
-        "from t2t_jax.training.reporting.metrics_writer import EventFile\n"
-        f"EventFile(Path({str(tmp_path)!r}), step=3).close()\n"
-        "import sys; assert 'torch' not in sys.modules\n"
-        "import torch; torch.Tensor"
-    )
-    path = f"{tmp_path}:{environment().get('PYTHONPATH', '')}"
-    loaded = modules_after(program, PYTHONPATH=path)
-    assert "tensorboardX.writer" in loaded

@@ -57,28 +57,6 @@ def test_what_is_built_is_the_whole_program(tmp_path):
     } <= found
 
 
-def test_git_ignores_no_source():
-    asked = subprocess.run(
-        [
-            "git",
-            "ls-files",
-            "--others",
-            "--ignored",
-            "--exclude-standard",
-            "--",
-            "*.py",
-        ],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
-    if asked.returncode:
-        pytest.skip("this is no git checkout")
-    ignored = [line for line in asked.stdout.splitlines() if ".venv" not in line]
-    assert ignored == []
-
-
 def test_the_core_needs_neither_tensorflow_nor_torch():
     core = _SETUP["options"]["install_requires"]
     assert "torch" not in core

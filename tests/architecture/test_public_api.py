@@ -3,7 +3,6 @@
 import ast
 import inspect
 import re
-import subprocess
 import sys
 import typing
 
@@ -81,15 +80,6 @@ def test_every_public_function_explains_itself(name):
             part == "Raises:" and name == "default_config"
         )
         assert part in text or has_none, part
-
-
-def test_help_on_the_package_shows_its_first_use():
-    program = "import t2t_jax; help(t2t_jax)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    for line in ('t2t_jax.load("runs/phrasebook")', "t2t_jax.train(config,"):
-        assert line in done.stdout.partition("PACKAGE CONTENTS")[0]
 
 
 def strings_of(tree):

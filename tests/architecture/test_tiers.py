@@ -3,9 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
-
-from tests.tiers import DEFAULT, FULL, QUICK, TIERS, tier_of
+from tests.tiers import TIERS
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,20 +16,6 @@ def test_each_prefix_names_tests_that_exist():
         if not (ROOT / path).exists() or (name and f"\ndef {name}" not in text):
             unknown.append(prefix)
     assert unknown == []
-
-
-@pytest.mark.parametrize(
-    ("test", "tier"),
-    [
-        ("tests/cli/flags/test_parser.py::test_a", QUICK),
-        ("tests/model/rnn/test_layers.py::test_a[1]", DEFAULT),
-        ("tests/faults/test_kills.py::test_a", FULL),
-        ("tests/faults/test_signals.py::test_each_of_the_signals_x[2]", DEFAULT),
-        ("t2t_jax/model/sublayer.py::t2t_jax.model.sublayer", DEFAULT),
-    ],
-)
-def test_the_longest_prefix_decides(test, tier):
-    assert tier_of(test) == tier
 
 
 def test_no_test_file_chooses_its_own_tier():

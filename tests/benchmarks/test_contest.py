@@ -73,30 +73,12 @@ def test_the_environment_is_there_before_the_module_is_imported():
     assert "T2T_JAX_TEST_SEEN" not in os.environ
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
-@pytest.mark.parametrize("threads", [1, 2])
-def test_it_may_use_as_many_processors_as_it_has_threads(threads):
-    work = Work(config=WORK.config, device="cpu", rows=2, length=3, threads=threads)
-    with start(work) as contestant:
-        assert contestant.ask("surroundings")[2] == threads
-
-
 def test_what_a_library_prints_does_not_reach_stdout(capfd):
     with start() as contestant:
         contestant.ask("chatter")
     told = capfd.readouterr()
     assert told.out == ""
     assert told.err == "a library prints\nso does Python\n"
-
-
-def test_what_it_raises_is_told_with_its_traceback():
-    with start() as contestant, pytest.raises(ContestError) as caught:
-        contestant.ask("stumble")
-    assert str(caught.value).startswith("runner failed:\nTraceback")
-    assert str(caught.value).endswith(
-        "in stumble\n    raise ZeroDivisionError("
-        '"on purpose")\nZeroDivisionError: on purpose\n'
-    )
 
 
 def test_one_that_cannot_be_made_says_why():

@@ -11,7 +11,6 @@ import gpu_checks
 import numpy as np
 import pytest
 import step_options
-from gpu_report import markdown
 
 from tests.integration.tiny import ROOT, environment
 
@@ -91,20 +90,6 @@ def test_a_part_out_of_time_is_ended_with_its_processes(tmp_path, python):
     pytest.fail("the child of a part goes on")
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--only=step_tiny"], "step_base step_big"),
-        (["--sizes"], "--rehearse"),
-        (["--data=/"], "multi30k"),
-    ],
-)
-def test_wrong_flags_are_refused(tmp_path, python, flags, said):
-    found = gpu(tmp_path / "out", *flags, python=python)
-    assert found.returncode == 64
-    assert said in found.stderr
-
-
 def test_a_rehearsal_and_figures_are_not_mixed(tmp_path, python):
     assert gpu(tmp_path, "--rehearse", "--only=decode", python=python).returncode == 0
     assert "Choose another OUT" in gpu(tmp_path, python=python).stderr
@@ -129,17 +114,6 @@ def test_every_part_for_a_gpu_has_flags_that_its_program_knows(
         assert f"model.attention={kernel}" in variants.variant
     assert variants.pairs == 768
     assert "data.packed_row_lengths=3" in on_text.variant
-
-
-def test_a_recipe_s_score_is_that_of_its_protocol(tmp_path):
-    scores = {"bleu": 30.0, "bleu_signature": "13a"}
-    report = {"row": "raw", "final": {"step": 8, "minutes": 1}, "scores": scores}
-    (tmp_path / "kind").write_text("measurements\n")
-    (tmp_path / "recipe_raw.json").write_text(json.dumps(report))
-    assert "| raw | 8 | 1.00 | 30.00 | 13a |" in markdown(tmp_path)
-    scores["tokenized_bleu"] = {"score": 41.02, "signature": "tok:none"}
-    (tmp_path / "recipe_raw.json").write_text(json.dumps(report))
-    assert "| 41.02 | of tokens: tok:none |" in markdown(tmp_path)
 
 
 def test_drawn_rows_are_packed_and_differ():

@@ -47,12 +47,6 @@ def test_the_sizes_are_those_that_the_figures_are_of(size, parameters):
 
 
 @pytest.mark.usefixtures("_peers_installed")
-def test_several_peers_are_asked_for_with_commas():
-    assert parse_arguments(["--peer=torch,hf_marian"]).peer == ("torch", "hf_marian")
-    assert parse_arguments(["--peer=none"]).peer == ()
-
-
-@pytest.mark.usefixtures("_peers_installed")
 @pytest.mark.parametrize(
     ("flag", "told"),
     [
@@ -77,13 +71,6 @@ def test_a_peer_that_is_not_installed_is_refused_before_anything_runs(
     told = capsys.readouterr().err
     assert "--peer=hf_marian needs torch and transformers." in told
     assert "pip install 't2t-jax[bench]'" in told
-
-
-@pytest.mark.usefixtures("_peers_installed")
-def test_marian_is_not_asked_for_a_gpu(capsys):
-    with pytest.raises(SystemExit):
-        parse_arguments(["--peer=hf_marian,marian", "--device=gpu"])
-    assert "not with --device=gpu. Leave one of them out." in capsys.readouterr().err
 
 
 def test_our_step_is_timed_and_so_are_its_parts_and_a_variant(capsys):

@@ -50,7 +50,6 @@ def table_of(network):
     "network",
     [
         TransformerConfig(),
-        dataclasses.replace(TINY, norm_position="pre"),
         dataclasses.replace(
             TINY, positions="learned", max_positions=1103, tying="none"
         ),
@@ -64,7 +63,7 @@ def table_of(network):
         RNNConfig(vocab_size=29, d_model=13, d_hidden=22, d_attention=7),
     ],
     ids=[
-        *("base", "pre-norm", "untied", "two vocabularies"),
+        *("base", "untied", "two vocabularies"),
         *("biases", "biases, decoder tied", "biases, untied", "rnn"),
     ],
 )
@@ -176,33 +175,6 @@ def test_a_device_holds_its_part_of_parameters_and_moments():
     moments = per_device_state(of_mesh(shard_optimizer=True), state=state, mesh=mesh(2))
     assert num_bytes(moments.params) == num_bytes(state.params)
     assert num_bytes(moments.optimizer) < 0.8 * num_bytes(state.optimizer)
-
-
-def test_the_states_of_other_optimizers_are_counted():
-    def states(training=None, **optimizer):
-        config = dataclasses.replace(
-            SMALL,
-            optimizer=OptimizerConfig(**optimizer),
-            training=training or TrainingConfig(),
-        )
-        return state_shapes(config)
-
-    adam, schedule_free = states(), states(name="schedule_free")
-    one = num_bytes(adam.params)
-    kernels = sum(
-        num_bytes(part[kind])
-        for side in ("encoder", "decoder")
-        for part in (adam.params[side]["layer_0"],)
-        for kind in part
-        if not kind.endswith("norm")
-    ) - 2 * 4 * (1021 + 254)  # the biases of two feed-forward networks
-    assert num_bytes(adam.optimizer) == 2 * one + 8  # two counters
-    assert num_bytes(schedule_free.optimizer) == 2 * one + 8  # a counter, and b1
-    # A momentum of kernels, two moments of the others; counters, and coefficients.
-    muon = num_bytes(states(name="muon").optimizer)
-    assert muon == kernels + 2 * (one - kernels) + 4 * 4 + 3 * 4
-    assert adam.ema is None
-    assert num_bytes(states(TrainingConfig(ema_decay=0.5)).ema) == one
 
 
 def test_the_products_of_muon_are_counted_for_each_matrix_that_is_trained():

@@ -3,7 +3,6 @@ import re
 
 import pytest
 
-from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config import Config, parse
 from t2t_jax.description.departures import _MATCHES, departures, matches
 from t2t_jax.model.config import RNNConfig, TransformerConfig
@@ -102,20 +101,6 @@ def test_a_departure_reports_how_the_paper_has_it_and_how_it_is_here():
     # (512 * 4000)^-0.5
     assert "6.988e-04" in found.paper
     assert found.here == "2.000e-03"
-
-
-@pytest.mark.parametrize(
-    ("every", "here"),
-    [
-        ({"every_steps": 500, "every_minutes": 0.0}, "500 steps"),
-        ({"every_epochs": 2, "every_minutes": 0.0}, "2 epoch(s)"),
-        ({"every_steps": 500}, "500 steps and 10 minutes"),
-        ({"every_minutes": 0.0}, "none but the best and the last"),
-    ],
-)
-def test_all_that_spaces_checkpoints_is_reported(every, here):
-    (found,) = chosen(checkpoint=CheckpointConfig(**every))
-    assert found.here == here
 
 
 def test_the_baseline_departs_in_its_own_keys_only():

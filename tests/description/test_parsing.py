@@ -8,9 +8,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.description.departures import departures, matches
-from t2t_jax.description.parsing import paper_model
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.run.resume_rules import differences
 from tests.configs.test_configs import _config
 
 TREES = DataConfig(train="trees:a.mrg#tags", dev="trees:b.mrg#tags")
@@ -33,16 +31,6 @@ def chosen(config):
     return {d.key: (d.paper, d.here) for d in departures(config) if d.key}
 
 
-def test_numbers_for_words_are_a_choice():
-    data = DataConfig(train="trees:a.mrg#numbers", dev="trees:b.mrg#numbers")
-    assert chosen(parser(data=data)) == {
-        "data.train": (
-            "unspecified (§6.3); the same for all in reference 37",
-            "the number of each word in its sentence",
-        )
-    }
-
-
 def test_the_model_as_the_paper_prints_it_departs_in_nothing_by_choice():
     assert chosen(parser()) == {}
     assert chosen(parser(vocabulary=VocabularyConfig(size=32_000))) == {}
@@ -55,12 +43,7 @@ def test_the_model_as_the_paper_prints_it_departs_in_nothing_by_choice():
     ("key", "value", "printed", "here", "lost"),
     [
         ("model.num_layers", 6, "4 (§6.3)", "6", "model"),
-        ("model.d_model", 512, "1,024 (§6.3)", "512", "model"),
-        ("model.d_ff", 4_096, "2,048", "4,096", "model"),
-        ("model.num_heads", 16, "8", "16", "model"),
         ("decoding.beam_size", 4, "21", "4", "beam search"),
-        ("decoding.length_penalty", 0.6, "0.3", "0.6", "beam search"),
-        ("decoding.max_extra_tokens", 50, "source + 300", "source + 50", "beam search"),
         ("decoding.constraint", "tree", "none", "each is one tree", "beam search"),
         ("vocabulary.size", 37_000, "16K", "37,000", "embeddings"),
         ("steps", 7, "100,000", "7", None),
@@ -87,13 +70,3 @@ def test_the_shipped_configs_of_the_paper_depart_in_what_it_leaves_open(name):
         *("data.max_length", "model.tying"),
         *("vocabulary.source_size", "vocabulary.unit"),
     }
-
-
-def test_differences_are_those_from_the_paper_s_parser():
-    config = parser()
-    keys = [key for key, *_ in differences(paper_model(config), config)]
-    assert keys == ["data.train", "data.dev"]
-    for tokens, printed in ((32_000, 32_000), (16_000, 16_000), (9_000, 16_000)):
-        config = parser(vocabulary=VocabularyConfig(size=tokens))
-        assert paper_model(config).vocabulary.size == printed
-    assert paper_model(Config(steps=3)) == Config()

@@ -8,7 +8,6 @@ from t2t_jax.description.table3 import (
     ROWS,
     Variation,
     closest_row,
-    paper_result,
     table3_row,
     variations,
 )
@@ -101,19 +100,6 @@ def test_the_results_are_those_that_the_paper_prints():
         found = [figure for figure in figures if figure is not None]
         assert found == [float(value) for value in printed[name]]
         assert row.millions == PAPER_RESULTS.get(name)
-
-
-def test_what_a_figure_was_measured_on_is_named_where_there_is_one():
-    found = paper_result("A_h1")
-    assert found["dev_set"] == "newstest2013, English to German"
-    assert found["test_set"] is found["test_bleu"] is None
-    assert found["parameters_as_base"]
-    assert found["parameters_in_millions"] == 65
-    french = paper_result("En-Fr_base")
-    assert french["test_set"] == "newstest2014, English to French"
-    assert french["dev_set"] is None
-    assert not french["parameters_as_base"]
-    assert paper_result("") is None
 
 
 @pytest.mark.parametrize("row", table3.ROWS)

@@ -1,10 +1,8 @@
 import math
 
-import pytest
 import sacrebleu
 
 from t2t_jax.decoding.text.distributed_translate import Output
-from t2t_jax.errors import DataError
 from t2t_jax.evaluation.evaluator import PROBE, Evaluator
 from t2t_jax.training.metrics import Sums
 
@@ -86,12 +84,6 @@ def test_the_loss_is_over_all_tokens_of_all_batches():
     assert "padding_fraction" not in figures
 
 
-def test_the_parameters_that_are_given_are_scored_each_time():
-    evaluator = evaluator_of()
-    assert evaluator.loss(0.0)["loss"] == 12 / 8
-    assert evaluator.loss(2.0)["loss"] == 16 / 8
-
-
 def test_a_record_holds_loss_and_scores_of_the_raw_lines():
     record, hypotheses = evaluator_of().evaluate(0.0, step=17)
     assert (record["step"], record["kind"], record["sentences"]) == (17, "eval", 3)
@@ -100,21 +92,3 @@ def test_a_record_holds_loss_and_scores_of_the_raw_lines():
     assert record["bleu"] == wanted
     assert "tok:13a" in record["bleu_signature"]
     assert record["seconds"] >= 0
-
-
-def test_the_sources_are_translated_with_the_same_parameters_in_order():
-    calls = []
-
-    def translate(params, lines):
-        calls.append((params, list(lines)))
-        return REFERENCES
-
-    record, hypotheses = evaluator_of(translate).evaluate(0.5, step=1)
-    assert calls == [(0.5, SOURCES)]
-    assert hypotheses == REFERENCES
-    assert record["bleu"] == pytest.approx(100.0)
-
-
-def test_a_translator_that_loses_a_line_is_found_out():
-    with pytest.raises(DataError, match="2 and 3"):
-        evaluator_of(lambda params, lines: REFERENCES[:2]).evaluate(0.0, step=1)

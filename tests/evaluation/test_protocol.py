@@ -1,10 +1,8 @@
-import gzip
 import hashlib
 import json
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.evaluation.bleu import corpus_scores
@@ -93,32 +91,8 @@ def test_the_fingerprint_is_over_path_dtype_shape_and_bytes_as_written_down():
     assert fingerprint_params(params()) == digest.hexdigest()
 
 
-@pytest.mark.parametrize("change", ["value", "shape", "dtype", "path", "depth", "less"])
-def test_whatever_changes_in_parameters_changes_their_fingerprint(change):
-    changed = params()
-    layer = changed["encoder"]["layer_0"]
-    if change == "value":
-        layer["kernel"][1, 2] = np.nextafter(np.float32(5), np.float32(6))
-    elif change == "shape":
-        layer["kernel"] = layer["kernel"].reshape(3, 2)
-    elif change == "dtype":
-        layer["kernel"] = layer["kernel"].view(np.int32)
-    elif change == "path":
-        layer["bias"] = layer.pop("kernel")
-    elif change == "depth":
-        changed["encoder"] = layer
-    else:
-        del changed["embedding"]
-    assert fingerprint_params(changed) != fingerprint_params(params())
-
-
 def test_the_fingerprint_of_lines_is_that_of_the_plain_file(tmp_path):
     lines = ["Größe: 3 m", "", "a\u2028b\x85c", "  "]
     (tmp_path / "plain").write_text("Größe: 3 m\n\na\u2028b\x85c\n  \n", "utf-8")
     wanted = hashlib.sha256((tmp_path / "plain").read_bytes()).hexdigest()
     assert fingerprint_lines(lines) == wanted
-    with gzip.open(tmp_path / "file.gz", "wb") as file:
-        file.write((tmp_path / "plain").read_bytes())
-    from t2t_jax.data.files.lines import read_lines
-
-    assert fingerprint_lines(read_lines(tmp_path / "file.gz")) == wanted

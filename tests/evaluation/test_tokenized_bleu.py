@@ -1,10 +1,7 @@
-import sys
-
 import pytest
 import sacrebleu
 
 from t2t_jax.data.files.lines import read_lines
-from t2t_jax.errors import UserError
 from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
 from t2t_jax.evaluation.protocol import tokenized_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
@@ -30,14 +27,6 @@ def test_moses_tokenises_as_its_rules_say():
     assert tokenize("Ein T-Shirt & mehr") == "Ein T-Shirt &amp; mehr"
     assert moses_tokenizer("fr")("l'homme") == "l&apos; homme"
     assert moses_tokenizer("en")("don't") == "don &apos;t"
-
-
-def test_what_sacremoses_needs_is_named_where_it_is_missing(tmp_path, monkeypatch):
-    (tmp_path / "sacremoses.py").write_text("import joblib_of_sacremoses")
-    monkeypatch.delitem(sys.modules, "sacremoses", raising=False)
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UserError, match="No module named 'joblib_of_sacremoses'"):
-        moses_tokenizer("de")
 
 
 def test_lower_case_comes_before_tokens_and_on_both_sides():
@@ -95,9 +84,6 @@ def test_the_protocol_has_all_scores_each_with_its_own_tokens():
         (["Ein Hund.", "Wer?", "Niemand!"], 0.0),
         (["ein hund .", "wer ?", "niemand !"], 1.0),
         (["ein hund . ", "wer?"], 0.5),
-        (["ohne Punkt", "und Komma,"], None),
-        (["a"] * 4 + ["Ja."], None),
-        ([".", ""], None),
         ([], None),
     ],
 )

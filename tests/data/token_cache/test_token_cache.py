@@ -1,3 +1,4 @@
+import errno
 import os
 import random
 from pathlib import Path
@@ -152,6 +153,18 @@ def test_what_a_kill_left_when_the_cache_was_in_place_is_removed(build, caches):
     (remains / "lock").touch()
     build()
     assert list(caches.iterdir()) == [place]
+
+
+def test_a_full_disk_is_reported_as_such(build, caches, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "the disk is full")
+
+    monkeypatch.setattr("t2t_jax.data.token_cache.shards.join_shards", fail)
+    with pytest.raises(
+        OSError, match=r"the disk is full\. Free disk space, or"
+    ) as caught:
+        build()
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(caches))
 
 
 def test_a_pair_is_found_where_it_stands_in_the_files(vocabularies, caches, tmp_path):

@@ -35,7 +35,6 @@ def test_one_json_object_is_printed(files, capsys, tmp_path):
     ("arguments", "code", "message"),
     [
         (["missing", "missing"], 66, "missing"),
-        (["{0}", "{0}", "--parameters=missing"], 66, "missing"),
         (["{0}", "{short}"], 65, "1 parses of 2 gold trees"),
     ],
 )

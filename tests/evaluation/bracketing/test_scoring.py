@@ -67,12 +67,9 @@ def test_a_quote_that_one_tree_lost_is_put_back():
     ("test", "status", "error"),
     [
         ("", Status.SKIPPED, "the parse has no words"),
-        ("(S (. .))", Status.SKIPPED, "the parse has no words"),
         ("(S (NN a))", Status.ERROR, "1 words in place of 4"),
         (GOLD.replace("cat", "dog"), Status.ERROR, "the word 'dog' in place of 'cat'"),
         (GOLD[:-1], Status.ERROR, "1 brackets are not closed"),
-        (f"{GOLD})", Status.ERROR, "a bracket is closed that was not opened"),
-        (f"(S a b) {GOLD}", Status.SKIPPED, "the parse has no words"),
         (f"{GOLD} word", Status.ERROR, "'w' is outside of all brackets"),
     ],
 )
