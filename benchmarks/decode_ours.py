@@ -17,8 +17,8 @@ from own_process import peak_megabytes, surroundings
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.engine.run_batches import map_concurrently
 from t2t_jax.decoding.search.static_params import BeamParams
-from t2t_jax.inference.load import load
 from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.run.inference.load import load
 
 
 class OwnForced(ForcedOutputs):

@@ -15,9 +15,9 @@ from marian_files import write_vocabulary
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.inference.load import load
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.run.inference.load import load
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, EOS, PAD, Params
 

@@ -14,8 +14,8 @@ from scaled_step import Trainee
 
 from t2t_jax.data.batching.pipeline import train_stream
 from t2t_jax.data.batching.planner import batch_shapes
+from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.model.architectures import make_module
-from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.compiled_step import BatchLayout, StepCompiler
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer

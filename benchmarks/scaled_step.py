@@ -11,12 +11,12 @@ from typing import Any
 import jax
 from made_up_batches import made_up_batch
 
+from t2t_jax.devices.sharding.config import MeshConfig
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import training_flops
-from t2t_jax.sharding.config import MeshConfig
-from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state, state_shardings

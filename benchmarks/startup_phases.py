@@ -41,7 +41,7 @@ def _import_all(workdir: str, clock: Callable[[str], None]) -> None:
 
     clock("import of the command line")
     from t2t_jax.cli.flags import parser
-    from t2t_jax.runtime.compilation_cache import enable_compilation_cache
+    from t2t_jax.devices.runtime.compilation_cache import enable_compilation_cache
 
     parser.parse_argv(["--mode=translate", f"--workdir={workdir}"])
     clock("flags and configuration")
@@ -58,15 +58,15 @@ def _import_all(workdir: str, clock: Callable[[str], None]) -> None:
     import tensorstore  # noqa: F401
 
     clock("import of tensorstore")
-    import t2t_jax.inference.load  # noqa: F401
+    import t2t_jax.run.inference.load  # noqa: F401
 
     clock("import of the model")
 
 
 def _translate(workdir: str, clock: Callable[[str], None]) -> None:
     from t2t_jax.checkpointing.safetensors_io import open_parameters
-    from t2t_jax.inference.load import abstract_params, load
     from t2t_jax.model.architectures import make_module
+    from t2t_jax.run.inference.load import abstract_params, load
     from t2t_jax.run.workdir import Workdir
 
     run = Workdir(Path(workdir))

@@ -13,7 +13,7 @@ Hardware in the paper: not printed. In the paper: F1 92.7. Score: not run yet.
 """
 
 from t2t_jax.config import choose_row, default
-from t2t_jax.description.parsing import CONFIGURED, ROWS
+from t2t_jax.run.description.parsing import CONFIGURED, ROWS
 
 
 def get_config(row="base"):

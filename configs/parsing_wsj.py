@@ -5,7 +5,7 @@ data/wsj/train.mrg ("about 40K" trees), 22 as dev.mrg and 23 as test.mrg. The pa
 chose dropout, "both attention and residual", learning rate and beam on section 22 and
 prints the beam alone: rows try dropout and rate. "All other parameters remained
 unchanged" from the base model. What else it does not say is marked `open`, here and in
-t2t_jax/description/parsing.py, which has the keys of both of the paper's parsers.
+t2t_jax/run/description/parsing.py, which has the keys of both of the paper's parsers.
 
     python -m t2t_jax.main --config=parsing_wsj:dropout_0.2_rate_1
     python -m t2t_jax.main --mode=evaluate --protocol=parsing --last=5
@@ -15,7 +15,7 @@ Hardware in the paper: not printed. In the paper: F1 91.3. Score: not run yet.
 """
 
 from t2t_jax.config import choose_row, default
-from t2t_jax.description.parsing import CONFIGURED, ROWS
+from t2t_jax.run.description.parsing import CONFIGURED, ROWS
 
 
 def get_config(row="base"):

@@ -41,6 +41,7 @@ TYPE_CHECKING = False  # as in typing, whose import takes longer than all else h
 if TYPE_CHECKING:
     from typing import Any
 
+    from t2t_jax.api import train as train
     from t2t_jax.config import Config as Config
     from t2t_jax.config_files import default_config as default_config
     from t2t_jax.config_files import load_config as load_config
@@ -58,13 +59,12 @@ if TYPE_CHECKING:
     from t2t_jax.exchange.importing.importer import import_model as import_model
     from t2t_jax.exchange.nnx import from_nnx as from_nnx
     from t2t_jax.exchange.nnx import to_nnx as to_nnx
-    from t2t_jax.inference.load import load as load
-    from t2t_jax.inference.load import translate as translate
-    from t2t_jax.inference.model import TranslationModel as TranslationModel
-    from t2t_jax.inference.save import save_model as save_model
-    from t2t_jax.inference.train import train as train
     from t2t_jax.model.config import TransformerConfig as TransformerConfig
     from t2t_jax.model.transformer import Transformer as Transformer
+    from t2t_jax.run.inference.load import load as load
+    from t2t_jax.run.inference.load import translate as translate
+    from t2t_jax.run.inference.model import TranslationModel as TranslationModel
+    from t2t_jax.run.inference.save import save_model as save_model
     from t2t_jax.types import StepModel as StepModel
 
 LAZY_EXPORTS = {
@@ -80,19 +80,19 @@ LAZY_EXPORTS = {
     "Transformer": "t2t_jax.model.transformer",
     "TransformerConfig": "t2t_jax.model.config",
     "Translation": "t2t_jax.decoding.text.translation",
-    "TranslationModel": "t2t_jax.inference.model",
+    "TranslationModel": "t2t_jax.run.inference.model",
     "UserError": "t2t_jax.errors",
     "beam_search": "t2t_jax.decoding.search.beam_search",
     "default_config": "t2t_jax.config_files",
     "from_nnx": "t2t_jax.exchange.nnx",
     "import_model": "t2t_jax.exchange.importing.importer",
-    "load": "t2t_jax.inference.load",
+    "load": "t2t_jax.run.inference.load",
     "load_config": "t2t_jax.config_files",
     "sample": "t2t_jax.decoding.search.sampling",
-    "save_model": "t2t_jax.inference.save",
+    "save_model": "t2t_jax.run.inference.save",
     "to_nnx": "t2t_jax.exchange.nnx",
-    "train": "t2t_jax.inference.train",
-    "translate": "t2t_jax.inference.load",
+    "train": "t2t_jax.api",
+    "translate": "t2t_jax.run.inference.load",
 }
 
 __all__ = ["__version__", *LAZY_EXPORTS]

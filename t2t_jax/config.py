@@ -24,11 +24,11 @@ from t2t_jax.decoding.config import (
     SEGMENTS,
     DecodingConfig,
 )
+from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, ErrorCollector, short_repr
 from t2t_jax.evaluation.config import TOKENIZERS, EvaluationConfig
 from t2t_jax.model.config import CHOICES as MODEL_CHOICES
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
-from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.training.config import (
     GRADIENT_DTYPES,
     ON_NONFINITE,

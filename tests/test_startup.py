@@ -9,7 +9,7 @@ import pytest
 from tests.integration.tiny import environment
 
 _TRANSLATE = """
-import t2t_jax.cli.modes.translate, t2t_jax.inference.load
+import t2t_jax.cli.modes.translate, t2t_jax.run.inference.load
 from t2t_jax.cli.translation.job import load_job
 """
 _HELP = """

@@ -38,9 +38,9 @@ from t2t_jax.checkpointing.diagnosis import (
     silence_orbax,
 )
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
+from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.errors import DataError
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
-from t2t_jax.sharding.rules import path_of
 from t2t_jax.types import Params, PyTree
 
 T = TypeVar("T")

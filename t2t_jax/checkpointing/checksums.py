@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from t2t_jax.distributed.gather import fetch_pipelined
-from t2t_jax.sharding.rules import leaves_by_path
+from t2t_jax.devices.distributed.gather import fetch_pipelined
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.types import PyTree
 
 FORMAT = 1

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.step_dirs import Meta
-from t2t_jax.distributed.processes import (
+from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
     all_reduce_min,

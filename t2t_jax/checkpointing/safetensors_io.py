@@ -27,6 +27,7 @@ from t2t_jax.checkpointing.checksums import (
 )
 from t2t_jax.checkpointing.diagnosis import as_io_error
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta, is_safetensors_dir
+from t2t_jax.devices.sharding.rules import leaves_by_path, path_of
 from t2t_jax.errors import (
     DataError,
     InputMissingError,
@@ -35,7 +36,6 @@ from t2t_jax.errors import (
     short_repr,
 )
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object, require_file
-from t2t_jax.sharding.rules import leaves_by_path, path_of
 from t2t_jax.types import Params, PyTree
 
 T = TypeVar("T")

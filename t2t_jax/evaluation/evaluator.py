@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from t2t_jax.decoding.text.distributed_translate import Output, Translate
-from t2t_jax.distributed.gather import fetch_pipelined
+from t2t_jax.devices.distributed.gather import fetch_pipelined
 from t2t_jax.evaluation.bleu import (
     DEFAULT_BLEU,
     BleuSettings,

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
-from t2t_jax.description.table3 import ROWS, closest_row
 from t2t_jax.errors import DataError, ErrorCollector
 from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
@@ -27,6 +26,7 @@ from t2t_jax.report.page import Block, Section, Table, render
 from t2t_jax.report.run_page import curves_part, page_data
 from t2t_jax.report.samples import read_samples
 from t2t_jax.report.standing import standing
+from t2t_jax.run.description.table3 import ROWS, closest_row
 from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress import Record

@@ -13,14 +13,14 @@ from t2t_jax.config import Config
 from t2t_jax.data.report.leakage import copy_warnings, leak_warnings
 from t2t_jax.data.report.page import DROP_REASONS
 from t2t_jax.data.token_cache.statistics import SIDES, short_name
-from t2t_jax.description.departures import departures, matches
-from t2t_jax.description.parsing import is_parser, paper_model
-from t2t_jax.description.table3 import paper_result, table3_row
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_bytes
 from t2t_jax.report.page import Block, Note, Part, Table
+from t2t_jax.run.description.departures import departures, matches
+from t2t_jax.run.description.parsing import is_parser, paper_model
+from t2t_jax.run.description.table3 import paper_result, table3_row
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.run.workdir import Workdir
 

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from functools import partial
 
 from t2t_jax.config import Config
-from t2t_jax.distributed.gather import Cancelled
-from t2t_jax.distributed.processes import (
+from t2t_jax.devices.distributed.gather import Cancelled
+from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
     broadcast_from_first,
 )
+from t2t_jax.devices.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.estimates import RunSize, estimate
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.training.optimizer import learning_rate
 from t2t_jax.training.profiling.profiler import Profiler
 from t2t_jax.training.progress import Record, RunProgress

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.corpora.open import train_and_dev
+from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import UserError
 from t2t_jax.run.estimates import size_advice
 from t2t_jax.run.prepared_data import PreparedData, prepare_data
 from t2t_jax.run.resume_rules import require_own_checkpoint, require_resumable
 from t2t_jax.run.text_paths import with_absolute_text
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.sharding.config import MeshConfig
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
@@ -87,7 +87,7 @@ def open_run(
     """
     # Before the text, which takes longer.
     if distributed or config.mesh != MeshConfig():
-        from t2t_jax.sharding.mesh import make_mesh
+        from t2t_jax.devices.sharding.mesh import make_mesh
 
         make_mesh(config=config.mesh)
     if config.training.frozen:

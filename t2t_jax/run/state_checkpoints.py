@@ -16,7 +16,11 @@ from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse, to_dict
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes, all_reduce_min
+from t2t_jax.devices.distributed.processes import (
+    SINGLE_PROCESS,
+    Processes,
+    all_reduce_min,
+)
 from t2t_jax.errors import ConfigError, StorageError
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir

@@ -13,7 +13,14 @@ import jax
 from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.corpora.open import reads_trees, train_and_dev
 from t2t_jax.decoding.text.distributed_translate import make_translate
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes, all_reduce_min
+from t2t_jax.devices.distributed.processes import (
+    SINGLE_PROCESS,
+    Processes,
+    all_reduce_min,
+)
+from t2t_jax.devices.runtime.fault_injection import maybe_inject_fault
+from t2t_jax.devices.sharding.mesh import local_batch_shard, make_mesh, row_shards
+from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator
 from t2t_jax.model.architectures import make_module, make_step_model
@@ -25,9 +32,6 @@ from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.text_paths import with_absolute_text
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.runtime.fault_injection import maybe_inject_fault
-from t2t_jax.sharding.mesh import local_batch_shard, make_mesh, row_shards
-from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training import loop
 from t2t_jax.training.compiled_step import (
     BatchLayout,

@@ -53,7 +53,7 @@ from t2t_jax.version import __version__
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Translation
-    from t2t_jax.inference.model import TranslationModel
+    from t2t_jax.run.inference.model import TranslationModel
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from t2t_jax.data.token_cache.known_words import words_of
 from t2t_jax.errors import UserError
 
 if TYPE_CHECKING:
-    from t2t_jax.inference.model import TranslationModel
+    from t2t_jax.run.inference.model import TranslationModel
 
 AUTO = "auto"
 """The source language of a request whose language is to be detected."""

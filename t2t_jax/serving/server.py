@@ -18,7 +18,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from t2t_jax.distributed.signals import handling, watch_signals, write_stderr
+from t2t_jax.devices.distributed.signals import handling, watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.guard import LATE, App

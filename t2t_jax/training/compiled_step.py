@@ -11,10 +11,10 @@ from typing import Any
 import jax
 from jax.sharding import Mesh
 
-from t2t_jax.distributed.processes import barrier, current_processes
+from t2t_jax.devices.distributed.processes import barrier, current_processes
+from t2t_jax.devices.sharding.mesh import local_batch_shard, round_up_rows, row_shards
+from t2t_jax.devices.sharding.rules import make_global_batch, replicated
 from t2t_jax.errors import ConfigError
-from t2t_jax.sharding.mesh import local_batch_shard, round_up_rows, row_shards
-from t2t_jax.sharding.rules import make_global_batch, replicated
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput, lower_step
 from t2t_jax.types import Batch, BatchShard
@@ -60,7 +60,7 @@ class BatchLayout:
 
         Example:
           >>> import jax
-          >>> from t2t_jax.sharding.mesh import make_mesh
+          >>> from t2t_jax.devices.sharding.mesh import make_mesh
           >>> mesh = make_mesh(jax.devices()[:1])
           >>> print(BatchLayout(planned=[(9, 8)], mesh=mesh, micro_batches=2).text())
           1 device x 2 micro-batches x 40 = 80 tokens a side

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from t2t_jax.distributed.processes import current_processes
-from t2t_jax.runtime.fault_injection import maybe_inject_fault
+from t2t_jax.devices.distributed.processes import current_processes
+from t2t_jax.devices.runtime.fault_injection import maybe_inject_fault
 from t2t_jax.training.health.stop_signals import StopRequest
 from t2t_jax.training.health.watchdog import Watchdog
 from t2t_jax.training.profiling.profiler import Profiler

@@ -14,9 +14,9 @@ import optax
 from jax.tree_util import tree_leaves_with_path, tree_map_with_path
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
 
+from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.errors import ConfigError
 from t2t_jax.functional.schedule import inverse_square_root, linear_warmup
-from t2t_jax.sharding.rules import path_of
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.schedule_free import schedule_free_adamw
 from t2t_jax.types import Params, PyTree

@@ -10,7 +10,7 @@ import optax
 from flax import linen as nn
 from jax.sharding import Mesh
 
-from t2t_jax.sharding.rules import shardings_for
+from t2t_jax.devices.sharding.rules import shardings_for
 from t2t_jax.types import Params, PyTree
 
 

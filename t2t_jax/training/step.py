@@ -12,9 +12,9 @@ import optax
 from flax import linen as nn
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t2t_jax.devices.runtime.fault_injection import with_injected_nan
+from t2t_jax.devices.sharding.rules import batch_sharding, replicated
 from t2t_jax.functional.scan_sum import scan_sum
-from t2t_jax.runtime.fault_injection import with_injected_nan
-from t2t_jax.sharding.rules import batch_sharding, replicated
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss, training_loss
 from t2t_jax.training.metrics import Sums

@@ -26,13 +26,13 @@ METHODS = [
 
 # What only the command line calls, so that its errors may name flags.
 OF_THE_COMMAND_LINE = (
-    *("cli/", "main.py", "inference/average.py", "checkpointing/averaging.py"),
-    *("inference/model_dir.py", "exchange/", "evaluation/tokenized_bleu.py"),
-    "environment/",
+    *("cli/", "main.py", "run/inference/average.py", "checkpointing/averaging.py"),
+    *("run/inference/model_dir.py", "exchange/", "evaluation/tokenized_bleu.py"),
+    "report/doctor/",
     *("evaluation/bracketing/__main__.py", "evaluation/bracketing/right_branching.py"),
     *(
-        "distributed/cluster_env.py",
-        "distributed/rendezvous.py",
+        "devices/distributed/cluster_env.py",
+        "devices/distributed/rendezvous.py",
         "training/health/stop_signals.py",
     ),
     # These name commands to run in a shell.
@@ -95,7 +95,7 @@ def test_messages_that_python_users_meet_name_arguments_and_no_flags():
     # Advice to run a command line, and what only the command line shows, may name them.
     flags = re.compile(r"--(?!mode=recover)[a-z]{2}|same command\b")
     shown = (
-        *("run/estimates.py", "distributed/signals.py"),
+        *("run/estimates.py", "devices/distributed/signals.py"),
         *("report/run_page.py", "report/writer.py"),
         "data/vocabulary/tokenizers.py",  # The flags of spm_train.
     )

@@ -5,7 +5,7 @@ import pytest
 
 from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.writer import CheckpointWriter
-from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.mesh import make_mesh
 from tests.checkpointing.small_states import save
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from t2t_jax.sharding.rules import REPLICATED, shardings_for
+from t2t_jax.devices.sharding.rules import REPLICATED, shardings_for
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 

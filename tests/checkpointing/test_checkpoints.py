@@ -16,10 +16,10 @@ from t2t_jax.checkpointing.checkpoints import (
     without_checksums,
 )
 from t2t_jax.checkpointing.writer import CheckpointWriter, steps_to_keep
+from t2t_jax.devices.sharding.config import MeshConfig
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.rules import shardings_for
 from t2t_jax.errors import DataError
-from t2t_jax.sharding.config import MeshConfig
-from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.sharding.rules import shardings_for
 from tests.checkpointing.small_states import like, params_of, save, trained
 
 RULES = (("kernel", ("d_model", "")), (".*", ()))

@@ -4,8 +4,8 @@ import itertools
 import json
 import threading
 
-from t2t_jax.distributed import gather
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.devices.distributed import gather
+from t2t_jax.devices.distributed.processes import Processes
 
 TOLD = {}
 CHANGED = threading.Condition()

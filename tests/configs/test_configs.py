@@ -10,12 +10,12 @@ from t2t_jax.cli.console.describe_report import sections
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.config import Config, parse
 from t2t_jax.data.corpora.open import train_and_dev
-from t2t_jax.description import summary
-from t2t_jax.description.costs import Compiled, Memory
+from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.model.counting import count_parameters
+from t2t_jax.run.description import summary
+from t2t_jax.run.description.costs import Compiled, Memory
 from t2t_jax.run.resume_rules import differences
-from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.optimizer import learning_rate
 from tests.integration.tiny import ROOT
 
@@ -78,7 +78,7 @@ def test_configs_have_neither_conditions_nor_each_other(path):
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     assert not any(isinstance(node, ast.If | ast.IfExp) for node in nodes)
     imported = [n.module for n in nodes if isinstance(n, ast.ImportFrom)]
-    lists = {"t2t_jax.description.table3", "t2t_jax.description.parsing"}
+    lists = {"t2t_jax.run.description.table3", "t2t_jax.run.description.parsing"}
     assert set(imported) <= {"t2t_jax.config", *lists}
 
 

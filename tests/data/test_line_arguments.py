@@ -3,6 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from t2t_jax.api import train
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.line_arguments import as_directory, as_lines
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -11,10 +12,9 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.evaluation import bleu, paper_bleu, protocol, significance
-from t2t_jax.inference.load import load, translate
-from t2t_jax.inference.model import TranslationModel
-from t2t_jax.inference.train import train
 from t2t_jax.model.transformer import Transformer
+from t2t_jax.run.inference.load import load, translate
+from t2t_jax.run.inference.model import TranslationModel
 from tests.model.tiny import TINY
 
 

@@ -8,7 +8,7 @@ import pytest
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.search.sampling import row_keys, sample
 from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
-from t2t_jax.distributed.gather import replicate
+from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
 from tests.decoding.models import plain_search

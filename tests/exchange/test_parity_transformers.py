@@ -25,9 +25,9 @@ from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
+from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import BOS
 from tests.exchange.hf_directory import (
     WORDS,

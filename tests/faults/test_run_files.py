@@ -19,8 +19,8 @@ import pytest
 from t2t_jax import files
 from t2t_jax.cli.modes import prepare, train
 from t2t_jax.errors import OutputError
-from t2t_jax.inference import model_dir
 from t2t_jax.main import main
+from t2t_jax.run.inference import model_dir
 from t2t_jax.run.workdir import Workdir
 from tests.faults.running import hashes
 from tests.integration import tiny
@@ -273,7 +273,7 @@ def test_what_a_killed_process_left_beside_a_directory_is_removed(copy):
     """Not what a running process holds, or what another program has made."""
     killed = """if True:
         import os, pathlib, signal
-        from t2t_jax.inference.model_dir import atomic_directory
+        from t2t_jax.run.inference.model_dir import atomic_directory
         with atomic_directory(pathlib.Path("mean")) as directory:
             (directory / "config.json").touch()
             os.kill(os.getpid(), signal.SIGKILL)

@@ -21,7 +21,7 @@ import t2t_jax
 from t2t_jax.checkpointing.checksums import json_digest
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.errors import DataError
-from t2t_jax.inference import load as load_module
+from t2t_jax.run.inference import load as load_module
 from tests.faults.running import refused
 from tests.integration import tiny
 

@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 
 import t2t_jax
 from t2t_jax.errors import DataError, InputMissingError, UserError
-from t2t_jax.inference.load import resolve_checkpoint
+from t2t_jax.run.inference.load import resolve_checkpoint
 from tests.integration import tiny
 
 LINES = ["The old teacher reads a book.", "", "Two men."]

@@ -10,12 +10,12 @@ import pytest
 import t2t_jax
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
+from t2t_jax.devices.sharding.config import MeshConfig
+from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.model import attention_kernels
 from t2t_jax.model.attention_kernels import DeviceSupport
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.attention_choice import choose_attention
-from t2t_jax.sharding.config import MeshConfig
-from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.config import TrainingConfig
 from tests.integration.tiny import TINY
 

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from t2t_jax.config import Config
-from t2t_jax.distributed.gather import Cancelled
+from t2t_jax.devices.distributed.gather import Cancelled
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.run.dev_outputs import DevOutputs
 from t2t_jax.run.estimates import RunSize

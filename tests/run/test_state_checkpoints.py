@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from t2t_jax.config import Config
-from t2t_jax.distributed.processes import SINGLE_PROCESS
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
+from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.errors import DataError
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.sharding.mesh import make_mesh
 from t2t_jax.training.progress import RunProgress
 from t2t_jax.training.state import TrainState
 

@@ -6,11 +6,11 @@ from functools import cached_property, partial
 import jax
 import numpy as np
 
+from t2t_jax.devices.sharding.config import MeshConfig
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.sharding.config import MeshConfig
-from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.optimizer import make_optimizer

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.sharding.rules import make_global_batch, path_of
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.rules import make_global_batch, path_of
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.step import accumulate_gradients
 from tests.training.copy_task import CONFIG, Trainer, batches

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from t2t_jax.devices.sharding.config import MeshConfig
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.rules import batch_sharding, replicated
 from t2t_jax.errors import ConfigError
-from t2t_jax.sharding.config import MeshConfig
-from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.sharding.rules import batch_sharding, replicated
 from t2t_jax.training import compiled_step
 from t2t_jax.training.compiled_step import (
     BatchLayout,

@@ -7,8 +7,8 @@ import numpy as np
 import optax
 import pytest
 
+from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.errors import ConfigError
-from t2t_jax.sharding.rules import path_of
 from t2t_jax.training.config import OPTIMIZERS, OptimizerConfig
 from t2t_jax.training.optimizer import learning_rate, make_optimizer
 from t2t_jax.training.schedule_free import gradient_params

@@ -17,13 +17,13 @@ import optax
 import pytest
 from numpy.testing import assert_allclose
 
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.functional.schedule import inverse_square_root
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.embedding import TokenCutoff
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.sharding.mesh import make_mesh
-from t2t_jax.sharding.rules import make_global_batch
 from t2t_jax.training import step as step_module
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss

@@ -22,7 +22,7 @@ def sections(info: _Info) -> list[Section]:
     """Formats a description as sections: the configuration, then its costs.
 
     Args:
-      info: from `t2t_jax.description.summary.describe`.
+      info: from `t2t_jax.run.description.summary.describe`.
     """
     return [
         _configuration(info),

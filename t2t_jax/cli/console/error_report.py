@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t_jax.data.files.progress_bar import escape_controls
-from t2t_jax.distributed.processes import current_processes
+from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 
 _SHOWN_PROBLEMS = 20

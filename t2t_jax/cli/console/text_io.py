@@ -27,7 +27,7 @@ from t2t_jax.data.files.lines import (
     open_bytes,
 )
 from t2t_jax.data.files.progress_bar import escape_controls
-from t2t_jax.distributed.processes import current_processes
+from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 from t2t_jax.run.workdir import require_outside_runs
 

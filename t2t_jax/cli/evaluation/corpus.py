@@ -26,7 +26,7 @@ from t2t_jax.errors import DataError, ErrorCollector, UserError
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
-    from t2t_jax.inference.model import TranslationModel
+    from t2t_jax.run.inference.model import TranslationModel
 
 
 class Corpus(NamedTuple):
@@ -61,7 +61,7 @@ def load_model(options: ModelOptions) -> TranslationModel:
     Raises:
       UserError: as `inference.load.load`.
     """
-    from t2t_jax.inference.load import load
+    from t2t_jax.run.inference.load import load
 
     return load(
         options.workdir.path,

@@ -24,7 +24,7 @@ from t2t_jax.cli.flags.values import (
     SWITCH,
     flag,
 )
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.exchange.formats import (
     EXPORT_FORMATS,
     IMPORT_FORMATS,

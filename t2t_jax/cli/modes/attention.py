@@ -22,7 +22,7 @@ from t2t_jax.types import BOS, EOS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from t2t_jax.inference.model import TranslationModel
+    from t2t_jax.run.inference.model import TranslationModel
 
 # The title of each kind of attention, and the sides of its queries and keys.
 _KINDS = {

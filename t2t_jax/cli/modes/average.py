@@ -25,7 +25,7 @@ from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
     from t2t_jax.checkpointing.averaging import Selection
-    from t2t_jax.inference.average import CheckpointAverager
+    from t2t_jax.run.inference.average import CheckpointAverager
 
 _HEADER = ("steps", "first", "newest", "average_bleu", "newest_bleu", "gaps")
 
@@ -40,8 +40,8 @@ def run(options: AverageOptions) -> int:
     _check_options(options)
     to = Path(options.to)
     steps = options.average_steps
-    from t2t_jax.inference.average import average_checkpoints
-    from t2t_jax.inference.model_dir import check_new_dir
+    from t2t_jax.run.inference.average import average_checkpoints
+    from t2t_jax.run.inference.model_dir import check_new_dir
 
     if options.sliding:
         if options.to:
@@ -88,7 +88,7 @@ def _check_options(options: AverageOptions) -> None:
 def _slide(options: AverageOptions) -> tuple[int, ...]:
     """Scores all windows, writes the results, and returns the steps of the best."""
     spec, pairs = _read(options)
-    from t2t_jax.inference.average import CheckpointAverager
+    from t2t_jax.run.inference.average import CheckpointAverager
 
     averager = CheckpointAverager(options.workdir, trained=options.trained)
     windows = _windows(averager, options)

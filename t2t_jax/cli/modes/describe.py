@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from t2t_jax.cli.flags.options import DescribeOptions
 from t2t_jax.config import Config
 from t2t_jax.data.corpora.open import count_pairs, train_and_dev
+from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.files import read_json_object
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.sharding.config import MeshConfig
 
 if TYPE_CHECKING:
     from jax.sharding import Mesh
@@ -34,7 +34,7 @@ def run(options: DescribeOptions) -> int:
     if note:
         print(note, file=sys.stderr)
     print("Compiling the training step to read its costs …", file=sys.stderr)
-    from t2t_jax.description.summary import describe
+    from t2t_jax.run.description.summary import describe
 
     description = describe(
         options.config,
@@ -123,7 +123,7 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     """
     import jax
 
-    from t2t_jax.sharding.mesh import make_mesh
+    from t2t_jax.devices.sharding.mesh import make_mesh
 
     if devices:
         _simulate(devices)

@@ -9,8 +9,8 @@ from operator import itemgetter
 from typing import Any
 
 from t2t_jax.cli.flags.views import DoctorOptions
-from t2t_jax.environment.checks import check_environment
 from t2t_jax.errors import UnavailableError
+from t2t_jax.report.doctor.checks import check_environment
 
 _TITLES = {"variables": "environment variables"}
 _UNNAMED = ("versions", "variables")  # whose messages begin with the name

@@ -35,7 +35,7 @@ def run(options: ExportOptions) -> int:
     from t2t_jax.exchange.exporting.exporter import FORMATS, export, tolerance_of
     from t2t_jax.exchange.exporting.model_dir import load_for_export
     from t2t_jax.exchange.exporting.verification import choose_lines
-    from t2t_jax.inference.model_dir import check_new_dir
+    from t2t_jax.run.inference.model_dir import check_new_dir
 
     config, to = options.config, Path(options.to)
     own = ("model_dir", "safetensors")

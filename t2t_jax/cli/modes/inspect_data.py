@@ -19,7 +19,7 @@ from t2t_jax.data.files.progress_bar import ProgressLabels
 from t2t_jax.errors import ConfigError, UserError
 
 if TYPE_CHECKING:
-    from t2t_jax.inspection.report import Report
+    from t2t_jax.report.inspection.report import Report
 
 
 def run(options: InspectDataOptions) -> int:
@@ -40,8 +40,8 @@ def run(options: InspectDataOptions) -> int:
         raise UserError(f"{corpus.spec} has no pairs. Choose another --split.")
     with ExitStack() as stack:
         outputs = _open_outputs(options, stack, inputs=_files_of(corpus))
-        from t2t_jax.inspection.inspector import inspect, select
-        from t2t_jax.inspection.report import Locator, Report
+        from t2t_jax.report.inspection.inspector import inspect, select
+        from t2t_jax.report.inspection.report import Locator, Report
 
         model = load_model(options)
         number = min(options.lines or total, total)
@@ -122,7 +122,7 @@ def _write(options: InspectDataOptions, outputs: _Outputs, report: Report) -> No
     if outputs.report is not None:
         is_page = options.to.endswith(".html")
         write_lines(outputs.report, [report.page()] if is_page else report.table())
-    from t2t_jax.inspection.report import dropped_summary, kept_lines
+    from t2t_jax.report.inspection.report import dropped_summary, kept_lines
 
     lines = list(report.summary())
     if outputs.kept:

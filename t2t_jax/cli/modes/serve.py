@@ -19,7 +19,7 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.serving.config import ServingConfig
 
 if TYPE_CHECKING:
-    from t2t_jax.inference.model import TranslationModel
+    from t2t_jax.run.inference.model import TranslationModel
 
 _EXTRA = ("prometheus_client", "python_multipart", "starlette", "uvicorn")
 _PAIR = re.compile(
@@ -200,7 +200,7 @@ def _named_workdir(part: str) -> tuple[tuple[str, str], Workdir]:
 def _load(
     options: ServeOptions, workdirs: dict[tuple[str, str], Workdir]
 ) -> dict[tuple[str, str], TranslationModel]:
-    from t2t_jax.inference.load import load
+    from t2t_jax.run.inference.load import load
 
     overrides = {
         key.partition(".")[2]: value for key, value in options.overrides.items()

@@ -9,7 +9,7 @@ from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.cli.processes.start import RunHandshake
 from t2t_jax.config import to_dict
-from t2t_jax.distributed.processes import Processes, barrier
+from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData, open_prepared_data
 from t2t_jax.run.start import make_console, open_run, require_trainable

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
 from t2t_jax.cli.flags.translation import EvaluateOptions, SearchOptions
-from t2t_jax.distributed.processes import Processes, broadcast_from_first
+from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
-    from t2t_jax.inference.model import TranslationModel
+    from t2t_jax.run.inference.model import TranslationModel
 
 
 def require_run_for_last(options: EvaluateOptions) -> None:
@@ -52,7 +52,7 @@ def load_one(
     Raises:
       UserError: as `inference.load.load`; or this process does not see the checkpoint.
     """
-    from t2t_jax.inference.load import load, resolve_checkpoint
+    from t2t_jax.run.inference.load import load, resolve_checkpoint
 
     processes = options.processes
 
@@ -87,7 +87,7 @@ def load_mean(
       UserError: as `inference.average.load_average`; or this process does not see the
         checkpoints.
     """
-    from t2t_jax.inference.average import CheckpointAverager, load_average
+    from t2t_jax.run.inference.average import CheckpointAverager, load_average
 
     workdir, force = options.workdir, options.force
     select = CheckpointAverager(workdir).select

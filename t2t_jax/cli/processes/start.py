@@ -17,7 +17,7 @@ from t2t_jax.cli.console.stderr import configure_stdout
 from t2t_jax.cli.flags.options import DistributedOptions
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
-from t2t_jax.distributed.processes import Processes, broadcast_from_first
+from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.files import (
     MAX_JSON_BYTES,

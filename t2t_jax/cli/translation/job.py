@@ -20,13 +20,13 @@ from t2t_jax.cli.processes.shared_model import load_one
 from t2t_jax.cli.translation.formats import Render, make_formatter
 from t2t_jax.cli.translation.windows import LineWindow, line_files
 from t2t_jax.data.corpora.text_files import undo_joins
-from t2t_jax.distributed.processes import Processes, barrier
+from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.text.translator import Translator
-    from t2t_jax.inference.model import TranslationModel
+    from t2t_jax.run.inference.model import TranslationModel
 
 _ALL_ROWS = 1 << 30  # more than any batch has
 _LINES_PER_CHECK = 10_000
@@ -178,7 +178,7 @@ def distributed(job: TranslationJob, processes: Processes) -> Iterator[Translate
     if processes.count == 1:
         yield job.translate_window
         return
-    from t2t_jax.distributed.gather import broadcast_strings
+    from t2t_jax.devices.distributed.gather import broadcast_strings
 
     numbers = count()
 
@@ -205,7 +205,7 @@ def distributed(job: TranslationJob, processes: Processes) -> Iterator[Translate
 
 def serve(job: TranslationJob, processes: Processes) -> None:
     """Translates a share of each window of process 0, until it has no more."""
-    from t2t_jax.distributed.gather import broadcast_strings
+    from t2t_jax.devices.distributed.gather import broadcast_strings
 
     numbers = count()
     while processes.receive(f"window {next(numbers)}"):
@@ -224,7 +224,7 @@ def _translate_shares(
     seen: Callable[[int], None] = _ignore,
 ) -> list[str]:
     """Translates a share on each process, and gathers the output of all."""
-    from t2t_jax.distributed.gather import map_lines_across_processes
+    from t2t_jax.devices.distributed.gather import map_lines_across_processes
 
     def translate(share: list[str], start: int) -> list[str]:
         output = job.translate_window(window.part(start, share), seen=seen)

@@ -26,7 +26,7 @@ from t2t_jax.cli.translation.job import require_ensemble
 from t2t_jax.cli.translation.progress import STATUS_WORDS
 from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.decoding.text.translation import UNFAMILIAR
-from t2t_jax.distributed.rendezvous import hard_exit
+from t2t_jax.devices.distributed.rendezvous import hard_exit
 from t2t_jax.errors import UserError
 from t2t_jax.run.text_facts import example_sentences
 from t2t_jax.training.health.stop_signals import raise_on_signals
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
     from t2t_jax.decoding.text.translation import Translation
     from t2t_jax.decoding.text.translator import Translator
-    from t2t_jax.inference.model import TranslationModel
+    from t2t_jax.run.inference.model import TranslationModel
 
 _HISTORY_LINES = 1_000
 _SLICE_SECONDS = 0.2

@@ -31,7 +31,7 @@ from t2t_jax.cli.translation.windows import (
 )
 from t2t_jax.data.files.line_counts import Count
 from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
-from t2t_jax.distributed.processes import Processes, barrier
+from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 

@@ -48,7 +48,7 @@ def devices_of(tree: PyTree) -> Mesh:
         raise ValueError(
             "Cannot decode: the model is on devices of other processes too. Pass its "
             "parameters through "
-            "t2t_jax.distributed.gather.gather_to_local_devices first."
+            "t2t_jax.devices.distributed.gather.gather_to_local_devices first."
         )
     return Mesh(np.asarray(devices), (_AXIS,), axis_types=(AxisType.Auto,))
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translator import Translator
-from t2t_jax.distributed.gather import (
+from t2t_jax.devices.distributed.gather import (
     Cancelled,
     gather_to_local_devices,
     map_lines_across_processes,
 )
-from t2t_jax.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.types import Params, StepModel
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import pair_batches
 from t2t_jax.decoding.scoring.teacher_forcing import Apply, token_log_probabilities
 from t2t_jax.decoding.text.translator import Translator
-from t2t_jax.inference.model import TranslationModel, learned_positions
 from t2t_jax.model.architectures import make_step_model
+from t2t_jax.run.inference.model import TranslationModel, learned_positions
 from t2t_jax.types import EOS, Array, Params, PyTree
 
 Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]

@@ -10,7 +10,7 @@ from t2t_jax.config import Config
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.backends import Backend
 from t2t_jax.exchange.exporting.verification import Tolerance
-from t2t_jax.inference.model import TranslationModel
+from t2t_jax.run.inference.model import TranslationModel
 
 
 class ExportSpec(NamedTuple):

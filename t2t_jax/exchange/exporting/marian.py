@@ -22,6 +22,7 @@ import numpy.typing as npt
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.errors import DataError, ErrorCollector, UserError
 from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
@@ -31,10 +32,9 @@ from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.layout import foreign_layers, interleaved_from_halves
 from t2t_jax.exchange.importing.marian.model import read_marian
 from t2t_jax.exchange.importing.marian.weights import marian_name
-from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig, decoder_layers
-from t2t_jax.sharding.rules import leaves_by_path
+from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _EPSILON = 1e-6

@@ -16,10 +16,10 @@ from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.verification import EXACT, Tolerance
-from t2t_jax.inference.load import load
-from t2t_jax.inference.model import TranslationModel
-from t2t_jax.inference.model_dir import save_model_dir
 from t2t_jax.model.architectures import make_module
+from t2t_jax.run.inference.load import load
+from t2t_jax.run.inference.model import TranslationModel
+from t2t_jax.run.inference.model_dir import save_model_dir
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params
 

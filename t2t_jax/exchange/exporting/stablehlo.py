@@ -34,6 +34,7 @@ from t2t_jax.decoding.search.beam_search import (
 )
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.static_params import BeamParams, params_from_config
+from t2t_jax.devices.sharding.rules import leaves_by_path, path_of
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.exporting.backends import (
@@ -46,10 +47,9 @@ from t2t_jax.exchange.exporting.backends import (
 from t2t_jax.exchange.exporting.base import ExportSpec, Original, divisor
 from t2t_jax.exchange.exporting.model_dir import check_equal
 from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Tolerance
-from t2t_jax.inference.model import TranslationModel, learned_positions
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.sharding.rules import leaves_by_path, path_of
+from t2t_jax.run.inference.model import TranslationModel, learned_positions
 from t2t_jax.types import BOS, EOS, PAD, UNK, Array, Params, StepModel
 
 PLATFORMS = ("cpu", "cuda", "tpu")

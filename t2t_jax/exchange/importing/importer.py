@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.config import Config, defaults, parse
-from t2t_jax.description.departures import departures
 from t2t_jax.errors import (
     ConfigError,
     DataError,
@@ -25,11 +24,16 @@ from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_m
 from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.marian.model import is_marian, read_marian
 from t2t_jax.exchange.importing.tensor2tensor.model import is_t2t, read_t2t
-from t2t_jax.inference.load import load, require_params_of
-from t2t_jax.inference.model import TranslationModel
-from t2t_jax.inference.model_dir import atomic_directory, check_new_dir, save_model_dir
-from t2t_jax.inference.provenance import SHA256SUMS, versions, write_sha256sums
 from t2t_jax.model.architectures import count_parameters, make_module
+from t2t_jax.run.description.departures import departures
+from t2t_jax.run.inference.load import load, require_params_of
+from t2t_jax.run.inference.model import TranslationModel
+from t2t_jax.run.inference.model_dir import (
+    atomic_directory,
+    check_new_dir,
+    save_model_dir,
+)
+from t2t_jax.run.inference.provenance import SHA256SUMS, versions, write_sha256sums
 from t2t_jax.run.workdir import Workdir
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jax
 
-from t2t_jax.distributed.processes import barrier, current_processes
+from t2t_jax.devices.distributed.processes import barrier, current_processes
 from t2t_jax.training.profiling.trace_summary import categorize_all, summarize_trace
 
 

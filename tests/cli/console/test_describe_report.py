@@ -10,10 +10,10 @@ import pytest
 from t2t_jax.cli.console.describe_report import sections
 from t2t_jax.cli.console.tables import show
 from t2t_jax.config import parse
-from t2t_jax.description import summary
-from t2t_jax.description.costs import Compiled, Memory
-from t2t_jax.description.table3 import paper_result
-from t2t_jax.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.run.description import summary
+from t2t_jax.run.description.costs import Compiled, Memory
+from t2t_jax.run.description.table3 import paper_result
 
 CONFIG = {
     "steps": 7,

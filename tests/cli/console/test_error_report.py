@@ -8,7 +8,7 @@ import pytest
 from t2t_jax.cli.console import error_report
 from t2t_jax.cli.console.error_report import report_error
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.devices.distributed.processes import Processes
 from t2t_jax.errors import DataError
 
 

@@ -17,7 +17,7 @@ from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.parser import default_config, parse_argv
 from t2t_jax.config import parse
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.distributed.processes import SINGLE_PROCESS
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir

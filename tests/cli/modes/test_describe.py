@@ -6,10 +6,10 @@ import pytest
 from t2t_jax.cli.modes.describe import check_mesh, count_pairs_of
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
+from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.sharding.config import MeshConfig
 
 CONFIG = dataclasses.replace(
     Config(),

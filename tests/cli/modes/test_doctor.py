@@ -5,8 +5,8 @@ import json
 import pytest
 
 from t2t_jax import main
-from t2t_jax.environment import checks
-from t2t_jax.environment.checks import Check
+from t2t_jax.report.doctor import checks
+from t2t_jax.report.doctor.checks import Check
 
 ADVICE = "Unset it."
 

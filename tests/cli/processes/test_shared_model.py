@@ -3,7 +3,7 @@ import threading
 import pytest
 
 from t2t_jax.cli.processes.shared_model import shared_steps
-from t2t_jax.distributed.processes import SINGLE_PROCESS
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import InputMissingError
 from t2t_jax.run.workdir import Workdir
 from tests.cli.threads import on_all

@@ -6,12 +6,12 @@ from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.processes import start
 from t2t_jax.cli.processes.start import RunHandshake, start_processes
 from t2t_jax.config import Config, parse, to_dict
-from t2t_jax.distributed import jax_internals
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.devices.distributed import jax_internals
+from t2t_jax.devices.distributed.processes import Processes
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.run.workdir import Workdir
 from tests.cli.threads import on_all
-from tests.distributed.coordinator import Coordinator
+from tests.devices.distributed.coordinator import Coordinator
 
 PAIR = ("--mode=evaluate", "--source=a", "--reference=b")
 TEXT = {"train": "ab", "dev": "cd"}

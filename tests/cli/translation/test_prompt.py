@@ -18,7 +18,7 @@ import pytest
 
 from t2t_jax.cli.translation import prompt
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.devices.distributed.processes import Processes
 from t2t_jax.errors import UserError
 from tests.cli.translations import Loud, options_of
 

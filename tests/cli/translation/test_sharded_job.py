@@ -27,7 +27,7 @@ from t2t_jax.cli.translation import sharded_job
 from t2t_jax.cli.translation import shards as output_shards
 from t2t_jax.cli.translation.sharded_job import LineIndex
 from t2t_jax.cli.translation.shards import OutputShards
-from t2t_jax.distributed.processes import Processes
+from t2t_jax.devices.distributed.processes import Processes
 from t2t_jax.errors import (
     ConfigError,
     DataError,

@@ -23,7 +23,7 @@ from t2t_jax.decoding.scoring.teacher_forcing import rescore_rows
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.text.distributed_translate import make_translate
 from t2t_jax.decoding.text.translator import Translator
-from t2t_jax.distributed.gather import replicate
+from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer

@@ -4,7 +4,7 @@ import random
 
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.inference.model_dir import save_model_dir
+from t2t_jax.run.inference.model_dir import save_model_dir
 from tests.model.tiny import tiny_params
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}

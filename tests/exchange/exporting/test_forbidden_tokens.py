@@ -17,8 +17,8 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.exchange.exporting.exporter import without_forbidden_tokens
-from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.transformer import Transformer
+from t2t_jax.run.inference.model import TranslationModel
 from tests.exchange.exporting.test_marian import SIZE, vocabulary
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 

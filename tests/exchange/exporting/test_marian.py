@@ -27,9 +27,9 @@ from t2t_jax.exchange.exporting.marian import MarianFormat, require_marian_model
 from t2t_jax.exchange.formats import FORBIDDING_FORMATS
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.marian.model import read_marian
-from t2t_jax.inference.model import TranslationModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.run.inference.model import TranslationModel
 from tests.exchange.exporting.counting import WORDS
 from tests.model.tiny import tiny_apply, tiny_params
 

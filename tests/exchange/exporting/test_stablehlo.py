@@ -22,13 +22,13 @@ from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.beam_search import beam_search
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.exchange.exporting import stablehlo as stablehlo
 from t2t_jax.exchange.exporting.base import Original
-from t2t_jax.inference.load import load
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
-from t2t_jax.sharding.rules import leaves_by_path
+from t2t_jax.run.inference.load import load
 from tests.exchange.exporting.counting import write_model, write_text
 from tests.integration import tiny
 from tests.model.tiny import SOURCE, TARGET

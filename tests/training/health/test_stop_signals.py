@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from t2t_jax.distributed.preemption import PreemptionSync
+from t2t_jax.devices.distributed.preemption import PreemptionSync
 from t2t_jax.training.health import stop_signals
 from t2t_jax.training.health.stop_signals import (
     SharedStopRequest,

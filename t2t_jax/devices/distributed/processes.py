@@ -1,0 +1,235 @@
+"""The processes of a run: start, ranks, collective decisions, and end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn
+
+from t2t_jax.devices.distributed import jax_internals
+from t2t_jax.devices.distributed.cluster_env import detect_cluster
+from t2t_jax.devices.distributed.failure_notices import FailureMonitor
+from t2t_jax.devices.distributed.rendezvous import hard_exit, initialize_jax_distributed
+
+# Less than SHUTDOWN_SECONDS, after which JAX ends the process with another code.
+_SHUTDOWN_SECONDS = 25
+_SHUTDOWN_SECONDS_AFTER_FAILURE = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """The processes of a run, as one of them sees them.
+
+    The names of messages and collective calls are unique within a run.
+
+    Attributes:
+      index: the rank of this process, from 0.
+      count: the number of processes.
+
+    Example:
+      >>> Processes().is_first
+      True
+    """
+
+    index: int = 0
+    count: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this is process 0, which writes the files of the run."""
+        return self.index == 0
+
+    @property
+    def log_prefix(self) -> str:
+        """The prefix of this process's log lines; "" for a single process.
+
+        Example:
+          >>> Processes(index=1, count=2).log_prefix
+          '[rank 1] '
+        """
+        return f"[rank {self.index}] " if self.count > 1 else ""
+
+    def publish(self, name: str, text: str) -> None:
+        """Publishes a text under a name for `receive`; does nothing if single."""
+        if self.count > 1:
+            jax_internals.publish(name, text)
+
+    def receive(self, name: str) -> str:
+        """Waits until some process has published a text, and returns it."""
+        return jax_internals.receive(name)
+
+    def abort_all(self, code: int, reason: str, *, stuck: bool = False) -> NoReturn:
+        """Ends this process now, and all others with the same exit code.
+
+        Args:
+          reason: its first line is the message of the others.
+          stuck: whether the others print the stacks of their threads.
+        """
+        if _monitor is None:
+            hard_exit(code)
+        _monitor.abort_all(code, reason, stuck=stuck)
+
+    def broadcast_stop(self) -> None:
+        """Requests all processes to stop."""
+        if _monitor is not None:
+            _monitor.broadcast_stop()
+
+    @property
+    def stop_was_broadcast(self) -> bool:
+        """Whether some process has requested a stop."""
+        return _monitor is not None and _monitor.stop_was_broadcast
+
+    def unresponsive_ranks(self) -> list[int]:
+        """Returns the ranks without a heartbeat; takes some seconds."""
+        return [] if _monitor is None else _monitor.unresponsive_ranks()
+
+    def shutdown(self, code: int) -> None:
+        """Disconnects from the other processes; process 0 waits for them.
+
+        Collective: call on every process.
+
+        Args:
+          code: the exit code of this process, used if the shutdown takes too long.
+        """
+        if self.count == 1:
+            return
+        import jax
+
+        limit = _SHUTDOWN_SECONDS_AFTER_FAILURE if code else _SHUTDOWN_SECONDS
+        if self.is_first:
+            self.publish("end", str(code))
+        else:  # Process 0 may have more to do at its end.
+            self.receive("end")
+        if _monitor is not None:
+            _monitor.close()
+        timer = threading.Timer(limit, hard_exit, [code])
+        timer.daemon = True
+        timer.start()
+        jax.distributed.shutdown()
+        timer.cancel()
+
+
+SINGLE_PROCESS = Processes()
+"""A run of one process."""
+
+_current = SINGLE_PROCESS
+_monitor: FailureMonitor | None = None
+
+
+def current_processes() -> Processes:
+    """Returns the processes after `initialize`; `SINGLE_PROCESS` before."""
+    return _current
+
+
+def initialize(
+    *,
+    coordinator_address: str = "",
+    num_processes: int = 0,
+    process_id: int | None = None,
+    before_exit: Callable[[], None] = lambda: None,
+    environ: Mapping[str, str] = os.environ,
+) -> Processes:
+    """Connects to the other processes if flags or environment configure any.
+
+    Call it once, in the main thread, before JAX is asked for devices. Logs a line on
+    stderr. With a single process JAX is not imported.
+
+    Args:
+      coordinator_address: host:port of process 0; "" if not given.
+      num_processes: 0 if not given.
+      process_id: rank of this process; None if not given.
+      before_exit: called, in another thread than the main one, before this process
+        ends for the failure of another.
+
+    Raises:
+      UserError: flags or environment are incomplete or contradictory.
+      UnavailableError: the coordinator cannot be started. If other processes are
+        missing, a message is printed and this process exits with the same code, 69.
+    """
+    global _current, _monitor
+    info = detect_cluster(
+        coordinator_address=coordinator_address,
+        num_processes=num_processes,
+        process_id=process_id,
+        environ=environ,
+    )
+    if info is None:
+        return SINGLE_PROCESS
+    _current = Processes(index=info.index, count=info.count)  # Prefixes log lines.
+    address = initialize_jax_distributed(info, environ=environ)
+    import jax
+
+    _monitor = FailureMonitor(
+        jax_internals.client(),
+        rank=info.index,
+        count=info.count,
+        before_exit=before_exit,
+    )
+    _monitor.start()
+    print(
+        f"{_current.log_prefix}process {info.index} of {info.count}, "
+        f"coordinator {address}, "
+        f"{jax.local_device_count()} local devices of {jax.device_count()}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return _current
+
+
+def broadcast_from_first(processes: Processes, name: str, text: str) -> str:
+    """Returns the text of process 0 on every process.
+
+    Collective: call on every process.
+
+    Args:
+      name: of the call; unique within the run.
+      text: used on process 0 only.
+
+    Example:
+      >>> broadcast_from_first(Processes(), "is it time at step 100", "yes")
+      'yes'
+    """
+    if processes.count == 1:
+        return text
+    if processes.is_first:
+        processes.publish(name, text)
+        return text
+    return processes.receive(name)
+
+
+def all_reduce_min(processes: Processes, name: str, number: int) -> int:
+    """Returns the smallest number of all processes on every process.
+
+    Collective: call on every process.
+
+    Args:
+      name: of the call; unique within the run.
+
+    Example:
+      >>> all_reduce_min(Processes(), "memory", 5)
+      5
+    """
+    if processes.count == 1:
+        return number
+    processes.publish(f"{name}/{processes.index}", str(number))
+    if processes.is_first:
+        numbers = [
+            int(processes.receive(f"{name}/{index}"))
+            for index in range(processes.count)
+        ]
+        number = min(numbers)
+    return int(broadcast_from_first(processes, name, str(number)))
+
+
+def barrier(processes: Processes, name: str) -> None:
+    """Returns when every process has called it.
+
+    Collective: call on every process.
+
+    Args:
+      name: of the call; unique within the run.
+    """
+    all_reduce_min(processes, name, 0)

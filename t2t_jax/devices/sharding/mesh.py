@@ -1,0 +1,111 @@
+"""The device mesh of a run.
+
+Paper: §5.2 trains on 8 GPUs of one machine, each with a part of every batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+from t2t_jax.devices.sharding.config import MeshConfig
+from t2t_jax.errors import ConfigError
+from t2t_jax.types import BatchShard
+
+AXES = ("data", "fsdp", "tensor")
+"""The axes of a mesh, in increasing order of communication."""
+
+ROW_AXES = ("data", "fsdp")
+"""The axes over which the rows of a batch are split."""
+
+DEFAULT = MeshConfig()
+
+
+def make_mesh(
+    devices: Sequence[jax.Device] | None = None, *, config: MeshConfig = DEFAULT
+) -> Mesh:
+    """Arranges devices in a mesh.
+
+    Args:
+      devices: None means those of all processes, ordered by process, so that `tensor`
+        and then `fsdp`, which communicate most, do so within a host.
+
+    Raises:
+      ConfigError: the product of the sizes is not the number of devices.
+
+    Example:
+      >>> dict(make_mesh(jax.devices()[:4], config=MeshConfig(fsdp=2)).shape)
+      {'data': 2, 'fsdp': 2, 'tensor': 1}
+    """
+    if devices is None:
+        devices = sorted(jax.devices(), key=lambda d: (d.process_index, d.id))
+    sizes = _sizes(config, len(devices))
+    # Auto, not the newer default Explicit, which requires the shardings of all
+    # intermediates of a model.
+    return Mesh(
+        np.asarray(devices).reshape(sizes), AXES, axis_types=(AxisType.Auto,) * 3
+    )
+
+
+def row_shards(mesh: Mesh) -> int:
+    """Returns the number of shards of the rows of a batch."""
+    return math.prod(mesh.shape[axis] for axis in ROW_AXES)
+
+
+def round_up_rows(mesh: Mesh, rows: int, *, micro_batches: int = 1) -> int:
+    """Rounds `rows` up to a multiple of row shards times micro-batches.
+
+    Example:
+      >>> round_up_rows(make_mesh(jax.devices()[:1]), 7, micro_batches=2)
+      8
+    """
+    multiple = row_shards(mesh) * micro_batches
+    return -(-rows // multiple) * multiple
+
+
+def local_batch_shard(mesh: Mesh, *, process: int) -> BatchShard:
+    """Returns the shard of every batch that the devices of a process hold.
+
+    Raises:
+      ConfigError: the rows of the process are not one shard of equal size.
+
+    Example:
+      >>> local_batch_shard(make_mesh(), process=0)
+      BatchShard(index=0, count=1)
+    """
+    owners = [d.process_index for d in mesh.devices.flat]
+    own = [number for number, owner in enumerate(owners) if owner == process]
+    tensor, shards = mesh.shape["tensor"], row_shards(mesh)
+    first, last = own[0] // tensor, own[-1] // tensor
+    size = last - first + 1
+    if (len(own) % tensor and tensor % len(own)) or first % size or shards % size:
+        raise ConfigError(
+            f"mesh.tensor={tensor} must divide the {len(own)} devices of a process, "
+            "or be a multiple of them. Change config.mesh.tensor."
+        )
+    return BatchShard(index=first // size, count=shards // size)
+
+
+def _sizes(config: MeshConfig, devices: int) -> tuple[int, int, int]:
+    requested = {axis: getattr(config, axis) for axis in AXES}
+    fixed = math.prod(size for size in requested.values() if size != -1)
+    if devices % fixed == 0:
+        sizes = tuple(devices // fixed if n == -1 else n for n in requested.values())
+        if math.prod(sizes) == devices:
+            data, fsdp, tensor = sizes
+            return data, fsdp, tensor
+    product = " x ".join(f"{axis}={size}" for axis, size in requested.items())
+    keys = [f"config.mesh.{axis}" for axis, n in requested.items() if n not in (1, -1)]
+    count = f"the {devices} devices" if devices > 1 else "1 device"
+    rest, reason = "", f"{devices} is not a multiple of {fixed}"
+    if -1 not in requested.values():
+        reason = f"the product is {fixed}"
+        rest = ", or config.mesh.data=-1 for the rest of them"
+    raise ConfigError(
+        f"mesh {product} must arrange {count}: {reason}. "
+        f"Change {', '.join(keys)}{rest}."
+    )

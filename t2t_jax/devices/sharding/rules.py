@@ -1,0 +1,217 @@
+"""Shardings of parameters and batches: a table from parameter path to logical axes.
+
+The model is independent of this table. Patterns match the end of a path, so that Adam's
+moments get the sharding of their parameter.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import jax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.tree_util import keystr, tree_flatten_with_path, tree_map_with_path
+
+from t2t_jax.devices.sharding.mesh import ROW_AXES
+from t2t_jax.errors import ConfigError
+from t2t_jax.types import Batch, PyTree
+
+
+def make_global_batch(batch: Batch, mesh: Mesh) -> Batch:
+    """Splits the rows of a batch over the row axes of `mesh`.
+
+    Args:
+      batch: NumPy arrays with this process's rows (`mesh.local_batch_shard`), all rows
+        with a single process. Do not modify them afterwards: on a CPU a device array
+        may share their memory.
+
+    Returns:
+      The global batch, as sharded device arrays.
+
+    Raises:
+      ValueError: the rows are not divisible by the row shards of this process.
+    """
+    sharding = batch_sharding(mesh)
+    if jax.process_count() == 1:  # One transfer for all arrays.
+        global_batch: Batch = jax.device_put(batch, sharding)
+        return global_batch
+    return Batch._make(
+        jax.make_array_from_process_local_data(sharding, rows) for rows in batch
+    )
+
+
+Rules = Sequence[tuple[str, tuple[str, ...]]]
+"""Pairs of a path pattern and a name per axis: of `LOGICAL_AXES`, or "" for none."""
+
+
+class ParameterAxis(NamedTuple):
+    """A logical axis of parameters that can be sharded.
+
+    Attributes:
+      mesh_axes: the mesh axes over which it is split.
+      where_possible: whether to use only those mesh axes that divide it and are not
+        used by an earlier axis of the array, instead of raising an error.
+    """
+
+    mesh_axes: tuple[str, ...]
+    key: str
+    where_possible: bool = False
+
+
+LOGICAL_AXES = {
+    "vocabulary": ParameterAxis(("fsdp", "tensor"), "vocabulary.size", True),
+    # Each lookup in a table split by its width gathers the full table, so only mesh
+    # axes that do not divide the vocabulary size are used.
+    "width": ParameterAxis(("fsdp",), "model.d_model", True),
+    "heads": ParameterAxis(("tensor",), "model.num_heads"),
+    "d_ff": ParameterAxis(("tensor",), "model.d_ff"),
+    "d_model": ParameterAxis(("fsdp",), "model.d_model"),
+    "d_hidden": ParameterAxis(("fsdp",), "rnn.d_hidden"),
+}
+
+PARAMETERS: Rules = (
+    # The recurrent baseline (attentive_layer, cell, readout) is split over fsdp only.
+    (r"(embedding|pre_softmax)/table", ("vocabulary", "width")),
+    (r"positions/learned/table", ("", "width")),
+    (r"attentive_layer/attention/(query|key)/kernel", ("d_hidden", "")),
+    (r"attention/(query|key|value)/kernel", ("d_model", "heads", "")),
+    (r"attention/(query|key|value)/bias", ("heads", "")),
+    (r"attention/output/kernel", ("heads", "", "d_model")),
+    (r"feed_forward/inner/kernel", ("d_model", "d_ff")),
+    (r"feed_forward/inner/bias", ("d_ff",)),
+    (r"feed_forward/outer/kernel", ("d_ff", "d_model")),
+    (r"cell/\w+/kernel", ("", "d_hidden")),
+    (r"readout/kernel", ("", "d_model")),
+    # Vectors are small, and a sharded one would reshard the activations.
+    (r"(bias|scale|score)", ("",)),
+    # Coefficients in the state of Muon.
+    (r"ns_coeffs", ("",)),
+)
+"""The rules of both models; with fsdp=1 and tensor=1 all parameters are replicated."""
+
+REPLICATED: Rules = ((r".*", ()),)
+"""Replicates all parameters."""
+
+
+def path_of(keys: tuple[object, ...]) -> str:
+    """Formats a pytree path as in checkpoints and rules: `encoder/layer_0/…`."""
+    return keystr(keys, simple=True, separator="/")
+
+
+def leaves_by_path(tree: PyTree) -> dict[str, Any]:
+    """Returns the leaves of a tree by `path_of`."""
+    leaves, _ = tree_flatten_with_path(tree)
+    return {path_of(path): leaf for path, leaf in leaves}
+
+
+def shardings_for(
+    tree: PyTree, mesh: Mesh, *, rules: Rules = PARAMETERS, over_data: bool = False
+) -> PyTree:
+    """Maps every leaf of `tree` to its NamedSharding.
+
+    Args:
+      tree: arrays, or their shapes (`jax.eval_shape`).
+      rules: the first pattern that matches the end of a leaf's path is used. Scalars
+        (counters) are always replicated.
+      over_data: whether to split each leaf over the mesh axis `data` as well, along its
+        first divisible axis.
+
+    Raises:
+      ValueError: no rule matches a leaf.
+      ConfigError: an axis is not divisible by its mesh axes.
+    """
+
+    def sharding(keys: tuple[object, ...], leaf: jax.Array) -> NamedSharding:
+        if leaf.ndim == 0:
+            return NamedSharding(mesh, PartitionSpec())
+        path = path_of(keys)
+        names = _axes_of(path, leaf.ndim, rules=rules)
+        split: list[tuple[str, ...]] = []
+        for name, size in zip(names, leaf.shape, strict=True):
+            used = [axis for axes in split for axis in axes]
+            split.append(_split(name, size, mesh=mesh, used=used, path=path))
+        if over_data:
+            split = _split_over_data(split, leaf.shape, mesh=mesh)
+        return NamedSharding(mesh, _spec(split))
+
+    return tree_map_with_path(sharding, tree)
+
+
+def batch_sharding(mesh: Mesh) -> NamedSharding:
+    """Returns the sharding of a batch: axis B over the row axes of the mesh."""
+    return NamedSharding(mesh, PartitionSpec(ROW_AXES))
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+    """Returns the sharding of an array that every device of the mesh holds."""
+    return NamedSharding(mesh, PartitionSpec())
+
+
+def _axes_of(path: str, num_axes: int, *, rules: Rules) -> tuple[str, ...]:
+    for pattern, names in rules:
+        if re.search(f"(?:{pattern})$", path):
+            return (*names, *[""] * (num_axes - len(names)))
+    raise ValueError(
+        f"Every parameter needs a sharding rule, and none matches {path}. "
+        "Add a pattern for it to the table."
+    )
+
+
+def _split(
+    name: str, size: int, *, mesh: Mesh, used: Sequence[str], path: str
+) -> tuple[str, ...]:
+    """Returns the mesh axes that split one axis of a parameter."""
+    if not name:
+        return ()
+    axis = LOGICAL_AXES[name]
+    axes = tuple(a for a in axis.mesh_axes if mesh.shape[a] > 1 and a not in used)
+    if axis.where_possible:
+        return max(
+            _divisors(axes, size, mesh=mesh), key=lambda some: _parts(some, mesh)
+        )
+    parts = _parts(axes, mesh)
+    if size % parts:
+        raise ConfigError(
+            f"{path} has an axis of {size}, from config.{axis.key}, that must be "
+            f"divisible by mesh.{axes[0]}={parts}. Change config.mesh.{axes[0]} or "
+            f"config.{axis.key}."
+        )
+    return axes
+
+
+def _divisors(
+    axes: tuple[str, ...], size: int, *, mesh: Mesh
+) -> Iterator[tuple[str, ...]]:
+    """Yields the combinations of mesh axes that divide a size."""
+    for number in range(len(axes) + 1):
+        for some in combinations(axes, number):
+            if size % _parts(some, mesh) == 0:
+                yield some
+
+
+def _parts(axes: Sequence[str], mesh: Mesh) -> int:
+    return math.prod(mesh.shape[axis] for axis in axes)
+
+
+def _split_over_data(
+    split: list[tuple[str, ...]], shape: tuple[int, ...], *, mesh: Mesh
+) -> list[tuple[str, ...]]:
+    data = mesh.shape["data"]
+    for number, (axes, size) in enumerate(zip(split, shape, strict=True)):
+        parts = _parts(axes, mesh)
+        if data > 1 and size % (parts * data) == 0:
+            return [*split[:number], (*axes, "data"), *split[number + 1 :]]
+    return split
+
+
+def _spec(split: list[tuple[str, ...]]) -> PartitionSpec:
+    """Makes a PartitionSpec without trailing unsplit axes."""
+    while split and not split[-1]:
+        split = split[:-1]
+    return PartitionSpec(
+        *(None if not axes else axes[0] if len(axes) == 1 else axes for axes in split)
+    )

@@ -1,0 +1,196 @@
+"""Checks what a bug report needs: versions, machine, disks, variables, devices."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from t2t_jax.errors import UserError
+from t2t_jax.files import cache_home, locked
+from t2t_jax.quantities import format_bytes
+from t2t_jax.report.doctor.devices import Check, Status, check_devices
+from t2t_jax.version import __version__
+
+_SEVERITY: tuple[Status, ...] = ("ok", "warning", "error")
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
+_EXTRAS = ("ctranslate2", "matplotlib", "sacremoses", "safetensors", "starlette")
+_LITTLE_SPACE, _LEAST_SPACE = 2 << 30, 200 << 20  # bytes
+_LEAST_MEMORY = 2 << 30  # bytes; the embedded experiment peaks at about half of it
+_VARIABLES = re.compile(
+    "JAX_.*|XLA_.*|T2T_JAX_.*|TFDS_.*|LIBTPU_.*|CUDA_VISIBLE_DEVICES|HF_HOME|TMPDIR|"
+    "LD_PRELOAD|LD_LIBRARY_PATH|OMP_NUM_THREADS|PYTHON(PATH|UTF8)|XDG_CACHE_HOME"
+)
+_HARMFUL = re.compile(
+    "(JAX_DISABLE_JIT|JAX_DEBUG_NANS|JAX_DEBUG_INFS|JAX_ENABLE_X64)=(?i:1|true)|"
+    "JAX_ENABLE_COMPILATION_CACHE=(?i:0|false)|JAX_DEFAULT_MATMUL_PRECISION=b.*|"
+    "XLA_FLAGS=.*(device_count|thread_eigen=false|optimization_level=0).*|"
+    "CUDA_VISIBLE_DEVICES=(-1)?|T2T_JAX_FAULT=.+"
+)
+
+
+def check_environment(workdir: Path, *, is_given: bool) -> dict[str, Any]:
+    """Checks versions, devices, machine, disks and environment variables.
+
+    Args:
+      workdir: whose disk is checked; it need not exist.
+      is_given: whether the user chose it.
+
+    Returns:
+      A JSON object: `status` (the worst), `checks`, `t2t_jax` (its version) and
+      `seconds`.
+    """
+    began = time.perf_counter()
+    groups: dict[str, Callable[[], Iterable[Check]]] = {
+        "versions": check_versions,
+        "devices": check_devices,
+        "machine": check_machine,
+        "storage": lambda: check_storage(workdir, is_given=is_given),
+        "variables": check_variables,
+    }
+    checks: list[Check] = []
+    for group, check in groups.items():
+        try:
+            checks += check()
+        except Exception as error:  # A fault of a check must not hide the others.
+            message = f"this check failed: {type(error).__name__}: {error}"
+            checks.append(Check(group, "failed", "warning", message))
+    return {
+        "t2t_jax": __version__,
+        "status": worst(checks),
+        "checks": [asdict(check) for check in checks],
+        "seconds": round(time.perf_counter() - began, 2),
+    }
+
+
+def worst(checks: Iterable[Check]) -> Status:
+    """Returns the most severe status of checks, "ok" for none.
+
+    Example:
+      >>> worst([Check("a", "b", "ok", ""), Check("a", "c", "warning", "")])
+      'warning'
+    """
+    return max((check.status for check in checks), key=_SEVERITY.index, default="ok")
+
+
+def check_versions() -> Iterator[Check]:
+    """Checks Python and the required packages, and names installed optional ones."""
+    group = "versions"
+    yield Check(group, "python", "ok", f"Python {platform.python_version()}")
+    required: list[str] = []
+    try:
+        required = metadata.requires("t2t-jax") or []
+    except metadata.PackageNotFoundError:
+        advice = "Run pip install -e . in the clone."
+        yield Check(group, "t2t-jax", "warning", "t2t-jax is not installed", advice)
+    lines = [line for line in required if "extra ==" not in line]
+    for name, least in (_REQUIREMENT.findall(line)[0] for line in lines):
+        version = _version(name)
+        is_old = not version or _numbers(version) < _numbers(least)
+        yield Check(
+            group,
+            name.lower(),
+            "error" if is_old else "ok",
+            f"{name} {version or 'is not installed'}",
+            f"Run pip install --upgrade '{name}>={least}'." if is_old else "",
+            {"version": version or None, "least": least},
+        )
+    found = {name: _version(name) for name in _EXTRAS if _version(name)}
+    words = ", ".join(f"{name} {version}" for name, version in found.items())
+    yield Check(group, "optional", "ok", f"optional: {words or 'none'}", "", found)
+
+
+def _version(name: str) -> str:
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(name) or ""
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
+
+
+def check_machine() -> Iterator[Check]:
+    """Checks processors and memory."""
+    total = os.cpu_count() or 1
+    affinity = getattr(os, "sched_getaffinity", None)
+    usable = len(affinity(0)) if affinity else total
+    about = f"{usable} of {total} processors can be used, {platform.platform()}"
+    yield Check("machine", "processors", "ok", about, "", {"usable": usable})
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no limit
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")
+        memory = min(memory, int(limit))
+    is_little = memory < _LEAST_MEMORY
+    status: Status = "warning" if is_little else "ok"
+    advice = "Training may run out of memory. Use a smaller model." if is_little else ""
+    about = format_bytes(memory)
+    yield Check("machine", "memory", status, about, advice, {"bytes": memory})
+
+
+def check_storage(
+    workdir: Path, *, is_given: bool, environ: Mapping[str, str] = os.environ
+) -> Iterator[Check]:
+    """Checks space and locks on the disks of a workdir, the caches and /tmp.
+
+    Args:
+      workdir: need not exist.
+      is_given: whether the user chose it; otherwise that it cannot be written to is
+        only a warning.
+    """
+    yield _check_disk("workdir", workdir, denied="error" if is_given else "warning")
+    try:
+        yield _check_disk("caches", cache_home(environ))
+    except UserError as error:
+        yield Check("storage", "caches", "error", str(error), "Set XDG_CACHE_HOME.")
+    yield _check_disk("temporary files", Path(tempfile.gettempdir()))
+
+
+def _check_disk(name: str, path: Path, *, denied: Status = "error") -> Check:
+    folder = path.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    try:
+        usage = shutil.disk_usage(folder)
+        with tempfile.TemporaryDirectory(dir=folder) as own, locked(Path(own) / "lock"):
+            pass
+    except OSError as error:
+        reason = f"{folder} cannot be written to or locked: {error.strerror}"
+        return Check("storage", name, denied, reason, "Choose another directory.")
+    status: Status = "ok"
+    if usage.free < _LITTLE_SPACE:
+        status = "error" if usage.free < _LEAST_SPACE else "warning"
+    advice = "A checkpoint takes 12 bytes a parameter. Free disk space."
+    return Check(
+        "storage",
+        name,
+        status,
+        f"{path}: {format_bytes(usage.free)} free of {format_bytes(usage.total)}",
+        advice if status != "ok" else "",
+        {"path": str(path), "free": usage.free, "total": usage.total},
+    )
+
+
+def check_variables(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
+    """Yields a check of each variable that changes what the program does."""
+    for name, value in sorted(environ.items()):
+        if not _VARIABLES.fullmatch(name):
+            continue
+        is_harmful = _HARMFUL.fullmatch(f"{name}={value.strip()}")
+        yield Check(
+            "variables",
+            name,
+            "warning" if is_harmful else "ok",
+            f"{name}={value[:200]!r}",
+            f"Unset {name}: it makes the program slow or wrong." if is_harmful else "",
+        )

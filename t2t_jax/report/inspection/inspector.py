@@ -1,0 +1,325 @@
+"""Ranks the pairs of a corpus by the loss of a trained model, and finds odd ones.
+
+Memory grows by less than 100 bytes a pair; the text is in a temporary file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from t2t_jax.data.token_cache.filters import (
+    DuplicateFilter,
+    pair_hashes,
+    text_hashes,
+)
+from t2t_jax.decoding.scoring.scorer import Scorer
+from t2t_jax.report.inspection.findings import (
+    KINDS,
+    Pair,
+    PairFile,
+    Trigrams,
+    bits_of,
+    script_of,
+)
+from t2t_jax.types import UNK
+
+_WINDOW = 4_096
+_SUSPECTS, _MAX_SUSPECTS = 0.05, 20_000
+"""Share of the pairs, those of the highest loss, that are scored a second time; more
+if more are outliers."""
+_SAMPLE = 1_000
+_OUTLIER = 3.5
+"""Robust standard deviations from the median."""
+_LEAST_GAIN = 0.1
+"""Nats a token by which sources must help, for a model to find misaligned pairs."""
+_MISALIGNED_GAIN = 0.25
+"""Share of the usual gain below which a pair may be misaligned."""
+_OTHER_SIDE = 0.5
+"""Nats a character by which a line is likelier as text of the other side."""
+_RARE_SHARE = 1e-5
+
+Floats = npt.NDArray[np.float32]
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass
+class Inspection:
+    """A corpus with the loss and the findings of each pair.
+
+    Attributes:
+      pairs: as inspected, in the order of the corpus.
+      numbers: [P] of each pair in the corpus, from 0.
+      losses: [P] nats a target token, eos included; NaN if unscored.
+      gains: [P] nats a token by which the source helps, beside another source; NaN
+        where that was not computed.
+      lengths: [P, 2] subwords of both sides, with eos.
+      findings: [P] bits of `KINDS`.
+      notes: on what could not be found.
+    """
+
+    pairs: PairFile
+    numbers: Indices
+    losses: Floats
+    gains: Floats
+    lengths: npt.NDArray[np.int32]
+    findings: npt.NDArray[np.int32]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_scored(self) -> npt.NDArray[np.bool_]:
+        """[P] which pairs have a loss."""
+        return ~np.isnan(self.losses)
+
+    def ranking(self) -> Indices:
+        """Returns [P] the pairs by falling loss, unscored ones last, ties in order."""
+        keys = np.where(self.is_scored, -self.losses, np.inf)
+        return np.argsort(keys, kind="stable")
+
+    def worst(self, share: float) -> Indices:
+        """Returns the pairs of the highest loss, a share of those scored."""
+        return self.ranking()[: round(share * int(self.is_scored.sum()))]
+
+    def counts(self, of: npt.NDArray[Any] | None = None) -> dict[str, int]:
+        """Counts the pairs of each kind.
+
+        Args:
+          of: indices of pairs; None means all.
+        """
+        bits = self.findings if of is None else self.findings[of]
+        return {kind: int(((bits & bits_of(kind)) > 0).sum()) for kind in KINDS}
+
+
+def select(
+    pairs: Iterable[tuple[str, str]], *, total: int, most: int
+) -> Iterator[tuple[int, Pair]]:
+    """Yields at most `most` of `total` pairs, evenly spaced, with their numbers.
+
+    Args:
+      most: 0 means all.
+
+    Example:
+      >>> [number for number, _ in select([("a", "b")] * 10, total=10, most=4)]
+      [2, 4, 7, 9]
+    """
+    share = min(most, total) if most else total
+    for number, pair in enumerate(pairs):
+        if (number + 1) * share // total > number * share // total:
+            yield number, Pair(*pair)
+
+
+def inspect(
+    pairs: Iterable[tuple[int, Pair]],
+    *,
+    scorer: Scorer,
+    max_length: int,
+    seed: int = 0,
+    advance: Callable[[int], None] = lambda number: None,
+) -> Inspection:
+    """Scores pairs of text, and finds odd ones.
+
+    Args:
+      pairs: with their numbers in the corpus.
+      max_length: subwords of a side, with eos, above which a pair is not scored.
+      seed: of the sample of ordinary pairs.
+      advance: called with numbers of pairs done.
+    """
+    columns = _Columns()
+    try:
+        rest = iter(pairs)
+        while window := list(islice(rest, _WINDOW)):
+            columns.add(window, scorer, max_length=max_length)
+            advance(len(window))
+        found = columns.finish()
+        _find_length_outliers(found)
+        _find_rare_text(found, columns)
+        _find_suspects(found, columns, scorer, seed=seed)
+    except BaseException:
+        columns.pairs.close()
+        raise
+    return found
+
+
+class _Columns:
+    """What is known of each pair after the first pass."""
+
+    def __init__(self) -> None:
+        self.pairs = PairFile()
+        self.characters: Counter[str] = Counter()
+        self.scripts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
+        self.trigrams = (Trigrams(), Trigrams())
+        self._seen = DuplicateFilter()
+        self._parts: list[tuple[npt.NDArray[Any], ...]] = []
+
+    def add(
+        self, window: Sequence[tuple[int, Pair]], scorer: Scorer, *, max_length: int
+    ) -> None:
+        """Scores consecutive pairs, and finds what each shows by itself."""
+        texts = [pair for _, pair in window]
+        sides = tuple(zip(*texts, strict=True))
+        ids = [
+            vocabulary.encode(side)
+            for vocabulary, side in zip(scorer.vocabularies, sides, strict=True)
+        ]
+        lengths = np.array([[len(one) + 1 for one in side] for side in ids]).T
+        findings = np.zeros(len(window), np.int32)
+        is_scored = (lengths.min(1) > 1) & (lengths.max(1) <= max_length)
+        findings[~is_scored] |= bits_of("unscored")
+        unknown = [UNK in one or UNK in other for one, other in zip(*ids, strict=True)]
+        findings[unknown] |= bits_of("unknown_tokens")
+        copies = [bool(s.strip()) and s.strip() == t.strip() for s, t in texts]
+        findings[copies] |= bits_of("copy")
+        for counts, side in zip(self.trigrams, sides, strict=True):
+            counts.add(side)
+        hashes = pair_hashes(*(text_hashes(side) for side in sides))
+        findings[~self._seen.is_new(hashes)] |= bits_of("duplicate")
+        losses = _losses(scorer, texts, np.flatnonzero(is_scored))
+        numbers = np.array([number for number, _ in window])
+        self._parts.append((numbers, losses, lengths, findings))
+        for pair in texts:
+            self.pairs.add(pair)
+            self.characters.update(set(pair.source) | set(pair.target))
+            for scripts, line in zip(self.scripts, pair, strict=True):
+                scripts[script_of(line)] += 1
+
+    def finish(self) -> Inspection:
+        """Joins the windows."""
+        empty = (np.zeros(0), np.zeros(0), np.zeros((0, 2)), np.zeros(0))
+        columns = zip(*(self._parts or [empty]), strict=True)
+        numbers, losses, lengths, findings = map(np.concatenate, columns)
+        return Inspection(
+            pairs=self.pairs,
+            numbers=numbers.astype(np.int64),
+            losses=losses.astype(np.float32),
+            gains=np.full(len(losses), np.nan, np.float32),
+            lengths=lengths.astype(np.int32),
+            findings=findings.astype(np.int32),
+        )
+
+
+def _losses(scorer: Scorer, pairs: Sequence[Pair], chosen: npt.NDArray[Any]) -> Floats:
+    """Returns [P] the loss a token of the chosen pairs, NaN for the others."""
+    losses = np.full(len(pairs), np.nan, np.float32)
+    sources = [pairs[number].source for number in chosen]
+    targets = [pairs[number].target for number in chosen]
+    for number, score in scorer.iter_scores(sources, targets):
+        losses[chosen[number]] = -score.per_token
+    return losses
+
+
+def _find_length_outliers(found: Inspection) -> None:
+    """Marks pairs whose ratio of lengths is far from the usual one.
+
+    That is 3.5 robust standard deviations, and a factor of two, from the median.
+    """
+    scored = found.is_scored
+    if not scored.any():
+        return
+    ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
+    center, spread = robust_normal(ratios[scored])
+    is_odd = np.abs(ratios - center) > max(_OUTLIER * spread, np.log(2))
+    found.findings[scored & is_odd] |= bits_of("length_ratio")
+
+
+def robust_normal(values: npt.NDArray[Any]) -> tuple[float, float]:
+    """Returns the median, and the standard deviation that its quartiles suggest.
+
+    Example:
+      >>> robust_normal(np.array([1.0, 2.0, 3.0, 1000.0, 2.0]))
+      (2.0, 1.4826)
+    """
+    center = float(np.median(values))
+    return center, 1.4826 * float(np.median(np.abs(values - center)))
+
+
+def _find_rare_text(found: Inspection, columns: _Columns) -> None:
+    """Marks pairs with rare characters, or a side of another script than usual."""
+    most = max(1, round(_RARE_SHARE * len(found.pairs)))
+    rare = {one for one, count in columns.characters.items() if count <= most}
+    usual = [_usual_script(counts) for counts in columns.scripts]
+    for number, pair in enumerate(found.pairs):
+        if not rare.isdisjoint(pair.source) or not rare.isdisjoint(pair.target):
+            found.findings[number] |= bits_of("rare_characters")
+        for line, script in zip(pair, usual, strict=True):
+            if script and script_of(line) not in ("", script):
+                found.findings[number] |= bits_of("script")
+
+
+def _usual_script(counts: Counter[str]) -> str:
+    """Returns the script of more than half of the lines that have one; else ""."""
+    total = counts.total() - counts[""]
+    return next((one for one, count in counts.items() if one and 2 * count > total), "")
+
+
+def _find_suspects(
+    found: Inspection, columns: _Columns, scorer: Scorer, *, seed: int
+) -> None:
+    """Finds the likely reason for a high loss: another language, or another source."""
+    scored = np.flatnonzero(found.is_scored)
+    if len(scored) < 2:
+        return
+    rng = np.random.default_rng(seed)
+    sample = np.sort(rng.choice(scored, min(_SAMPLE, len(scored)), replace=False))
+    suspects = _suspects(found)
+    found.gains[:] = _gains(found, np.union1d(sample, suspects), scorer, rng, sample)
+    for side in range(2):
+        own, other = columns.trigrams[side], columns.trigrams[1 - side]
+        lines = [found.pairs[int(index)][side] for index in suspects]
+        usual = own.scores([found.pairs[int(index)][side] for index in sample])
+        center, spread = robust_normal(usual)
+        scores = own.scores(lines)
+        is_foreign = scores < center - _OUTLIER * spread
+        is_foreign |= scores < other.scores(lines, are_counted=False) - _OTHER_SIDE
+        found.findings[suspects[is_foreign]] |= bits_of("language")
+    usual_gain = float(np.median(found.gains[sample]))
+    if usual_gain < _LEAST_GAIN:
+        found.notes.append(
+            f"The source helps this model by {usual_gain:.2f} nats a token, too little "
+            "to find misaligned pairs. Train longer."
+        )
+        return
+    is_misaligned = found.gains[suspects] < _MISALIGNED_GAIN * usual_gain
+    found.findings[suspects[is_misaligned]] |= bits_of("misaligned")
+
+
+def _suspects(found: Inspection) -> Indices:
+    """Returns the pairs of the highest loss: a share of all, or all outliers."""
+    losses = found.losses[found.is_scored]
+    center, spread = robust_normal(losses)
+    outliers = int((losses > center + _OUTLIER * spread).sum())
+    most = max(round(_SUSPECTS * len(losses)), outliers)
+    return found.ranking()[: min(most, _MAX_SUSPECTS)]
+
+
+def _gains(
+    found: Inspection,
+    chosen: npt.NDArray[Any],
+    scorer: Scorer,
+    rng: np.random.Generator,
+    sample: npt.NDArray[Any],
+) -> Floats:
+    """Returns [P] how much lower a loss is than with the source of a sampled pair.
+
+    Args:
+      chosen: indices of the pairs; the others get NaN.
+      sample: sorted indices of the pairs whose sources are used.
+    """
+    others = rng.choice(sample, len(chosen))
+    same = others == chosen  # The next one instead of its own.
+    others[same] = sample[(np.searchsorted(sample, others[same]) + 1) % len(sample)]
+    gains = np.full(len(found.losses), np.nan, np.float32)
+    for start in range(0, len(chosen), _WINDOW):
+        part = chosen[start : start + _WINDOW]
+        pairs = [
+            Pair(found.pairs[int(other)].source, found.pairs[int(own)].target)
+            for own, other in zip(part, others[start : start + _WINDOW], strict=True)
+        ]
+        losses = _losses(scorer, pairs, np.arange(len(pairs)))
+        gains[part] = losses - found.losses[part]
+    return gains

@@ -1,0 +1,266 @@
+"""Describes a configuration: model, costs, data, and differences to the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from jax.sharding import Mesh
+
+from t2t_jax.config import ARCHITECTURES, Config, to_dict
+from t2t_jax.data.batching.planner import batch_shapes
+from t2t_jax.devices.sharding.mesh import round_up_rows, row_shards
+from t2t_jax.model.architectures import count_parameters, training_flops
+from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
+from t2t_jax.run.description.costs import (
+    Compiled,
+    compile_costs,
+    longest_shape,
+    micro_batches,
+    num_batch_rows,
+    num_bytes,
+    optimizer_flops,
+    parameter_table,
+    per_device_state,
+    state_shapes,
+    step_flops,
+)
+from t2t_jax.run.description.departures import departures, matches
+from t2t_jax.run.description.parsing import SETTINGS, is_parser, paper_model
+from t2t_jax.run.description.table3 import ROWS, paper_result, table3_row, variations
+from t2t_jax.run.resume_rules import differences
+from t2t_jax.training.optimizer import learning_rate
+from t2t_jax.training.state import TrainState
+from t2t_jax.types import Batch
+
+SENTENCE_LENGTH = 28  # subwords of an average WMT sentence
+
+_INT32_BYTES = 4
+
+# §5.2 and Table 2: hours on 8 P100, and training cost in FLOPs.
+_PAPER_COSTS = {
+    "base": {"hours": 12.0, "flops": 3.3e18},
+    "En-Fr_base": {"hours": 12.0, "flops": 3.3e18},
+    "big": {"hours": 84.0, "flops": 2.3e19},
+    "En-Fr_big": {"hours": 84.0, "flops": 2.3e19},
+}
+
+
+def describe(
+    config: Config,
+    *,
+    mesh: Mesh,
+    data: Mapping[str, Any] | None = None,
+    peak_tflops: float = 0.0,
+    mfu: float = 0.4,
+) -> dict[str, Any]:
+    """Computes the description of a configuration.
+
+    Args:
+      data: from `cli.modes.describe.count_pairs_of`; None if not counted.
+      peak_tflops: of one device, in 10^12 operations per second; 0 if unknown.
+
+    Returns:
+      JSON values. `flops_per_step` is by formula, `compiler_flops_per_step` by the
+      compiler; `estimate` is None without `peak_tflops`.
+    """
+    state = state_shapes(config)
+    rows = num_batch_rows(config, mesh)
+    compiled = compile_costs(config, state=state, mesh=mesh)
+    by_part = {
+        **step_flops(config, rows=rows),
+        **optimizer_flops(config, state.optimizer),
+    }
+    flops = sum(by_part.values())
+    parameters = count_parameters(config.network)
+    return {
+        **_paper_comparison(config),
+        "parameters": {**parameters._asdict(), "total": parameters.total},
+        "parameters_by_kind": parameter_table(state.params),
+        "passes": config.training.passes,
+        "flops_per_step": flops,
+        "flops_by_part": by_part,
+        "compiler_flops_per_step": compiled.flops,
+        "flops_per_token_pair": _flops_of_a_pair(config),
+        "learning_rate": _learning_rate(config),
+        "batch": _batch(config, rows=rows, mesh=mesh),
+        "memory": _memory(
+            config,
+            per_device_state(config, state=state, mesh=mesh),
+            compiled=compiled,
+            rows=rows // row_shards(mesh),
+        ),
+        **_checkpoints(config, state),
+        "steps": config.steps,
+        "epochs": _epochs(config, data),
+        "data": data if _is_any_known(data) else None,
+        "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
+        "training_flops": flops * config.steps,
+        "paper_costs": _paper_costs(config),
+        "paper_results": _paper_results(config),
+        "estimate": _estimate(config, flops, mesh=mesh, peak=peak_tflops, mfu=mfu),
+    }
+
+
+def _paper_comparison(config: Config) -> dict[str, Any]:
+    unused = tuple(
+        f"{section}."
+        for architecture, section in ARCHITECTURES.items()
+        if architecture != config.architecture
+    )
+    return {
+        "config": to_dict(config),
+        "row": table3_row(config),
+        "parsers": [s._asdict() for s in SETTINGS] if is_parser(config) else [],
+        "differences": [
+            {"key": key, "base": base, "here": here}
+            for key, base, here in differences(paper_model(config), config)
+            # The section of the other architecture has no effect.
+            if not key.startswith(unused)
+        ],
+        "variations": [variation._asdict() for variation in variations(config)],
+        "exact": [{"name": m.name, "paper": m.paper} for m in matches(config)],
+        "departures": [departure._asdict() for departure in departures(config)],
+    }
+
+
+def _flops_of_a_pair(config: Config) -> dict[str, float]:
+    of_a_sentence = training_flops(
+        config.network, source_length=SENTENCE_LENGTH, target_length=SENTENCE_LENGTH
+    )
+    return {
+        "sentence_length": SENTENCE_LENGTH,
+        "flops": config.training.passes * of_a_sentence.total / SENTENCE_LENGTH,
+    }
+
+
+def _learning_rate(config: Config) -> dict[str, float]:
+    """Returns the peak learning rate of the run and its step."""
+    step = min(config.optimizer.warmup_steps, config.steps)
+    d_model = config.network.d_model
+    rate = learning_rate(step - 1, config=config.optimizer, d_model=d_model)
+    return {"peak": float(rate), "step": step}
+
+
+def _compute_dtype(config: Config, mesh: Mesh) -> str:
+    return resolve_compute_dtype(config.network, mesh.devices.flat[0].platform)
+
+
+def _batch(config: Config, *, rows: int, mesh: Mesh) -> dict[str, Any]:
+    filled, length = longest_shape(config)
+    network = config.network
+    return {
+        "slots_per_side": rows * length,
+        "rows": rows,
+        "row_length": length,
+        "devices": mesh.size,
+        "mesh": dict(mesh.shape),
+        "rows_per_device": rows // row_shards(mesh),
+        "empty_rows": rows - filled,
+        "layout": config.data.layout,
+        "shorter_rows": [
+            [round_up_rows(mesh, more, micro_batches=micro_batches(config)), shorter]
+            for more, shorter in batch_shapes(config.data)[-2::-1]
+        ],
+        "micro_batches": config.training.micro_batches,  # 0 is for auto
+        "compute_dtype": _compute_dtype(config, mesh),
+        "remat": isinstance(network, TransformerConfig) and network.remat,
+    }
+
+
+def _memory(
+    config: Config, shard: TrainState, *, compiled: Compiled, rows: int
+) -> dict[str, Any]:
+    """Returns the sizes of one device's arrays and the compiler's analysis."""
+    # All arrays of a batch but `rows` have shape [rows, length].
+    slots = (len(Batch._fields) - 1) * longest_shape(config)[1] + 1
+    return {
+        "platform": compiled.platform,
+        "parameters": num_bytes(shard.params),
+        "optimizer": num_bytes(shard.optimizer),
+        "ema": num_bytes(shard.ema),
+        "gradients": num_bytes(shard.params),
+        "batch": rows * slots * _INT32_BYTES,
+        "compiler": {**compiled.memory._asdict(), "total": compiled.memory.total},
+    }
+
+
+def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
+    one = sum(num_bytes(tree) for tree in (state.params, state.optimizer, state.ema))
+    return {
+        "checkpoint_bytes": one,
+        "checkpoints_bytes": (config.checkpoint.keep + 2) * one,
+    }
+
+
+def _paper_costs(config: Config) -> dict[str, float] | None:
+    """Returns the paper's costs if the configuration is the paper's."""
+    departs = any(departure.key for departure in departures(config))
+    return None if departs else _PAPER_COSTS.get(table3_row(config))
+
+
+def _paper_results(config: Config) -> dict[str, Any] | None:
+    """Returns the paper's results of this row, and the keys that depart from it."""
+    row = table3_row(config)
+    result = paper_result(row)
+    if result is None:
+        return None
+    varied = ("", *ROWS[row].changes)
+    departs = [d.key for d in departures(config) if d.key not in varied]
+    return {**result, "departs_here": departs}
+
+
+def _is_any_known(data: Mapping[str, Any] | None) -> bool:
+    """Returns whether the size of any corpus is known."""
+    return any(corpus["pairs"] is not None for corpus in (data or {}).values())
+
+
+def _epochs(config: Config, data: Mapping[str, Any] | None) -> float | None:
+    """Returns the slots of the run divided by the subwords of the longer side."""
+    lengths = ((data or {}).get("train") or {}).get("mean_length")
+    if not lengths or not data:
+        return None
+    subwords: float = data["train"]["pairs"] * max(lengths.values())
+    slots: float = config.steps * math.prod(longest_shape(config))
+    return slots / subwords
+
+
+def _estimate(
+    config: Config, flops_per_step: float, *, mesh: Mesh, peak: float, mfu: float
+) -> dict[str, Any] | None:
+    """Estimates the duration of the training; None if the peak is unknown."""
+    if not peak:
+        return None
+    hours = estimate_hours(
+        flops_per_step,
+        steps=config.steps,
+        devices=mesh.size,
+        peak_tflops=peak,
+        mfu=mfu,
+    )
+    return {
+        "hours": hours,
+        "devices": mesh.size,
+        "peak_tflops": peak,
+        "mfu": mfu,
+        "compute_dtype": _compute_dtype(config, mesh),
+    }
+
+
+def estimate_hours(
+    flops_per_step: float, *, steps: int, devices: int, peak_tflops: float, mfu: float
+) -> float:
+    """Estimates the hours of a training, without evaluation and checkpoints.
+
+    Args:
+      flops_per_step: on all devices.
+      peak_tflops: of one device, in 10^12 operations per second.
+      mfu: share of the peak that training reaches ("model FLOPs utilisation").
+
+    Example:
+      >>> estimate_hours(36e14, steps=10, devices=2, peak_tflops=10, mfu=0.5)
+      1.0
+    """
+    seconds = steps * flops_per_step / (devices * peak_tflops * 1e12 * mfu)
+    return seconds / 3600

@@ -1,0 +1,207 @@
+"""Loads a `TranslationModel` from a workdir or a model directory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+from jax.sharding import SingleDeviceSharding
+
+from t2t_jax.checkpointing.checksums import dtype_shapes
+from t2t_jax.checkpointing.safetensors_io import open_parameters
+from t2t_jax.checkpointing.step_dirs import Meta
+from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
+from t2t_jax.data.source_lines import SourceLines, Spread
+from t2t_jax.data.token_cache.known_words import KnownWords
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.devices.distributed.gather import replicate
+from t2t_jax.devices.runtime.compilation_cache import enable_cache_in_process
+from t2t_jax.errors import DataError
+from t2t_jax.model.architectures import count_parameters, make_module
+from t2t_jax.run.inference.model import TranslationModel
+from t2t_jax.run.workdir import Workdir
+from t2t_jax.types import Params, PyTree
+
+SPACING_KEYS = ("unit", "gaps", "forced")  # of an averaged checkpoint's metadata
+
+
+def load(
+    directory: str | Path,
+    *,
+    checkpoint: str | int = "best",
+    decoding: DecodingConfig | None = None,
+    devices: Sequence[jax.Device] | None = None,
+    ensemble: Iterable[str | Path | tuple[str | Path, str | int]] = (),
+) -> TranslationModel:
+    """Loads a trained model, or an ensemble.
+
+    Compiled programs are cached on disk, in the directory of the command line, unless
+    the process has configured JAX's compilation cache itself.
+
+    Args:
+      directory: a run's workdir, or an averaged or exported model.
+      checkpoint: `best` (highest development BLEU, of trees F1), `last`, or a step.
+      decoding: the search settings; None means those of the run.
+      devices: over which batches are split and parameters replicated; None means all of
+        this process.
+      ensemble: further directories, whose `best` checkpoints, or (directory,
+        checkpoint), form an ensemble with this one: the probabilities are averaged.
+
+    Returns:
+      The model, replicated over `devices`.
+
+    Raises:
+      InputMissingError: a directory is not a run or a model.
+      DataError: it is damaged, has no such checkpoint, or another vocabulary.
+      TypeError: `ensemble` is a single directory.
+
+    Example:
+      `t2t_jax.load("runs/phrasebook").translate(["The dog barks."])`
+    """
+    require_lines(ensemble, caller="load", noun="directories in ensemble")
+    enable_cache_in_process()
+    if ensemble := list(ensemble):
+        first = load(
+            directory, checkpoint=checkpoint, decoding=decoding, devices=devices
+        )
+        return _load_ensemble(first, ensemble, devices)
+    _check_types(decoding, devices)
+    workdir = Workdir(as_directory(directory, caller="load"))
+    config = workdir.read_config()
+    vocabularies = workdir.read_vocabularies(config.vocabulary)
+    devices = list(devices or jax.local_devices())
+    checkpoints = open_parameters(workdir.path)
+    size = count_parameters(config.network).total
+
+    def read(step: int) -> tuple[int, Meta, nn.Module, Params]:
+        meta = checkpoints.meta(step)
+        checkpoints.check_size(step, parameters=size)
+        module = make_module(config.network, platform=devices[0].platform)
+        workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
+        params = checkpoints.params(step, like=abstract_params(module))
+        return step, meta, module, params
+
+    step, meta, module, params = checkpoints.read_chosen(checkpoint, read)
+    return TranslationModel(
+        module,
+        replicate(params, devices),
+        vocabularies,
+        decoding or config.decoding,
+        step,
+        averaged_steps=tuple(meta.get("averaged_steps", ())),
+        spacing={name: meta[name] for name in SPACING_KEYS if name in meta},
+        known_words=KnownWords.load(workdir.path),
+        source_lines=_source_lines(workdir, config.data.max_length),
+        is_parser=reads_trees(config.data.train),
+    )
+
+
+def _check_types(decoding: object, devices: Sequence[jax.Device] | None) -> None:
+    if decoding is not None and not isinstance(decoding, DecodingConfig):
+        raise TypeError(
+            "load takes a DecodingConfig as decoding, not a "
+            f"{type(decoding).__name__}. Pass t2t_jax.DecodingConfig(beam_size=…), or "
+            "pass settings to translate."
+        )
+    if devices is not None and (isinstance(devices, str) or not list(devices)):
+        raise TypeError(
+            f"load takes a sequence of devices, not {devices!r}. Pass some of "
+            "jax.devices(), or leave devices out to use all."
+        )
+
+
+def _source_lines(workdir: Workdir, max_length: int) -> SourceLines:
+    """Returns how long source lines are; a guess where they were not measured."""
+    usual = SourceLines(Spread(max_length, max_length), sentences=Spread(2, 2))
+    return SourceLines.load(workdir.path) or usual
+
+
+def _load_ensemble(
+    first: TranslationModel,
+    members: Sequence[str | Path | tuple[str | Path, str | int]],
+    devices: Sequence[jax.Device] | None,
+) -> TranslationModel:
+    others = []
+    for member in members:
+        directory, which = member if isinstance(member, tuple) else (member, "best")
+        other = load(directory, checkpoint=which, devices=devices)
+        if other.vocabularies.fingerprint != first.vocabularies.fingerprint:
+            raise DataError(
+                f"{directory} must have the vocabularies of the first model of the "
+                "ensemble, and has others. Leave it out, or train it with the same "
+                "config.vocabulary.file."
+            )
+        others.append(other)
+    return dataclasses.replace(first, others=tuple(others))
+
+
+def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best") -> int:
+    """Returns the step that `load` would load.
+
+    Raises:
+      DataError: there is no such checkpoint.
+    """
+    parameters = open_parameters(Path(directory))
+    return parameters.read_chosen(checkpoint, lambda step: step)
+
+
+def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:
+    """Translates lines with the best checkpoint of a run.
+
+    Loads the model at every call; to translate repeatedly, use `load`.
+
+    Args:
+      lines: any text without line ends.
+
+    Returns:
+      One line for each, in the same order.
+
+    Raises:
+      UserError: as for `load`.
+      TypeError: `lines` is a single string, or holds something else than strings.
+
+    Example:
+      `t2t_jax.translate("runs/phrasebook", ["The dog barks."])`
+    """
+    lines = as_lines(lines, caller="translate")
+    return load(directory).translate(lines)
+
+
+def abstract_params(module: nn.Module) -> PyTree:
+    """Returns the shapes of the parameters, with the sharding of the first device."""
+
+    def init() -> PyTree:  # traced as a whole, so that nothing is computed
+        token = jnp.ones((1, 1), jnp.int32)
+        return module.init(jax.random.key(0), token, token)["params"]
+
+    shapes = jax.eval_shape(init)
+    sharding = SingleDeviceSharding(jax.local_devices()[0])
+    return jax.tree.map(
+        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), shapes
+    )
+
+
+def require_params_of(module: nn.Module, params: Params) -> None:
+    """Checks names, types and shapes of parameters against their module.
+
+    Raises:
+      ValueError: an array differs, is missing, or is one too many.
+    """
+    expected, found = dtype_shapes(abstract_params(module)), dtype_shapes(params)
+    wrong = [
+        name
+        for name in dict.fromkeys([*expected, *found])
+        if expected.get(name) != found.get(name)
+    ]
+    if wrong:
+        more = f" (and {len(wrong) - 1} other arrays)" if wrong[1:] else ""
+        raise ValueError(
+            f"params/{wrong[0]} must be {expected.get(wrong[0], 'left out')}, and is "
+            f"{found.get(wrong[0], 'missing')}{more}. Pass the parameters of a "
+            f"{type(module).__name__} with the same configuration."
+        )

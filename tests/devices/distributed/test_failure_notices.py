@@ -1,0 +1,120 @@
+"""Several processes as threads with one dictionary as coordinator.
+
+Here `hard_exit` ends a thread and records the exit code.
+"""
+
+import sys
+import threading
+import time
+
+import pytest
+
+from t2t_jax.devices.distributed import failure_notices
+from t2t_jax.devices.distributed.failure_notices import FailureMonitor
+from tests.devices.distributed.coordinator import Coordinator
+
+# That is how a thread ends here.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+)
+
+
+@pytest.fixture
+def ended(monkeypatch):
+    codes = []
+
+    def end(code):
+        codes.append(code)
+        sys.exit()  # Of this thread, which ends without a word.
+
+    monkeypatch.setattr(failure_notices, "hard_exit", end)
+    return codes
+
+
+@pytest.fixture
+def processes(monkeypatch):
+    started = []
+
+    def start(count, before_exit=lambda: None):
+        client = Coordinator()
+        for rank in range(count):
+            monitor = FailureMonitor(
+                client, rank=rank, count=count, before_exit=before_exit
+            )
+            monitor._period = 0.02
+            monitor.start()
+            started.append(monitor)
+        return client, started
+
+    yield start
+    for process in started:
+        process.close()
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_those_that_did_not_fail_clear_up_before_the_exit_even_if_that_fails(
+    processes, ended
+):
+    called = []
+
+    def fail():
+        called.append(threading.current_thread().name)
+        raise PermissionError("read-only file system")
+
+    _, (_, second) = processes(2, before_exit=fail)
+    failing = threading.Thread(target=second.abort_all, args=(65, "A rule."))
+    failing.start()
+    wait_until(lambda: len(ended) == 2)
+    failing.join()
+    assert (len(called), ended) == (1, [65, 65])
+
+
+def test_only_the_first_failure_is_published(processes, ended, capfd):
+    _, all_three = processes(3)
+    for rank, code in ((1, 65), (2, 70)):
+        all_three[rank]._period = 0.5  # so that both fail before either has ended
+        threading.Thread(
+            target=all_three[rank].abort_all, args=(code, f"Of process {rank}.")
+        ).start()
+        time.sleep(0.01)
+    wait_until(lambda: len(ended) == 3)
+    assert sorted(ended) == [65, 65, 70]
+    stderr = capfd.readouterr().err
+    assert "[rank 0] error: process 1 has failed (exit code 65)" in stderr
+    assert "Of process 2." not in stderr
+
+
+def test_a_rank_without_heartbeat_is_unresponsive(processes):
+    _, (first, second, third) = processes(3)
+    wait_until(lambda: len(first._client.texts) == 3)
+    assert first.unresponsive_ranks() == []
+    second.close()
+    assert first.unresponsive_ranks() == [1]
+    assert third.unresponsive_ranks() == [1]
+
+
+def test_a_process_that_cannot_reach_process_0_ends(processes, ended, capfd):
+    client, (first, second) = processes(2)
+    first.close()
+    client.is_gone = True
+    wait_until(lambda: ended)
+    assert ended == [69]
+    assert second.unresponsive_ranks() == [0]
+    stderr = capfd.readouterr().err
+    assert stderr == "[rank 1] error: process 0 cannot be reached.\n"
+
+
+def test_after_closing_nothing_ends_a_process(processes, ended):
+    client, (first, second) = processes(2)
+    first.close()
+    second.close()
+    failure = failure_notices.Failure(1, 70, "late")
+    client.key_value_set("t2t_jax/notices/failed", failure_notices.json.dumps(failure))
+    time.sleep(0.2)
+    assert ended == []

@@ -1,0 +1,179 @@
+"""Signals end a program in one line and exit code 75, also during imports.
+
+Seen to fail: without `install_early_handlers` in main.py, with `KeyboardInterrupt` in
+the place of `main._Stop`, without `block_signals` before the exec, and with an
+`os.write` in `write_stderr` that may raise.
+"""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from t2t_jax.devices.distributed.preemption import SignalAction
+from t2t_jax.devices.distributed.signals import (
+    STOP_SIGNALS,
+    handling,
+    install_early_handlers,
+    watch_signals,
+    write_stderr,
+)
+
+# Sends a signal when a module is looked for, in the middle of the imports.
+HOOK = """
+import os, signal, sys
+
+class Signal:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ.get("SIGNAL_AT") and os.environ.pop("SIGNAL_AT"):
+            os.kill(os.getpid(), int(os.environ["SIGNAL"]))
+
+# As a terminal starts it, and not in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Signal())
+"""
+RUN = """
+from t2t_jax import main
+main._run = lambda argv: exec({code!r})
+main.cli_entry_point()
+"""
+
+
+def start(*arguments, environment=None, **options):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        timeout=240,
+        check=False,
+        env={**os.environ, **(environment or {})},
+        text=True,
+        **options,
+    )
+
+
+def signalled_at(module, number, tmp_path, *arguments):
+    (tmp_path / "sitecustomize.py").write_text(HOOK)
+    environment = {
+        "PYTHONPATH": str(tmp_path),
+        "SIGNAL_AT": module,
+        "SIGNAL": str(int(number)),
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=0",  # no exec
+    }
+    done = start(*arguments, environment=environment, cwd=tmp_path)
+    stopped = f"error: Stopped by {number.name}. Rerun the same command.\n"
+    assert (done.returncode, done.stderr) == (75, stopped)
+
+
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [
+        ("dataclasses", signal.SIGINT),
+        ("t2t_jax.training.health.stop_signals", signal.SIGTERM),
+        ("absl", signal.SIGUSR1),
+    ],
+)
+def test_a_signal_during_an_import_ends_in_one_line(tmp_path, module, number):
+    signalled_at(module, number, tmp_path, "-m", "t2t_jax.main", "--workdir=run")
+    assert not (tmp_path / "run" / "vocab.model").exists()
+
+
+def test_numpy_that_is_imported_from_c_shows_no_traceback(tmp_path):
+    """It prints what it meets, and raises an ImportError that has forgotten it."""
+    run = RUN.format(code="import jax")
+    signalled_at("numpy", signal.SIGTERM, tmp_path, "-c", run)
+
+
+def test_a_signal_that_passes_through_exec_keeps_the_exit_code():
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGUSR1)"
+    done = start("-c", RUN.format(code=code))
+    assert (done.returncode, done.stderr.count("\n")) == (75, 1), done.stderr
+
+
+def test_signals_are_held_back_over_an_exec_and_then_delivered():
+    script = """
+import os, signal, sys
+from t2t_jax.devices.distributed import signals
+signals.block_signals()
+os.kill(os.getpid(), signal.SIGTERM)
+then = "from t2t_jax.devices.distributed.signals import install_early_handlers; "
+then += "install_early_handlers(); print('late')"
+os.execv(sys.executable, [sys.executable, "-c", then])
+"""
+    done = start("-c", script)
+    assert (done.returncode, done.stdout) == (75, "")
+    assert done.stderr.startswith("error: Stopped by SIGTERM.")
+
+
+def test_what_is_ignored_stays_ignored():
+    with handling(signal.SIG_DFL):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        install_early_handlers()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert all(callable(signal.getsignal(number)) for number in STOP_SIGNALS[1:])
+
+
+def test_a_program_that_imports_the_command_line_keeps_its_own_handlers():
+    script = (
+        "import signal\n"
+        "before = signal.getsignal(signal.SIGINT)\n"
+        "import t2t_jax.main\n"
+        "print(signal.getsignal(signal.SIGINT) is before)\n"
+    )
+    assert start("-c", script).stdout == "True\n"
+
+
+def gone():
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+def full():
+    return os.open("/dev/full", os.O_WRONLY)
+
+
+@pytest.mark.parametrize("kind", [gone, full])
+def test_every_signal_is_seen_with_a_closed_or_full_stderr(kind):
+    seen, second, kept, replaced = [], threading.Event(), os.dup(2), kind()
+
+    def on_stop(name):
+        write_stderr(name)
+        seen.append(name)
+        if len(seen) == 2:
+            second.set()
+
+    os.dup2(replaced, 2)
+    try:
+        with handling(lambda number, frame: None), watch_signals(on_stop):
+            for _ in range(2):
+                os.kill(os.getpid(), signal.SIGUSR1)
+                second.wait(0.2)
+            assert second.wait(120)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(replaced)
+    assert seen == ["SIGUSR1", "SIGUSR1"]
+
+
+def test_a_handler_from_c_is_called_when_asked_and_python_keeps_its_own():
+    ours, caught, number = [], [], signal.SIGUSR2
+    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(caught.append)
+    libc = ctypes.CDLL(None)
+    libc.signal.restype = ctypes.c_void_p
+    with handling(signal.SIG_DFL, [number]):
+        libc.signal(number, handler)
+        action = SignalAction.of(number)
+        signal.signal(number, lambda number, _: ours.append(number))
+        signal.raise_signal(number)
+        assert (len(ours), len(caught)) == (1, 0)
+        action.deliver()
+        assert (len(ours), len(caught)) == (1, 1)
+        signal.raise_signal(number)
+        assert (len(ours), len(caught)) == (2, 1)
+    with pytest.raises(OSError, match="Invalid argument"):
+        SignalAction.of(999)

@@ -1,0 +1,306 @@
+"""A directory that others can write to is never read, and a damaged program never kept.
+
+Seen to fail: without the test of the owner and of the mode in `_make_private`, without
+the mode it makes a directory with, without `unlink`, `_logged` and the filter for
+`_CorruptEntryRemover`, without the number or the kind of the processors in
+`machine_key`, without the day in `evict_unused`, with its `read` left out or taken of
+directories too, and without the `except` for the default directory.
+"""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+import warnings
+
+import jax
+import pytest
+
+from t2t_jax.devices.runtime.compilation_cache import (
+    DIRECTORY,
+    SWITCH,
+    disable_cache_on_multiprocess_cpu,
+    enable_compilation_cache,
+    evict_unused,
+    machine_key,
+)
+from t2t_jax.errors import UserError
+from tests.faults import running
+from tests.integration import tiny
+
+DAY = 24 * 3600
+# Three programs of other sizes than any other test's, and what comes out of them.
+PROGRAM = """
+import resource, sys
+from t2t_jax.devices.runtime.compilation_cache import enable_compilation_cache
+enable_compilation_cache()
+if len(sys.argv) > 1:  # bytes that a file may have: a disk that is full
+    size = int(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+import jax
+for factor in (3.0, 5.0, 7.0):
+    print(jax.jit(lambda x: (x * factor).sum())(jax.numpy.arange(11.0)))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _warnings_as_they_were():
+    with warnings.catch_warnings():  # it puts the filters back as well
+        yield
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def computed(home, *arguments):
+    """Runs PROGRAM with its own cache, and returns what it printed and said."""
+    environment = {**tiny.environment(), "XDG_CACHE_HOME": str(home)}
+    environment.pop(DIRECTORY, None)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        env=environment,
+        timeout=240,
+        check=True,
+    )
+    return done.stdout, done.stderr.decode()
+
+
+def entries(home):
+    return sorted((home / "t2t_jax" / "compiled").glob("*/*-cache"))
+
+
+def test_a_directory_that_is_named_is_used_as_it_is(tmp_path):
+    environ = {
+        DIRECTORY: str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "9",
+    }
+    tmp_path.chmod(0o755)
+    old = tmp_path / "old-cache"
+    old.touch()
+    os.utime(old, (0, 0))
+    assert enable_compilation_cache(environ) == tmp_path
+    assert environ == {
+        DIRECTORY: str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "9",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    assert (mode(tmp_path), old.exists()) == (0o755, True)
+
+
+def test_what_is_made_is_private_whatever_the_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        enable_compilation_cache({DIRECTORY: str(tmp_path / "named")})
+        default = enable_compilation_cache({"XDG_CACHE_HOME": str(tmp_path)})
+    finally:
+        os.umask(before)
+    assert default.parent == tmp_path / "t2t_jax" / "compiled"
+    private = [tmp_path / "named", default, default.parent]
+    assert [mode(folder) for folder in private] == [0o700] * 3
+
+
+def others_write(folder, monkeypatch):
+    folder.chmod(0o702)
+    return r"writable by other users \(mode 702\)"
+
+
+def of_another_user(folder, monkeypatch):
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    return f"belongs to user {owner}, not to user"
+
+
+def a_file(folder, monkeypatch):
+    folder.rmdir()
+    folder.touch()
+    return "cannot be created: File exists"
+
+
+def no_home(folder, monkeypatch):
+    def fail(path):
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr("pathlib.Path.expanduser", fail)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    return f"There is no home directory. Set {DIRECTORY}"
+
+
+@pytest.mark.parametrize("spoil", [others_write, of_another_user, a_file, no_home])
+def test_a_directory_that_is_not_private_is_refused_or_not_used_by_default(
+    tmp_path, monkeypatch, caplog, spoil
+):
+    folder = tmp_path / "t2t_jax" / "compiled"
+    folder.mkdir(parents=True)
+    message = spoil(folder, monkeypatch)
+    if spoil is not no_home:
+        with pytest.raises(UserError, match=message):
+            enable_compilation_cache({DIRECTORY: str(folder)})
+    home = {} if spoil is no_home else {"XDG_CACHE_HOME": str(tmp_path)}
+    assert enable_compilation_cache(home) is None
+    assert DIRECTORY not in home
+    assert "Compiled programs are not cached" in caplog.text
+    assert re.search(message, caplog.text)
+
+
+@pytest.mark.parametrize(
+    "environ", [{SWITCH: "0", DIRECTORY: "/nowhere"}, {DIRECTORY: "gs://a/b"}]
+)
+def test_what_is_off_or_elsewhere_is_left_alone(environ):
+    before = dict(environ)
+    assert enable_compilation_cache(environ) is None
+    assert environ == before
+
+
+# A program of its own, compiled after another one: JAX is in use before a model is.
+LIBRARY = """
+import jax
+jax.numpy.ones(3).block_until_ready()
+{before}
+from t2t_jax.devices.runtime.compilation_cache import enable_cache_in_process
+enable_cache_in_process()
+jax.jit(lambda x: (x * 1.7).sum())(jax.numpy.arange(13.0)).block_until_ready()
+print(jax.config.jax_compilation_cache_dir)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "environ", "kept_in"),
+    [
+        ("", {}, "t2t_jax/compiled"),
+        ("jax.config.update('jax_compilation_cache_dir', '{own}')", {}, "own"),
+        ("", {DIRECTORY: "{own}"}, "own"),
+        ("import os; os.environ['JAX_ENABLE_COMPILATION_CACHE'] = '0'", {}, ""),
+    ],
+)
+def test_a_program_that_loads_a_model_keeps_what_it_compiles(
+    tmp_path, before, environ, kept_in
+):
+    own = tmp_path / "own"
+    kept = {name: value.format(own=own) for name, value in environ.items()}
+    known = {**tiny.environment(), "XDG_CACHE_HOME": str(tmp_path), **kept}
+    if not environ:
+        known = {key: known[key] for key in known if key != DIRECTORY}
+    code = LIBRARY.format(before=before.format(own=own))
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=known, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    directory = done.stdout.strip()
+    if kept_in:
+        assert directory.startswith(str(tmp_path / kept_in))
+    else:
+        assert directory == "None"
+    is_default = kept_in.startswith("t2t_jax")
+    assert is_default == bool(list(tmp_path.glob("t2t_jax/compiled/*/*-cache")))
+
+
+@pytest.mark.parametrize(("count", "kept"), [(1, True), (2, False)])
+def test_several_processes_on_cpus_keep_nothing(monkeypatch, count, kept):
+    changed = {}
+    monkeypatch.setattr(jax.config, "update", changed.__setitem__)
+    disable_cache_on_multiprocess_cpu(count)
+    assert changed == ({} if kept else {"jax_enable_compilation_cache": False})
+
+
+def test_each_kind_of_machine_has_its_own_programs():
+    cpu = ["processor : 0\n", "flags : avx2 fma\n", "cpu MHz : 1996.2\n"]
+    keys = [
+        machine_key(cpu, cpus=2, jaxlib="0.10.2"),
+        machine_key(cpu, cpus=3, jaxlib="0.10.2"),
+        machine_key(cpu, cpus=2, jaxlib="0.11.0"),
+        machine_key([cpu[0], "flags : avx2\n"], cpus=2, jaxlib="0.10.2"),
+        machine_key([], cpus=2, jaxlib="0.10.2"),
+    ]
+    assert len(set(keys)) == 5
+    now = ["processor : 1\n", cpu[1], "cpu MHz : 2450.0\n"]
+    assert machine_key(now, cpus=2, jaxlib="0.10.2") == keys[0]
+
+
+def test_programs_unused_for_30_days_go_and_others_stay(tmp_path):
+    now = time.time()
+    times = {
+        "a/used-cache": (now - 29 * DAY, now - 80 * DAY),
+        "a/made-cache": (now - 80 * DAY, now - 29 * DAY),
+        "a/unused-cache": (now - 31 * DAY, now - 31 * DAY),
+        "b/unused-cache": (now - 31 * DAY, now - 31 * DAY),
+        "c": (now, now - 31 * DAY),
+    }
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    for name, read_and_written in times.items():
+        path = tmp_path / name
+        if name != "c":
+            path.touch()
+        os.utime(path, read_and_written)
+    evict_unused(tmp_path)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
+    # b has been written to just now, so it goes when that is 30 days ago.
+    assert left == {"a", "a/used-cache", "a/made-cache", "b", "swept"}
+
+
+def test_the_search_for_unused_programs_is_made_once_a_day(tmp_path):
+    evict_unused(tmp_path)
+    late = tmp_path / "late-cache"
+    late.touch()
+    os.utime(late, (0, 0))
+    evict_unused(tmp_path)
+    assert late.exists()
+    # After a day, or where a wrong clock has dated the last search.
+    for past in (25 * 3600, -13 * 365 * DAY):
+        then = time.time() - past
+        os.utime(tmp_path / "swept", (then, then))
+        late.touch()
+        os.utime(late, (0, 0))
+        evict_unused(tmp_path)
+        assert not late.exists()
+
+
+def test_a_damaged_program_is_compiled_again_and_kept(tmp_path):
+    printed, said = computed(tmp_path)
+    assert (printed.split(), said) == ([b"165.0", b"275.0", b"385.0"], "")
+    whole = {path: path.stat().st_size for path in entries(tmp_path)}
+    assert len(whole) >= 3
+    for number, path in enumerate(whole):
+        content = path.read_bytes()
+        damaged = [content[: len(content) // 2], b"", content[::-1]]
+        path.write_bytes(damaged[number % 3])
+    again, said = computed(tmp_path)
+    assert again == printed
+    (line,) = said.splitlines()
+    assert line.startswith(f"A compiled program could not be read from {tmp_path}")
+    assert entries(tmp_path) == list(whole)
+    assert computed(tmp_path) == (printed, "")
+
+
+def test_a_full_disk_costs_time_only_and_leaves_nothing_cut_off(tmp_path):
+    printed, said = computed(tmp_path, "700")
+    (line,) = said.splitlines()
+    assert line.startswith(f"A compiled program could not be written to {tmp_path}")
+    assert "File too large" in line
+    assert all(path.stat().st_size < 700 for path in entries(tmp_path))
+    assert computed(tmp_path) == (printed, "")
+
+
+def test_a_kept_program_trains_to_the_very_same_bits(tmp_path):
+    """On 8 devices; on one it was seen by hand."""
+    said, leaves = {}, {}
+    kept = {DIRECTORY: str(tmp_path / "programs")}
+    for name in ("first", "second"):
+        said[name] = running.finish(
+            tmp_path / name,
+            devices=8,
+            seconds=240,
+            environment=kept,
+            evaluation__every_steps=100,
+            checkpoint__every_steps=100,
+        )
+        leaves[name] = running.parameters(tmp_path / name, 12)
+    assert len(list((tmp_path / "programs").glob("*-cache"))) > 5
+    running.require_bit_equal(leaves["first"], leaves["second"])
+    for text in said.values():
+        assert "WARNING" not in text
+        assert "compilation cache" not in text

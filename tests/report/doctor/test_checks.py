@@ -1,0 +1,130 @@
+"""What the doctor says of a broken installation, and of this one."""
+
+import errno
+import json
+import sys
+
+import pytest
+
+from t2t_jax.report.doctor import checks, devices
+from t2t_jax.report.doctor.devices import check_devices
+
+FOUND = {
+    **{"jax": "0.10.2", "platform": "gpu", "compute_dtype": "bfloat16"},
+    **{"attention": "plain", "import_seconds": 1.0, "device_seconds": 2.0},
+    "devices": [{"id": 0, "kind": "H100", "memory_bytes": 64 * 10**9}],
+}
+
+
+def by_name(found):
+    return {check.name: check for check in found}
+
+
+def probe(program, *, timeout=60.0, environ=None):
+    command = [sys.executable, "-c", program]
+    return [*check_devices(command=command, timeout=timeout, environ=environ or {})]
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("raise ImportError('libx.so: missing')", "libx.so: missing"),
+        ("import os; os.kill(os.getpid(), 4)", "this processor does not have"),
+        ("import os; os.kill(os.getpid(), 11)", "SIGSEGV"),
+        ("raise SystemExit(3)", "code 3"),
+        ("print('[]')", "code 0"),
+    ],
+)
+def test_a_broken_jax_is_one_line_and_names_what_forces_a_platform(program, words):
+    (check,) = probe(program, environ={"JAX_PLATFORMS": "cuda"})
+    assert (check.status, check.name) == ("error", "jax")
+    assert words in check.message
+    assert "\n" not in check.message
+    assert "JAX_PLATFORMS=cuda" in check.advice
+
+
+def test_a_driver_that_hangs_is_an_error_after_the_timeout():
+    (check,) = probe("import time; time.sleep(600)", timeout=0.2)
+    assert check.status == "error"
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+def test_devices_are_described_and_an_unused_gpu_is_a_warning(
+    monkeypatch, tmp_path, platform
+):
+    monkeypatch.setattr(devices, "_ACCELERATORS", {str(tmp_path): "cuda"})
+    printed = json.dumps({**FOUND, "platform": platform})
+    found = by_name(probe(f"print('noise')\nprint({printed!r})"))
+    for words in ("JAX 0.10.2", f"on {platform}", "bfloat16", "plain", "3.0 s"):
+        assert words in found["jax"].message
+    assert found["device 0"].message == "H100, 64.0 GB of memory for JAX"
+    assert ("unused cuda" in found) == (platform == "cpu")
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [("", "error"), ("0.9.9", "error"), ("0.10.0rc1", "ok")]
+)
+def test_a_required_package_that_is_missing_or_old_is_an_error(
+    monkeypatch, version, status
+):
+    lines = ["jax>=0.10", 'torch>=2; extra == "parity"', "rich"]
+    monkeypatch.setattr(checks.metadata, "requires", lambda name: lines)
+    monkeypatch.setattr(checks, "_version", lambda name: version)
+    found = by_name(checks.check_versions())
+    assert "torch" not in found
+    assert found["jax"].status == status
+
+
+def test_this_installation_is_in_order():
+    found = by_name(checks.check_versions())
+    assert {"jax", "flax", "numpy", "sentencepiece"} <= found.keys()
+    assert checks.worst(found.values()) == "ok"
+    found = by_name(checks.check_machine())
+    assert found["processors"].details["usable"] >= 1
+    assert found["memory"].details["bytes"] > 1e9
+
+
+def test_the_disk_of_a_workdir_that_is_not_there_is_checked(tmp_path):
+    environ = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    found = by_name(
+        checks.check_storage(tmp_path / "a/b", is_given=True, environ=environ)
+    )
+    assert found["workdir"].status == "ok"
+    assert found["caches"].details["path"] == str(tmp_path / "cache/t2t_jax")
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_disk_without_locks_is_an_error_where_it_was_chosen(
+    monkeypatch, tmp_path, is_given
+):
+    def no_locks(path):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(checks, "locked", no_locks)
+    found = by_name(checks.check_storage(tmp_path, is_given=is_given))
+    assert found["workdir"].status == ("error" if is_given else "warning")
+
+
+@pytest.mark.parametrize(
+    ("free", "status"), [(3 << 30, "ok"), (1 << 30, "warning"), (1 << 20, "error")]
+)
+def test_a_full_disk_is_said(monkeypatch, tmp_path, free, status):
+    usage = checks.shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(checks.shutil, "disk_usage", lambda path: usage)
+    (check, *_) = checks.check_storage(tmp_path, is_given=True)
+    assert check.status == status
+
+
+def test_variables_that_matter_are_shown_and_harmful_ones_warned_of():
+    harmful = {
+        "JAX_DISABLE_JIT": "True",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+        "CUDA_VISIBLE_DEVICES": "-1",
+    }
+    more = {"JAX_PLATFORMS": "cpu", "HOME": "/root", "JAX_LOG_COMPILES": "x" * 999}
+    found = by_name(checks.check_variables({**harmful, **more}))
+    warned = {name for name, check in found.items() if check.status == "warning"}
+    assert warned == {*harmful}
+    assert "HOME" not in found
+    assert len(found["JAX_LOG_COMPILES"].message) < 250

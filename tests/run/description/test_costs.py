@@ -1,0 +1,194 @@
+import dataclasses
+import functools
+
+import jax
+import pytest
+
+from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from t2t_jax.devices.sharding.config import MeshConfig
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.model.architectures import count_parameters, training_flops
+from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.run.description.costs import (
+    compile_costs,
+    num_bytes,
+    optimizer_flops,
+    parameter_table,
+    per_device_state,
+    state_shapes,
+    step_flops,
+)
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
+from tests.model.tiny import TINY
+
+# Large enough that products of matrices are nearly all there is.
+SMALL = dataclasses.replace(
+    Config(),
+    data=DataConfig(tokens_per_batch=14 * 61, row_length=61, max_length=61),
+    model=TransformerConfig(
+        vocab_size=2003, num_layers=1, d_model=254, d_ff=1021, num_heads=4
+    ),
+)
+
+
+BIASES = {"attention_biases": True, "output_bias": True}
+
+
+def mesh(devices, **config):
+    return make_mesh(jax.devices()[:devices], config=MeshConfig(**config))
+
+
+def table_of(network):
+    name = "rnn" if isinstance(network, RNNConfig) else "model"
+    architecture = {"rnn": "rnn", "model": "transformer"}[name]
+    config = dataclasses.replace(Config(), architecture=architecture, **{name: network})
+    return parameter_table(state_shapes(config).params)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        TransformerConfig(),
+        dataclasses.replace(
+            TINY, positions="learned", max_positions=1103, tying="none"
+        ),
+        dataclasses.replace(TINY, tying="decoder", source_vocab_size=23),
+        *(
+            dataclasses.replace(
+                TINY, tying=tying, **BIASES, num_decoder_layers=3, first_position=2
+            )
+            for tying in ("all", "decoder", "none")
+        ),
+        RNNConfig(vocab_size=29, d_model=13, d_hidden=22, d_attention=7),
+    ],
+    ids=[
+        *("base", "untied", "two vocabularies"),
+        *("biases", "biases, decoder tied", "biases, untied", "rnn"),
+    ],
+)
+def test_parts_and_kinds_add_up_to_the_formula(network):
+    table = table_of(network)
+    counted = {part: sum(kinds.values()) for part, kinds in table.items()}
+    assert counted == count_parameters(network)._asdict()
+
+
+def test_kinds_of_base_by_hand():
+    table = table_of(TransformerConfig())
+    attention, norm = 4 * 512 * 512, 2 * 512
+    feed_forward = 2 * 512 * 2048 + 2048 + 512
+    assert table == {
+        "embedding": {"embedding": 37_000 * 512},
+        "encoder": {
+            "attention": 6 * attention,
+            "feed_forward": 6 * feed_forward,
+            "norms": 6 * 2 * norm,
+        },
+        "decoder": {
+            "attention": 6 * 2 * attention,
+            "feed_forward": 6 * feed_forward,
+            "norms": 6 * 3 * norm,
+        },
+    }
+
+
+def test_the_state_is_the_parameters_three_times_and_three_counters():
+    state = state_shapes(SMALL)
+    parameters = 4 * count_parameters(SMALL.model).total
+    assert num_bytes(state.params) == parameters
+    assert num_bytes(state) == pytest.approx(3 * parameters + 3 * 4)
+
+
+def test_flops_of_a_step_are_those_of_its_rows():
+    row = training_flops(SMALL.model, source_length=61, target_length=61)
+    flops = step_flops(SMALL, rows=14)
+    assert sum(flops.values()) == pytest.approx(14 * row.total)
+    assert list(flops) == ["feed_forward", "projections", "scores", "logits"]
+
+
+def test_two_passes_take_twice_the_operations_and_more_memory():
+    training = TrainingConfig(simcut=3.0)
+    config = dataclasses.replace(SMALL, training=training)
+    once, twice = step_flops(SMALL, rows=14), step_flops(config, rows=14)
+    assert twice == {part: 2 * flops for part, flops in once.items()}
+    found = compile_costs(config, state=state_shapes(config), mesh=mesh(1))
+    updates = 25 * count_parameters(SMALL.model).total
+    # Terms of the divergence, for each word and target, beside the products.
+    assert 1 < found.flops / sum(twice.values()) < 1.04 + updates / sum(twice.values())
+    assert found.memory.temporaries > 1.5 * costs_on(1).memory.temporaries
+
+
+@functools.cache
+def costs_on(devices):
+    return compile_costs(SMALL, state=state_shapes(SMALL), mesh=mesh(devices))
+
+
+@pytest.fixture(params=[1, 7])
+def compiled(request):
+    return request.param, costs_on(request.param)
+
+
+def test_the_compiler_counts_the_operations_of_the_formula(compiled):
+    devices, costs = compiled
+    ours = sum(step_flops(SMALL, rows=14).values())
+    # Every device updates all parameters, some 25 operations for each: Adam, the norm
+    # of the gradient, and the choice between the new state and the old.
+    updates = 25 * devices * count_parameters(SMALL.model).total
+    assert ours < costs.flops < 1.02 * ours + updates
+
+
+def test_arguments_are_the_state_and_a_share_of_the_batch(compiled):
+    devices, costs = compiled
+    state = 3 * 4 * count_parameters(SMALL.model).total
+    batch = 14 // devices * 7 * 61 * 4
+    assert costs.memory.arguments == pytest.approx(state + batch, rel=0.01)
+
+
+def test_the_new_state_replaces_the_old(compiled):
+    _, costs = compiled
+    memory = costs.memory
+    assert memory.aliased == pytest.approx(memory.outputs, rel=0.01)
+    assert memory.total == pytest.approx(
+        memory.arguments + memory.temporaries, rel=0.01
+    )
+    # The logits alone, and their gradient, are that large.
+    assert memory.temporaries > 2 * 4 * 14 // compiled[0] * 61 * 2003
+    assert costs.platform == "cpu"
+
+
+def of_mesh(**config):
+    return dataclasses.replace(SMALL, mesh=MeshConfig(**config))
+
+
+def test_a_device_holds_its_part_of_parameters_and_moments():
+    state = state_shapes(SMALL)
+    whole = per_device_state(SMALL, state=state, mesh=mesh(2))
+    assert num_bytes(whole) == num_bytes(state)
+    config = of_mesh(fsdp=2)
+    share = per_device_state(config, state=state, mesh=mesh(2, fsdp=2))
+    # Biases and norms are not split; of the table, whose 2,003 rows do not divide, the
+    # columns are.
+    vectors = 1021 * 2 + 254 * 2 + 5 * 2 * 254
+    parameters = count_parameters(SMALL.model).total
+    expected = vectors + (parameters - vectors) // 2
+    assert num_bytes(share.params) == 4 * expected
+    moments = per_device_state(of_mesh(shard_optimizer=True), state=state, mesh=mesh(2))
+    assert num_bytes(moments.params) == num_bytes(state.params)
+    assert num_bytes(moments.optimizer) < 0.8 * num_bytes(state.optimizer)
+
+
+def test_the_products_of_muon_are_counted_for_each_matrix_that_is_trained():
+    def flops(frozen=""):
+        config = dataclasses.replace(
+            SMALL,
+            optimizer=OptimizerConfig(name="muon", ns_steps=3),
+            training=TrainingConfig(frozen=frozen),
+        )
+        return optimizer_flops(config, state_shapes(config).optimizer)["optimizer"]
+
+    # 254 x 4 heads of 64; 254 x 1021.
+    attention = 3 * (4 * 254**2 * 256 + 2 * 254**3)
+    feed_forward = 3 * (4 * 254**2 * 1021 + 2 * 254**3)
+    assert flops() == 12 * attention + 4 * feed_forward
+    assert flops("encoder") == 8 * attention + 2 * feed_forward
+    assert optimizer_flops(SMALL, state_shapes(SMALL).optimizer) == {}

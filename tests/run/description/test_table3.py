@@ -1,0 +1,111 @@
+import dataclasses
+
+import pytest
+
+from configs import table3
+from t2t_jax.config import Config, parse
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.run.description.table3 import (
+    ROWS,
+    Variation,
+    closest_row,
+    table3_row,
+    variations,
+)
+from t2t_jax.training.config import TrainingConfig
+from tests.configs.test_configs import PAPER_RESULTS, _config
+
+# Perplexity, BLEU and, of base and big, BLEU in Table 2, as the paper prints them.
+PRINTED = """
+base 4.92 25.8 27.3
+A_h1 5.29 24.9
+A_h4 5.00 25.5
+A_h16 4.91 25.8
+A_h32 5.01 25.4
+B_dk16 5.16 25.1
+B_dk32 5.01 25.4
+C_N2 6.11 23.7
+C_N4 5.19 25.3
+C_N8 4.88 25.5
+C_d256 5.75 24.5
+C_d1024 4.66 26.0
+C_ff1024 5.12 25.4
+C_ff4096 4.75 26.2
+D_drop0 5.77 24.6
+D_drop02 4.95 25.5
+D_ls0 4.67 25.3
+D_ls02 5.47 25.7
+E_learned 4.92 25.7
+big 4.33 26.4 28.4
+En-Fr_base 38.1
+En-Fr_big 41.8
+"""
+
+
+def changed(**sections):
+    return dataclasses.replace(Config(), **sections)
+
+
+@pytest.mark.parametrize("row", table3.ROWS)
+def test_every_config_of_table_3_is_the_row_it_names(row):
+    config = parse(table3.get_config(row).to_dict())
+    assert table3_row(config) == row
+    letter = row.split("_")[0]
+    assert {found.row for found in variations(config)} <= {letter}
+    assert (variations(config) == []) == (row == "base")
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("wmt_en_de", "base"),
+        ("wmt_en_de_big", "big"),
+        ("wmt_en_fr", "En-Fr_base"),
+        ("wmt_en_fr_big", "En-Fr_big"),
+        ("multi30k_en_de", ""),
+        ("rnn_baseline", ""),
+    ],
+)
+def test_the_other_configs_are_the_rows_they_say(name, row):
+    assert table3_row(_config(name)) == row
+
+
+def test_a_value_names_each_row_that_holds_it():
+    config = changed(model=TransformerConfig(d_k=32, d_v=7, dropout=0.3), steps=300_000)
+    assert variations(config) == [
+        Variation("model.d_k", 64, 32, "A, B, C"),
+        Variation("model.d_v", 64, 7, ""),
+        Variation("model.dropout", 0.1, 0.3, "big"),
+        Variation("steps", 100_000, 300_000, "big, En-Fr"),
+    ]
+
+
+def test_the_baseline_is_no_row_and_is_not_judged_by_the_other_model():
+    config = changed(
+        architecture="rnn",
+        model=TransformerConfig(num_layers=2),
+        training=TrainingConfig(label_smoothing=0.2),
+    )
+    assert table3_row(config) == ""
+    assert variations(config) == [Variation("training.label_smoothing", 0.1, 0.2, "D")]
+
+
+def test_the_results_are_those_that_the_paper_prints():
+    printed = {
+        name: values for name, *values in map(str.split, PRINTED.split("\n")[1:-1])
+    }
+    assert list(printed) == list(ROWS)
+    for name, row in ROWS.items():
+        figures = [row.perplexity, row.dev_bleu, row.test_bleu]
+        found = [figure for figure in figures if figure is not None]
+        assert found == [float(value) for value in printed[name]]
+        assert row.millions == PAPER_RESULTS.get(name)
+
+
+@pytest.mark.parametrize("row", table3.ROWS)
+def test_a_shorter_run_with_another_vocabulary_is_closest_to_its_row(row):
+    config = _config("table3", row)
+    vocabulary = dataclasses.replace(config.vocabulary, size=150)
+    changed = dataclasses.replace(config, steps=7, vocabulary=vocabulary)
+    assert table3_row(changed) == ""
+    assert closest_row(changed) == closest_row(config) == row

@@ -1,0 +1,74 @@
+import hashlib
+import json
+
+import pytest
+
+from t2t_jax.run.inference import provenance
+from t2t_jax.run.workdir import Workdir
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run whose checkpoint says `meta`."""
+    meta = {"step": 7, "kinds": ["best"], "bleu": 1.5, "config": {}, "progress": {}}
+
+    class Stored:
+        def meta(self, step):
+            assert step == 7
+            return meta
+
+    monkeypatch.setattr(provenance, "open_parameters", lambda directory: Stored())
+    path = tmp_path / "my run"
+    path.mkdir()
+    records = [
+        {"step": 7, "kind": "train", "loss": 9.0},
+        {"step": 7, "kind": "eval", "bleu": 1.0, "seconds": 3, "sentences": 5},
+        {"step": 8, "kind": "eval", "bleu": 8.0},
+        {"step": 7, "kind": "eval", "bleu": 1.5, "bleu_signature": "s", "sentences": 5},
+    ]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    (path / "metrics.jsonl").write_text(lines)
+    corpus = {"spec": "text:a,b", "fingerprint": "f", "examples": {"empty": ["text"]}}
+    data = {"vocabulary": {"size": 9}, "train": {**corpus, "counts": {"kept": 3}}}
+    (path / "data.json").write_text(json.dumps(data))
+    return path
+
+
+def test_a_model_knows_its_run_its_text_and_its_scores(run):
+    assert provenance.provenance_of(Workdir(run), 7) == {
+        "step": 7,
+        "kinds": ["best"],
+        "bleu": 1.5,
+        "run": "my run",
+        "data": {"train": {"spec": "text:a,b", "fingerprint": "f", "pairs": 3}},
+        "development": {"bleu": 1.5, "bleu_signature": "s", "sentences": 5},
+    }
+
+
+def test_unknown_provenance_is_left_out(run):
+    for name in ("metrics.jsonl", "data.json"):
+        (run / name).unlink()
+    origin = provenance.provenance_of(Workdir(run), 7)
+    assert origin.keys() == {"step", "kinds", "bleu", "run"}
+
+
+def test_the_provenance_of_a_model_is_that_of_its_model_json(run):
+    (run / "model.json").write_text("{}")
+    assert provenance.provenance_of(Workdir(run), 7).keys() == {"step", "kinds", "bleu"}
+
+
+def test_every_file_is_named_with_its_sum(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b c").write_bytes(b"one")
+    (tmp_path / "d").write_bytes(b"")
+    provenance.write_sha256sums(tmp_path)
+    assert (tmp_path / "SHA256SUMS").read_text().splitlines() == [
+        f"{hashlib.sha256(b'one').hexdigest()}  a/b c",
+        f"{hashlib.sha256(b'').hexdigest()}  d",
+    ]
+
+
+def test_versions_are_of_what_is_installed():
+    found = provenance.versions()
+    assert {"t2t_jax", "python", "jax", "sentencepiece"} <= found.keys()
+    assert all(found.values())
