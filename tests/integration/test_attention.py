@@ -1,6 +1,7 @@
 """`--mode=attention` and `--mode=figures`, as a user runs them."""
 
 import json
+import struct
 from pathlib import Path
 
 import jax
@@ -18,10 +19,15 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.run.workdir import Workdir
-from tests.evaluation.plots.test_figure import size_of
 from tests.integration import tiny
 
 TEXT = "The old teacher reads a book."
+
+
+def size_of(content):
+    """Reads width and height off a PNG's header, in dots."""
+    assert content[:8] == b"\x89PNG\r\n\x1a\n"
+    return struct.unpack(">II", content[16:24])
 
 
 @pytest.fixture(scope="module")
