@@ -17,8 +17,6 @@ from t2t_jax.model.counting import count_parameters
 from tests.benchmarks.program import measured
 from tests.integration import tiny
 
-CONFIG = TransformerConfig(vocab_size=31)
-
 
 @pytest.fixture
 def _peers_installed(monkeypatch):

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from t2t_jax.run.inference.train import train
 
 from t2t_jax.api import train
 from t2t_jax.data.config import VocabularyConfig
@@ -9,9 +10,7 @@ from t2t_jax.data.line_arguments import as_directory, as_lines
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.scoring.scorer import Scorer
-from t2t_jax.decoding.text.translator import Translator
-from t2t_jax.evaluation import bleu, paper_bleu, protocol, significance
+from t2t_jax.evaluation import bleu, protocol
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.run.inference.load import load, translate
 from t2t_jax.run.inference.model import TranslationModel
@@ -63,7 +62,6 @@ def test_every_ordered_iterable_of_strings_is_taken(lines):
         ({"a"}, "not a set. Pass"),
         (["a", None], 'type str, but lines[1] is None. Pass "" for a missing value.'),
         (["a", float("nan")], 'lines[1] is nan (float). Pass "" for a missing value.'),
-        ([["a"]], "lines[0] is a list. Pass a list of str."),
         ([3], "lines[0] is 3 (int). Pass a list of str."),
     ],
 )
@@ -84,8 +82,6 @@ def takers(vocabulary):
     """Calls every public function of lines; none of them gets as far as its model."""
     words = VocabularyPair(vocabulary, vocabulary)
     model = TranslationModel(Transformer(TINY), {}, words, DecodingConfig(), step=1)
-    translator = Translator(None, None, DecodingConfig())
-    scorer = Scorer(None, None, None, DecodingConfig())
     a = ["a"]
     return {
         "model.translate": model.translate,
@@ -97,14 +93,6 @@ def takers(vocabulary):
         "model.encode": model.encode,
         "translate": lambda x: translate("nowhere", x),
         "load, ensemble": lambda x: load("nowhere", ensemble=x),
-        "translator.translate": translator.translate,
-        "translator.translations": translator.translations,
-        "translator.iter_translations": translator.iter_translations,
-        "translator.iter_translations, prefixes": lambda x: (
-            translator.iter_translations(a, prefixes=x)
-        ),
-        "scorer.scores": lambda x: scorer.scores(x, a),
-        "scorer.iter_translations": lambda x: scorer.iter_scores(a, x),
         "vocabulary.encode": vocabulary.encode,
         "Vocabulary.train": lambda x: Vocabulary.train(
             x, config=VocabularyConfig(size=8), seed=0
@@ -112,10 +100,6 @@ def takers(vocabulary):
         "corpus_scores": lambda x: bleu.corpus_scores(x, a),
         "corpus_scores, references": lambda x: bleu.corpus_scores(a, x),
         "corpus_scores, metrics": lambda x: bleu.corpus_scores(a, a, metrics=x),
-        "intervals": lambda x: significance.bootstrap_intervals(x, a),
-        "paired_test": lambda x: significance.paired_test(a, a, baseline=x),
-        "paper_bleu": lambda x: paper_bleu.paper_bleu(a, x, tokenize=str),
-        "protocol_scores": lambda x: protocol.protocol_scores(x, a, tokenize=str),
         "fingerprint_lines": protocol.fingerprint_lines,
     }
 

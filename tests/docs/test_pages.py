@@ -24,12 +24,6 @@ PAGES = {
     for path in sorted((ROOT / "docs").rglob("*.md"))
     if path.relative_to(ROOT / "docs").parts[0] not in ("tutorials", "_build")
 }
-EXTENSION = ROOT / "docs/_extensions/repository_links.py"
-INCLUDED = re.findall(
-    r'^    "[\w/]+": "([\w/]+\.md)",$',
-    EXTENSION.read_text(encoding="utf-8"),
-    re.MULTILINE,
-)
 RUN = [
     page
     for page, found in PAGES.items()

@@ -5,7 +5,6 @@ with shapes of the sampled lengths, with the next epoch taken for this one.
 """
 
 import dataclasses
-import hashlib
 import threading
 from itertools import islice
 
@@ -53,11 +52,6 @@ def same(one, other):
         for side in ("source", "target")
         for part in (0, 1)
     )
-
-
-def digest(tokens):
-    content = b"".join(side.tokens.tobytes() for side in (tokens.source, tokens.target))
-    return hashlib.sha256(content).hexdigest()
 
 
 def test_an_epoch_is_the_same_each_time_and_no_other(make, cache, monkeypatch):

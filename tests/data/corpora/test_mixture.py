@@ -34,13 +34,10 @@ def test_a_slice_is_of_one_part_of_a_mixture(two):
     assert corpus.num_pairs() == 3
 
 
-@pytest.mark.parametrize("part", ["[:3]", "[1:3]", "[2:]"])
-def test_a_slice_reports_that_the_sides_of_its_base_are_not_equally_long(
-    tmp_path, part
-):
+def test_a_slice_reports_that_the_sides_of_its_base_are_not_equally_long(tmp_path):
     (tmp_path / "a").write_text("s\n" * 7)
     (tmp_path / "b").write_text("t\n" * 5)
-    pairs = open_corpus(f"text:{tmp_path}/a,{tmp_path}/b{part}")
+    pairs = open_corpus(f"text:{tmp_path}/a,{tmp_path}/b[1:3]")
     with pytest.raises(DataError, match=r"a has 7 lines and .*b has 5"):
         list(pairs)
 

@@ -1,5 +1,3 @@
-import gzip
-
 import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
@@ -23,16 +21,6 @@ def test_words_are_parts_of_speech_or_numbers_where_asked_for():
         "(S (NP 1 2 )NP (VP 3 )VP 4 )S",
     ]
     assert len({corpus.fingerprint() for corpus in corpora}) == len(ends)
-
-
-def test_files_are_plain_or_compressed_and_several(tmp_path):
-    packed = tmp_path / "a.mrg.gz"
-    packed.write_bytes(gzip.compress(SAMPLE.read_bytes()))
-    both = open_corpus(f"trees:{packed},{SAMPLE}#tags[39:42]")
-    first, second, third = list(both)
-    assert first[0].startswith("You ca")
-    assert second[0] == "The kettle whistles ."
-    assert third[1].startswith("(S (NP PRP")
 
 
 def test_malformed_trees_are_named_by_line_and_counted(tmp_path):

@@ -1,7 +1,5 @@
 import gzip
 import os
-import subprocess
-import sys
 import tracemalloc
 
 import pytest
@@ -124,22 +122,3 @@ def test_a_line_of_exactly_the_limit_is_read(tmp_path, end):
     else:
         with pytest.raises(DataError, match="news:1: has over"):
             list(read_lines(tmp_path / "news"))
-
-
-def test_standard_input_stops_at_the_first_broken_line():
-    program = (
-        "from t2t_jax.data.files.lines import read_lines\n"
-        "try:\n"
-        "    for line in read_lines('-'): print(ascii(line))\n"
-        "except ValueError as error: print(error)\n"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", program],
-        input="a\u2028b\n".encode() + b"\xff\n\xff\n",
-        capture_output=True,
-        check=True,
-    )
-    lines = told.stdout.decode().splitlines()
-    assert lines[0] == r"'a\u2028b'"
-    assert lines[1].startswith("standard input:2: invalid UTF-8")
-    assert len(lines) == 2

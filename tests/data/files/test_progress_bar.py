@@ -70,21 +70,3 @@ def test_an_estimated_number_is_marked_and_never_exceeded(clock):
     with ProgressBar(said.append, stream=screen).start(total=9, is_exact=False):
         pass
     assert "encoded 0/about 9 pairs" in screen.getvalue()
-
-
-def test_work_without_a_known_end_is_logged_at_intervals():
-    said = []
-    progress = ProgressBar(said.append, every_seconds=0.02)
-
-    def fail() -> None:
-        with progress.heartbeat("Learning"):
-            time.sleep(0.2)
-            raise KeyError
-
-    with pytest.raises(KeyError):
-        fail()
-    assert said
-    assert set(said) == {"Learning: 0:00:00 so far …"}
-    before = len(said)
-    time.sleep(0.1)
-    assert len(said) == before

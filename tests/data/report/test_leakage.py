@@ -1,9 +1,7 @@
-import numpy as np
 import pytest
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.report import leakage
 from t2t_jax.data.report.leakage import (
     copy_warnings,
     find_all_leaks,
@@ -64,17 +62,6 @@ def test_each_side_and_both_are_counted(find):
     assert (example["line"], example["train"]["line"]) == (1, 3)
 
 
-def test_it_is_what_sets_say_of_many_lines(monkeypatch):
-    monkeypatch.setattr(leakage, "_BLOCK", 13)
-    chance = np.random.default_rng(3)
-    values = chance.integers(0, 1 << 63, 97, np.uint64)
-    # Alike in the bits that are looked at first.
-    values[1::2] = (values[::2][:48] & np.uint64(leakage._BITS)) + np.uint64(1 << 40)
-    hashes, held_out = values[:71], values[31:]
-    expected = np.flatnonzero(np.isin(hashes, held_out))
-    assert leakage._rows_with(held_out, hashes).tolist() == expected.tolist()
-
-
 def test_no_leak_is_no_warning_and_any_is_one(find):
     clean = find([("a tree", "Vogel")])
     assert (clean["source"], clean["target"], clean["examples"]) == (0, 0, [])
@@ -115,17 +102,3 @@ def test_every_held_out_corpus_is_reported_by_name(train, write):
         first: 1,
         second: 1,
     }
-
-
-def test_a_set_of_tfds_that_is_not_prepared_is_left_out_and_logged(
-    tmp_path, monkeypatch, write
-):
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    said, there = [], write("a", TRAIN)
-    spec = f"tfds:wmt14_translate/de-en:test:en-de++{there}"
-    (corpus,) = open_held_out(spec, log=said.append)
-    assert corpus.spec == there
-    assert said == [
-        "tfds:wmt14_translate/de-en:test:en-de is not prepared: it is not checked "
-        "against the training text."
-    ]

@@ -1,6 +1,5 @@
 import re
 
-import numpy as np
 import pytest
 
 from t2t_jax.data.config import DataConfig
@@ -37,15 +36,6 @@ def test_the_data_are_described_for_the_record(told, cache, vocabulary):
     assert train["unknown_rate"] == {"source": 0, "target": 0}
     assert "parts" not in train
     assert told["leaks"]["tsv:a"]["pairs"] == 1
-
-
-def test_a_histogram_counts_every_sentence_once(told, cache):
-    bins = told["train"]["length_histogram"]
-    edges = np.arange(1, len(bins["target"]) * bins["width"] + 2, bins["width"])
-    expected = np.histogram(cache.target_lengths, edges)[0]
-    assert bins["target"] == expected.tolist()
-    assert sum(bins["source"]) == cache.num_pairs
-    assert len(bins["source"]) <= 16
 
 
 def test_the_parts_of_a_mixture_are_described_with_their_weights(

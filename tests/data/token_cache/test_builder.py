@@ -1,5 +1,3 @@
-import threading
-
 import numpy as np
 import pytest
 
@@ -7,7 +5,6 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache import builder, shards
-from t2t_jax.data.token_cache.builder import exclusive_lock
 from t2t_jax.data.token_cache.encoder import PairEncoder
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from tests.data.conftest import ENGLISH, GERMAN, sentences
@@ -99,49 +96,6 @@ def test_after_a_stop_the_complete_shards_are_not_encoded_again(
         whole > 0
     )
     assert content(tmp_path / "caches") == content(tmp_path / "undisturbed")
-
-
-def test_a_second_process_waits_logs_it_and_finds_the_cache(
-    build, tmp_path, monkeypatch
-):
-    home = tmp_path / "caches"
-    (place,) = [build().fingerprint[:24]]
-    expected = content(home)
-    (cache,) = home.iterdir()
-    away = cache.rename(tmp_path / "away")
-    found, said = [], []
-    with exclusive_lock(home / f"tokens-{place}.building", ProgressBar()):
-        waiting = threading.Thread(target=lambda: found.append(build(said=said)))
-        waiting.start()
-        waiting.join(0.3)
-        assert waiting.is_alive()
-        away.rename(cache)  # the first process is done
-        monkeypatch.setattr(PairEncoder, "encode", None)  # so nobody may encode again
-    waiting.join(10)
-    assert found[0].num_pairs > 0
-    assert [line for line in said if "waiting" in line] == [
-        f"Another process is preparing {cache}: waiting for it …"
-    ]
-    assert content(home) == expected
-
-
-def test_a_directory_that_its_holder_removes_is_made_anew(tmp_path):
-    place = tmp_path / "x.building"
-    inside = threading.Event()
-
-    def second():
-        with exclusive_lock(place, ProgressBar()):
-            inside.set()
-            assert (place / "lock").exists()
-
-    with exclusive_lock(place, ProgressBar()):
-        thread = threading.Thread(target=second)
-        thread.start()
-        assert not inside.wait(0.2)
-        (place / "lock").unlink()
-        place.rmdir()
-    thread.join(10)
-    assert inside.is_set()
 
 
 def mixture(tmp_path, *sides):

@@ -56,15 +56,3 @@ def test_from_a_damaged_shard_on_all_are_made_again(shards, tmp_path, damage):
     assert find_shards(tmp_path) == shards[:2]
     shutil.rmtree(shard_path(tmp_path, 0))
     assert find_shards(tmp_path) == []
-
-
-def test_a_shard_replaces_what_a_kill_left(tmp_path):
-    place = shard_path(tmp_path, 0)
-    for left in (place, place.with_name(f"{place.name}.partial")):
-        left.mkdir()
-        (left / "source.tokens").write_text("rubbish")
-        (left / "other").write_text("rubbish")
-    shard = write_shard(place, [piece(1, 3)])
-    assert find_shards(tmp_path) == [shard]
-    assert [path.name for path in tmp_path.iterdir()] == [place.name]
-    assert not (place / "other").exists()

@@ -70,24 +70,6 @@ def test_files_are_loaded_instead_of_learning(tmp_path):
     assert said == []
 
 
-def test_a_file_that_is_not_a_vocabulary_names_its_key(tmp_path):
-    find(size=71, source_size=53).save(tmp_path)
-    garbage = tmp_path / "garbage"
-    garbage.write_bytes(b"garbage")
-    good = str(tmp_path / "vocab.model")
-    for key, files in (
-        ("source_file", {"source_file": str(garbage), "file": good}),
-        ("file", {"source_file": good, "file": str(garbage)}),
-    ):
-        with pytest.raises(DataError, match=rf"Change config\.vocabulary\.{key}\."):
-            find(size=71, source_size=53, **files)
-    garbage.rename(tmp_path / "vocab_source.model")
-    config = VocabularyConfig(size=71, source_size=53)
-    # A run's own file is not what a key names.
-    with pytest.raises(DataError, match=r"vocab_source\.model: .* Restore it"):
-        VocabularyPair.load(tmp_path, config=config)
-
-
 def test_saved_vocabularies_are_not_replaced_by_others(tmp_path):
     two = find(size=71, source_size=53)
     two.save(tmp_path)

@@ -5,7 +5,7 @@ from t2t_jax.data.trees.linearization import linearize
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import word_table
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.data.vocabulary.words import learn_words, word_classes
+from t2t_jax.data.vocabulary.words import learn_words
 from t2t_jax.types import UNK
 from tests.data.trees.sample import GOLD
 
@@ -59,20 +59,7 @@ def test_the_most_specific_known_class_stands_for_a_word():
     assert pieces == ["<a-d>", "<a>", "<unk>"]
 
 
-def test_classes_are_of_shape_and_ending():
-    assert list(word_classes("UNESCO"))[-1] == "<A>"
-    assert list(word_classes("B2B")) == ["<A0>"]
-    assert list(word_classes("...")) == ["<?>"]
-    assert list(word_classes("--")) == ["<->"]
-
-
 def test_text_that_looks_like_a_special_or_an_unused_piece_is_a_word(both):
     ids = both.target.encode(["XX </s> <unused_99> <s>"])[0]
     assert ids[1:] == [UNK] * 3
     assert not {1, 2, 99} & {*both.source.encode(["</s> <unused_99> <s>"])[0]}
-
-
-def test_an_unused_piece_is_decoded_as_an_unknown_word(both):
-    (tag,) = both.target.encode(["NN"])[0]
-    assert both.target.decode([[tag, 99, tag]]) == ["NN <unk> NN"]
-    assert all(" " not in piece for piece in both.target.pieces(range(100)))
