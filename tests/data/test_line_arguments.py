@@ -2,7 +2,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from t2t_jax.run.inference.train import train
 
 from t2t_jax.api import train
 from t2t_jax.data.config import VocabularyConfig

@@ -18,7 +18,6 @@ from t2t_jax.config import defaults
 from t2t_jax.config_files import shipped_names
 from tests.integration.tiny import ROOT, environment
 from tests.made_once import made_once
-from tests.report.browser import chromium
 
 # What a browser fetches of itself, by element and attribute.
 _LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
@@ -126,14 +125,3 @@ def test_the_reference_has_everything_that_is_exported(pages, site):
     exports = {f"t2t_jax.{name}" for name in t2t_jax.LAZY_EXPORTS}
     assert exports <= anchors
     assert "t2t_jax.functional.attention.attention" in anchors
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_search_works_from_the_disk(site, tmp_path, dark):
-    with chromium(tmp_path, dark=dark) as browser:
-        browser.get(f"file://{site}/search.html?q=label+smoothing")
-        wait = pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait
-        found = "#search-results li a"
-        wait(browser, 20).until(lambda b: b.find_elements("css selector", found))
-        titles = [link.text for link in browser.find_elements("css selector", found)]
-        assert any("Label smoothing" in title for title in titles), titles

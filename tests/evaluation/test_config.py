@@ -11,12 +11,6 @@ def test_0_turns_off_and_less_is_refused(name):
         EvaluationConfig(**{name: -1})
 
 
-def test_an_unknown_tokenizer_is_refused_with_the_known_ones():
-    message = "tokenize='moses' is not known; known are '13a', 'intl', 'zh', 'char', "
-    with pytest.raises(ConfigError, match=message):
-        EvaluationConfig(tokenize="moses")
-
-
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_the_share_of_unfinished_translations_is_a_share(share):
     with pytest.raises(ConfigError, match=r"Set config\.evaluation\.max_unfinished=1"):

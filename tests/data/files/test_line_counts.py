@@ -6,7 +6,7 @@ import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.files import line_counts
-from t2t_jax.data.files.line_counts import count_lines, estimate_lines
+from t2t_jax.data.files.line_counts import estimate_lines
 from t2t_jax.errors import DataError
 
 
@@ -20,13 +20,6 @@ def write(request, tmp_path):
         return path
 
     return write
-
-
-def test_lines_are_counted_within_a_budget(write):
-    path = write(b"a\n" * 23 + b"end")
-    assert count_lines(path, budget=49) == 24
-    with pytest.raises(DataError, match="over 48 bytes"):
-        count_lines(path, budget=48)
 
 
 def test_large_files_are_estimated_by_the_share_of_their_bytes_that_was_read(

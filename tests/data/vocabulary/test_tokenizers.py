@@ -13,7 +13,7 @@ from t2t_jax.data.vocabulary.sentencepiece_ids import (
 )
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.errors import DataError
 from t2t_jax.types import BOS, EOS, PAD, UNK
 
 WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
@@ -171,13 +171,3 @@ def test_two_vocabularies_may_share_their_ids(tmp_path):
     other = Vocabulary(table_file("byte_pairs", [*pieces[:6], "ba"], merges=None))
     with pytest.raises(DataError, match=r"requires the same with the same ids"):
         VocabularyPair(other, target).check(config, name="both")
-
-
-def test_shared_ids_are_not_trained():
-    with pytest.raises(ConfigError, match=r"source_size=5 to be vocabulary\.size=7"):
-        VocabularyConfig(size=7, source_size=5, shared_ids=True)
-    config = VocabularyConfig(size=7, source_size=7, shared_ids=True)
-    with pytest.raises(DataError, match=r"requires vocabulary\.file and"):
-        VocabularyPair.load_or_train(
-            [("a", "b")], config=config, seed=0, log=lambda _: None
-        )

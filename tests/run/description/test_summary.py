@@ -53,13 +53,6 @@ def test_the_configuration_comes_back_complete(description):
     assert parse(description["config"]) == CONFIG
 
 
-def test_variations_and_departures_are_distinguished(description):
-    varied = {entry["key"] for entry in description["variations"]}
-    departed = {entry["key"] for entry in description["departures"]} - {""}
-    assert "model.num_layers" in varied
-    assert departed == {"data.max_length", "data.tokens_per_batch", "checkpoint.keep"}
-
-
 def test_the_batch_is_shared_evenly_with_an_empty_row(description):
     # 101 slots hold 5 rows of 17; 3 devices share 6.
     assert description["batch"] == {
