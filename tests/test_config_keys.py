@@ -11,7 +11,6 @@ from t2t_jax.config_keys import suggestion
     [
         ("model.d_modle", " Did you mean model.d_model?"),
         ("data.num_layers", " Did you mean model.num_layers?"),
-        ("rnn.num_lyers", " Did you mean rnn.num_layers?"),
         ("evaluaton.every_steps", " Did you mean evaluation.every_steps?"),
         ("model.vocab_size", " It always equals vocabulary.size."),
         ("zzz", ""),

@@ -49,13 +49,6 @@ def test_what_the_protocol_does_not_follow_is_listed_with_both_values():
         "beam_size": {"asked": 7, "used": 4},
         "length_penalty": {"asked": 1.3, "used": 0.6},
     }
-    marians = DecodingConfig(
-        length_normalization="power",
-        beam_rule="shrinking",
-        max_length_ratio=3.0,
-        allow_unk=False,
-    )
-    assert protocol_decoding(marians) == protocol_decoding(DecodingConfig())
     assert overridden(DecodingConfig(), protocol_decoding(DecodingConfig())) == {}
 
 

@@ -125,13 +125,6 @@ def test_a_resumed_stream_goes_on_with_the_same_batches(cache, config):
                 assert equal(batch, expected[1])
 
 
-def test_no_batch_shares_memory_with_another(cache):
-    with train_stream(cache, CONFIG, seed=5) as batches:
-        arrays = [array for _, batch in islice(batches, 3) for array in batch]
-    for number, array in enumerate(arrays):
-        assert not any(np.shares_memory(array, other) for other in arrays[:number])
-
-
 @CONFIGS
 def test_a_batch_is_found_by_planning_what_comes_before_it(cache, config):
     place, places = DataPosition(0, 0), []

@@ -72,7 +72,6 @@ def test_the_parts_of_a_mixture_are_described_with_their_weights(
 @pytest.mark.parametrize(
     ("target", "warned"),
     [
-        (["der"] * 7, []),
         (["", " ", "der Hund " * 30, "der", "ein", "der", "ein"], []),
         (["", "der Hund " * 30, "der"] * 2 + [""], [r"5 .* 7 .* \(71%\).* 3 .*files"]),
         (
