@@ -88,3 +88,18 @@ def test_chunks_that_shrink_on_two_devices_find_what_one_loop_finds(params, draw
     # float32 attention over caches of other lengths
     np.testing.assert_allclose(chunked.scores_BxW, whole.scores_BxW, rtol=1e-4)
     assert np.asarray(whole.lengths_BxW).max() > 32
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_search_can_be_mapped_over_sentences(params, drawn):
+    source, prefixes = batch()
+    model = model_of(params)
+
+    def one(source_S, prefix_P, key):
+        return searched(model, source_S[None], prefix_P[None], key[None], drawn=drawn)
+
+    mapped = jax.jit(jax.vmap(one))(source, prefixes, KEYS)
+    whole = jax.jit(lambda: searched(model, source, prefixes, KEYS, drawn=drawn))()
+    np.testing.assert_array_equal(mapped.tokens_BxWxT[:, 0], whole.tokens_BxWxT)
+    # float32 attention in batches of other shapes
+    np.testing.assert_allclose(mapped.scores_BxW[:, 0], whole.scores_BxW, rtol=1e-4)

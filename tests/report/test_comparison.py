@@ -80,6 +80,7 @@ def test_translations_that_differ_stand_side_by_side(directories):
         ("b", "A dog barked."),
     ]
     assert "Of 3 development sentences" in table.notes[0]
+    assert "1 have the same" in table.notes[0]  # the hostile one
 
 
 def test_the_paper_s_numbers_stand_beside_those_of_its_rows(directories):

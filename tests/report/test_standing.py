@@ -4,7 +4,7 @@ from t2t_jax.config import Config
 from t2t_jax.report.curves import steps_of
 from t2t_jax.report.standing import standing
 from t2t_jax.run.workdir import Workdir
-from tests.report.made_up_run import records, train_record, write_records
+from tests.report.made_up_run import eval_record, records, train_record, write_records
 
 
 @pytest.fixture
@@ -64,3 +64,9 @@ def test_of_equally_good_evaluations_the_lowest_loss_is_the_best(workdir):
     losses = [(10, 6.5), (20, 6.0), (30, 6.25)]
     records = [{**kind, "step": step, "loss": loss} for step, loss in losses]
     assert stand(workdir, records)["best"]["step"] == 20
+
+
+def test_the_first_of_equally_good_evaluations_is_the_best(workdir):
+    unscored = {**eval_record(30, 6.0), "bleu": None}
+    same = [eval_record(10, 5.0), eval_record(20, 5.0), unscored]
+    assert stand(workdir, same)["best"]["step"] == 10

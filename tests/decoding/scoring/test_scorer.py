@@ -140,6 +140,18 @@ def test_long_sources_are_cut_as_for_translating_and_counted_in_one_warning(
     assert "config.decoding.max_source_length" in message
 
 
+def test_a_target_is_never_cut(scorer):
+    long = " ".join(["8 9 10"] * 50)
+    short, whole = scorer.scores(["5", "5"], ["8 9 10 8 9", long])
+    assert whole.num_tokens == 151
+    # A token depends on those before it alone.
+    assert_allclose(
+        whole.token_log_probabilities[:5],
+        short.token_log_probabilities[:5],
+        atol=1e-5,  # float32 in batches of other shapes
+    )
+
+
 def test_what_is_longer_than_the_learned_positions_is_named_all_at_once():
     config = dataclasses.replace(TINY, positions="learned", max_positions=13)
     module, params = Transformer(config), tiny_params(config)
@@ -178,6 +190,12 @@ def test_scores_that_are_no_numbers_are_an_error_that_names_the_line(broken):
     )
     with pytest.raises(DataError, match=message):
         scorer.scores(["5 6 7", "9", "5"], ["5 6 7", "8", "5"])
+
+
+def test_an_id_beyond_the_model_is_no_silent_number(scorer):
+    # A vocabulary that is not the model's.
+    with pytest.raises(DataError, match="line 1 must be a finite number"):
+        scorer.scores(["5"], [f"{V}"])
 
 
 def test_the_power_of_the_length_divides_the_log_probability(scorer):

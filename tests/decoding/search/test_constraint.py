@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search import beam_search as module
 from t2t_jax.decoding.search.constraint import Constraint
 from t2t_jax.decoding.search.static_params import BeamParams
@@ -242,6 +243,37 @@ def test_rows_keep_their_constraint_where_the_batch_shrinks():
     np.testing.assert_array_equal(chunked.tokens_BxWxT, full.tokens_BxWxT)
     for sentence, tokens in enumerate(outputs(chunked)):
         assert wanted[sentence] in tokens[0]
+
+
+def test_vmap_and_neighbours_change_nothing():
+    model = recurrent(5, V, eos_bias=1.0)
+    source_GxBxS = jnp.asarray(np.random.default_rng(2).integers(3, V, (2, 3, 5)))
+    wanted_GxB = jnp.asarray([[10, 3, 8], [4, 5, 10]])
+
+    def constrained(source_BxS, wanted_B):
+        how = {"constraint": Holds(), "constraint_rows": wanted_B}
+        return plain_search(model, source_BxS, max_extra_tokens=2, **how)
+
+    mapped = jax.jit(jax.vmap(constrained))(source_GxBxS, wanted_GxB)
+    alone = jax.jit(constrained)
+    for group, row in itertools.product(range(2), range(3)):
+        found = alone(source_GxBxS[group, row, None], wanted_GxB[group, row, None])
+        tokens = mapped.tokens_BxWxT[group, row]
+        np.testing.assert_array_equal(tokens, found.tokens_BxWxT[0])
+        assert wanted_GxB[group, row] in tokens[0]
+
+
+def test_an_ensemble_is_constrained_as_a_model_is():
+    members = (recurrent(5, V, eos_bias=1.0), recurrent(6, V, eos_bias=1.0))
+    model = EnsembleStepModel(members)
+    free = outputs(search(model, SOURCE))
+    result = search(model, SOURCE, constraint=Holds(), constraint_rows=WANTED)
+    wanted = WANTED.tolist()
+    for found, holds in ((free, False), (outputs(result), True)):
+        assert all(
+            (token in tokens[0]) is holds
+            for token, tokens in zip(wanted, found, strict=True)
+        )
 
 
 def test_a_forced_prefix_counts_as_what_was_generated():

@@ -3,15 +3,25 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.sampling import sample
+from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.errors import UserError
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.rnn.step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
 from t2t_jax.model.transformer import Transformer
-from tests.decoding.models import BOS, EOS, PAD, lattice, plain_search, recurrent
+from tests.decoding.models import (
+    BOS,
+    EOS,
+    PAD,
+    lattice,
+    plain_search,
+    recurrent,
+    search,
+)
 from tests.model.tiny import TINY
 from tests.model.tiny_rnn import TINY_RNN
 
@@ -50,6 +60,28 @@ def test_no_output_ends_before_its_least_length(least):
     lengths = np.asarray(result.lengths_BxW)
     assert lengths.min() == least + 1
     assert np.asarray(result.finished_BxW).all()
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_prefix_longer_than_the_limit_of_its_sentence_raises_it(is_chunked):
+    model = recurrent(1, V, eos_bias=-9.0)
+    prefixes = np.full((2, 40), 7, np.int32)
+    prefixes[1, 3:] = PAD
+    given = {"max_extra_tokens": 35, "prefixes_BxP": prefixes}
+    if is_chunked:
+        result = chunked_search(model, SOURCE, search_params=BeamParams(), **given)
+    else:
+        result = search(model, SOURCE, **given)
+    # The limits, without the eos of the source, are 38 and 36.
+    assert np.asarray(result.lengths_BxW)[:, 0].tolist() == [41, 36]
+    assert (np.asarray(result.tokens_BxWxT)[0, 0, :40] == 7).all()
+
+
+def test_the_limit_is_stronger_than_the_least_length():
+    model = recurrent(2, V, eos_bias=6.0)
+    result = search(model, SOURCE, max_length=3, min_tokens=9)
+    assert np.asarray(result.lengths_BxW)[:, 0].tolist() == [3, 3]
+    assert not np.asarray(result.finished_BxW).any()
 
 
 @pytest.mark.parametrize(

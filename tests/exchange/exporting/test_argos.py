@@ -14,6 +14,7 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
@@ -119,6 +120,13 @@ def test_two_vocabularies_are_refused():
     )
     with pytest.raises(UserError, match="one vocabulary of both sides"):
         ArgosFormat().check_supported(config)
+
+
+def test_a_table_of_pieces_is_refused(tmp_path):
+    pieces = ["<pad>", "<s>", "</s>", "<unk>", *map(str, range(SIZE - 4))]
+    table = Vocabulary(table_file("byte_pairs", pieces, merges=None))
+    with pytest.raises(UserError, match="a vocabulary of SentencePiece"):
+        write(tmp_path / "to", shared=table)
 
 
 def test_the_same_model_gives_the_same_bytes(tmp_path):

@@ -153,6 +153,19 @@ print(json.dumps([value.tolist() for value in values]))
         assert log_probability == pytest.approx(best.log_probability, rel=1e-5)
 
 
+def test_the_configuration_is_described_for_programs(exported):
+    facts = json.loads((exported / "config.json").read_text(encoding="utf-8"))
+    search = facts["programs"]["model.stablehlo"]["search"]
+    given = {"beam_size": 3, "length_penalty": 0.9, "max_extra_tokens": 40}
+    assert search.items() >= given.items()
+    assert facts["jax"] == jax.__version__
+    assert facts["written"] < facts["readable_until"]
+    assert {path.name for path in exported.iterdir()} == {
+        *("README.md", "SHA256SUMS", "config.json", "vocab.json", "vocab.model"),
+        *("greedy.stablehlo", "model.stablehlo", "parameters.npz", "score.stablehlo"),
+    }
+
+
 def another_alpha(monkeypatch):
     search = stablehlo._search
 

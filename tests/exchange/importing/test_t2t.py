@@ -362,3 +362,20 @@ def test_an_index_of_something_else_is_no_checkpoint(tmp_path):
     (tmp_path / "search.data-00000-of-00001").unlink()
     (tmp_path / "hparams.json").write_text("{}")
     assert is_t2t(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("'a'\n'b'\n", r"must begin with <pad> and <EOS>, and .* \['a', 'b'\]"),
+        ("<pad>\n", r"must begin with <pad> and <EOS>, and begins with \['<pad>'\]"),
+        ("<p>\n", "is not a subword in quotes"),
+        ("'<pad>'\n'<EOS>'\n'x'\n", "each of its characters as a subword"),
+    ],
+)
+def test_another_vocabulary_is_refused(tmp_path, text, message):
+    small(tmp_path)
+    path = tmp_path / "vocab"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_t2t(tmp_path, ImportOptions(vocabularies=(path,)))
