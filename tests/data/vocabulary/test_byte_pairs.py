@@ -93,3 +93,23 @@ PIECES = st.text("ab", min_size=1, max_size=3)
 )
 def test_words_are_split_as_by_repeated_passes(merges, word):
     assert BytePairEncoder(merges).split(word) == split_simply(merges, word)
+
+
+class CountedRanks(dict):
+    """Ranks that count how often they are looked up."""
+
+    lookups = 0
+
+    def get(self, pair):
+        self.lookups += 1
+        return super().get(pair)
+
+
+def test_a_long_word_takes_steps_in_proportion_to_its_length():
+    letters = [chr(0x4E00 + number) for number in range(4_000)]
+    merges = [*zip(letters[::2], letters[1::2], strict=True)]
+    encoder = BytePairEncoder(merges)
+    ranks = encoder._ranks = CountedRanks(encoder._ranks)
+    pieces = encoder.split("".join(letters) + "a")
+    assert len(pieces) == 2_001
+    assert 4_000 <= ranks.lookups < 5 * 4_000

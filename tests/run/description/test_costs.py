@@ -13,12 +13,13 @@ from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.run.description.costs import (
     compile_costs,
     num_bytes,
+    optimizer_flops,
     parameter_table,
     per_device_state,
     state_shapes,
     step_flops,
 )
-from t2t_jax.training.config import TrainingConfig
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from tests.model.tiny import TINY
 
 # Large enough that products of matrices are nearly all there is.
@@ -174,3 +175,20 @@ def test_a_device_holds_its_part_of_parameters_and_moments():
     moments = per_device_state(of_mesh(shard_optimizer=True), state=state, mesh=mesh(2))
     assert num_bytes(moments.params) == num_bytes(state.params)
     assert num_bytes(moments.optimizer) < 0.8 * num_bytes(state.optimizer)
+
+
+def test_the_products_of_muon_are_counted_for_each_matrix_that_is_trained():
+    def flops(frozen=""):
+        config = dataclasses.replace(
+            SMALL,
+            optimizer=OptimizerConfig(name="muon", ns_steps=3),
+            training=TrainingConfig(frozen=frozen),
+        )
+        return optimizer_flops(config, state_shapes(config).optimizer)["optimizer"]
+
+    # 254 x 4 heads of 64; 254 x 1021.
+    attention = 3 * (4 * 254**2 * 256 + 2 * 254**3)
+    feed_forward = 3 * (4 * 254**2 * 1021 + 2 * 254**3)
+    assert flops() == 12 * attention + 4 * feed_forward
+    assert flops("encoder") == 8 * attention + 2 * feed_forward
+    assert optimizer_flops(SMALL, state_shapes(SMALL).optimizer) == {}
