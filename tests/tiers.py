@@ -132,7 +132,6 @@ TIERS = {
     "tests/integration/test_parsing.py": DEFAULT,
     "tests/integration/test_loading.py::test_a_loaded_model": DEFAULT,
     "tests/integration/test_meshes.py::test_eight_devices_in_any_mesh": DEFAULT,
-    "tests/integration/test_resume.py::test_a_change_under_a_run": DEFAULT,
     "tests/integration/test_smoke.py": QUICK,
     "tests/faults/": FULL,
     "tools/": FULL,
@@ -149,6 +148,7 @@ TIERS = {
     "tests/faults/test_training_text.py::test_odd_but_usable": DEFAULT,
     "tests/faults/test_untrusted_directories.py::test_a_checkpoint_of_pickles": DEFAULT,
     "tests/faults/test_vocabulary.py::test_another_vocabulary": DEFAULT,
+    "tests/faults/test_workdir.py::test_a_changed_configuration": DEFAULT,
 }
 
 

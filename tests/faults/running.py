@@ -89,6 +89,12 @@ def end(process: Process, seconds: float = 300) -> tuple[int, str]:
     return process.returncode, said.decode()
 
 
+def end_codes(said: str) -> dict[int, int]:
+    """Reads from the launcher's words what each process that failed ended with."""
+    pattern = r"^processes.sh: process (\d+) ended with code (\d+)\."
+    return {int(k): int(code) for k, code in re.findall(pattern, said, re.MULTILINE)}
+
+
 @contextmanager
 def running(workdir: Path, **how: object) -> Iterator[Process]:
     """Starts as `start` does, and leaves nothing running, whatever the test meets."""

@@ -184,10 +184,7 @@ def test_several_processes_leave_the_same_updates_out_and_end_alike(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "code", "words"),
     [
-        ([], 64, "--mode=show_batch requires --step."),
-        (["--step=0"], 64, "--step=0 must be an integer from 1."),
         (["--step=1000000"], 64, "is after the last step of this run"),
-        (["--step=3", "--workdir=no/such"], 66, "is not a run or a model"),
         (
             ["--step=3", "--config.data.train=phrasebook:train:299"],
             65,

@@ -14,7 +14,7 @@ import time
 import pytest
 
 from t2t_jax.devices.distributed.rendezvous import HEARTBEAT_SECONDS
-from tests.faults.running import end, finish, saved, start
+from tests.faults.running import end, end_codes, finish, saved, start
 
 again = pytest.mark.soak  # One of each kind is enough for every day.
 
@@ -24,12 +24,6 @@ SECONDS = 180
 STEPS = {"evaluation__every_steps": 100}
 # No pause before step 6: the first steps after one have the time of a pause.
 UNPAUSED = {**STEPS, "training__step_timeout": 10, "checkpoint__every_steps": 100}
-
-
-def codes(said):
-    """Reads from the launcher's words what each process ended with."""
-    pattern = r"^processes.sh: process (\d+) ended with code (\d+)\."
-    return {int(k): int(code) for k, code in re.findall(pattern, said, re.MULTILINE)}
 
 
 def end_and_time(process, words):
@@ -52,7 +46,7 @@ def test_an_exception_on_one_rank_ends_all_with_its_code_and_its_cause(tmp_path,
         start(tmp_path / "run", processes=2, fault=f"raise@6:{rank}", **STEPS)
     )
     assert code == 70, said
-    assert codes(said) == {0: 70, 1: 70}
+    assert end_codes(said) == {0: 70, 1: 70}
     other = 1 - rank
     assert f"[rank {rank}] FATAL Traceback" in said
     assert (
@@ -77,7 +71,7 @@ def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
     run = start(workdir, processes=2, fault=fault, **STEPS)
     code, said, seconds = end_and_time(run, f"process {rank} ended")
     assert seconds < HEARTBEAT_SECONDS + 5
-    ended = codes(said)
+    ended = end_codes(said)
     assert ended[rank] == 137
     # By its own words, or by JAX's abort, which speaks of tasks.
     assert ended[1 - rank] in (69, 134), said
@@ -102,7 +96,7 @@ def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
         SECONDS,
     )
     assert code == 70, said
-    assert codes(said) == {0: 70, 1: 70}
+    assert end_codes(said) == {0: 70, 1: 70}
     assert re.search(r"\[rank [01]\] FATAL This run is stuck: waiting for step", said)
     # The stack of the one that sleeps, and of the one that waits for it.
     assert "in maybe_inject_fault" in said
@@ -117,7 +111,7 @@ def test_a_rank_that_is_stopped_is_cleared_away_by_the_launcher(tmp_path):
         SECONDS,
     )
     assert code == 70, said
-    assert codes(said) == {0: 70}
+    assert end_codes(said) == {0: 70}
     assert "[rank 0] FATAL This run is stuck" in said
     assert "Current thread" in said
     found = subprocess.run(["pgrep", "-f", str(workdir)], check=False, timeout=240)

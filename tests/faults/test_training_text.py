@@ -112,24 +112,3 @@ def test_odd_but_usable_text_is_trained_on_and_what_is_dropped_is_counted(
     errors = done.stderr.decode()
     assert done.returncode == 0, errors
     assert "207 pairs read, 205 kept, 1 empty, 1 longer" in errors
-
-
-def test_a_given_vocabulary_does_not_hide_what_is_wrong_with_both_corpora(
-    tmp_path, sides
-):
-    done = _train(tmp_path, *sides, **UNEVALUATED)
-    assert done.returncode == 0, done.stderr.decode()
-    for side in sides:
-        bad = side.with_suffix(side.suffix + ".bad")
-        bad.write_bytes(b"caf\xe9\n" + side.read_bytes())
-    source, target = (side.with_suffix(side.suffix + ".bad") for side in sides)
-    done = tiny.run(
-        *tiny.arguments(
-            tmp_path / "other",
-            data__train=f"text:{source},{target}",
-            data__dev=f"text:{target},{source}",
-            vocabulary__size=60,
-            vocabulary__file=tmp_path / "run" / "vocab.model",
-        )
-    )
-    refused(done, 65, "train.en.bad:1:", "train.de.bad:1:")

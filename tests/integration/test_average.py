@@ -120,18 +120,6 @@ def test_given_files_are_scored_and_the_best_is_written(
     assert printed.out.count("\n") == 4
 
 
-def test_one_window_is_one_row_without_a_curve_too(workdir, monkeypatch, capsys):
-    monkeypatch.setattr(figure, "find_spec", lambda name: None)
-    few = "--config.evaluation.bleu_sentences=1"
-    assert run(workdir, "--sliding", few) == 0  # checkpoint.keep, as without --sliding
-    printed = capsys.readouterr()
-    (_, row) = printed.out.splitlines()
-    assert row.startswith("11,22,33,44,55\t11\t55\t")
-    assert "5 checkpoints form one window" in printed.err
-    assert "pip install 't2t-jax[plots]'" in printed.err
-    assert not (workdir / "averages" / "last=5.png").exists()
-
-
 def test_a_window_with_a_gap_is_left_out_or_taken_in_by_force(with_a_gap, capsys):
     few = "--config.evaluation.bleu_sentences=1"
     assert run(with_a_gap, "--sliding", "--last=3", few) == 0
@@ -165,10 +153,7 @@ def test_a_window_with_a_gap_is_left_out_or_taken_in_by_force(with_a_gap, capsys
             InputMissingError,
             r"(?s)no\.en.*no\.de",
         ),
-        (["--sliding", "--source=a"], UserError, r"--source requires the other of"),
-        (["--sliding", "--reference=a"], UserError, r"--reference requires the other"),
         (["--sliding", "--average_steps=22,33"], UserError, r"mutually exclusive"),
-        (["--to=x", "--source=a"], UserError, r"--source requires --sliding"),
     ],
 )
 def test_a_mistake_is_named_before_the_work(
@@ -179,8 +164,3 @@ def test_a_mistake_is_named_before_the_work(
         run(newspaper, *(flag.format(**places) for flag in flags))
     assert capsys.readouterr().out == ""
     assert not list(tmp_path.iterdir())
-
-
-def test_a_window_of_gaps_alone_is_refused(with_a_gap):
-    with pytest.raises(DataError, match=r"11, 33, 44, 55: the gaps are 22, 11, 11"):
-        run(with_a_gap, "--sliding", "--last=4")

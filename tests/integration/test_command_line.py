@@ -1,8 +1,6 @@
 """The whole program, from text to translations, as a user runs it."""
 
 import json
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -18,18 +16,6 @@ SOURCES = "The old teacher reads a book.\n\nTwo children help a man.\n \t \n"
 def workdir(tiny_run, tmp_path_factory):
     path = tmp_path_factory.mktemp("run") / "über uns"  # a space and an umlaut
     return shutil.copytree(tiny_run, path)
-
-
-def test_training_logs_with_the_time_and_ends_with_what_to_do_next(tiny_run):
-    said = tiny_run.with_name("stderr").read_text(encoding="utf-8")
-    assert "Done: 12 steps, best development BLEU " in said
-    flags = f"--workdir={shlex.quote(str(tiny_run))}"
-    assert f"translate:  python -m t2t_jax.main --mode=translate {flags} <" in said
-    assert f"score:      python -m t2t_jax.main --mode=evaluate {flags} " in said
-    stamp = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \+\d+:\d\d:\d\d\] ")
-    lines = [line for line in said.splitlines() if line and not line.startswith("  ")]
-    assert all(map(stamp.match, lines)), said
-    assert any("step 1/12 (8 %)  loss (smoothed) " in line for line in lines)
 
 
 def test_a_run_leaves_everything_in_its_workdir(workdir):
@@ -83,18 +69,6 @@ def test_a_complete_run_is_left_as_it_is(workdir, argv, code, message):
         flags = f"--workdir='{workdir}'"  # its name has a space
         assert f"--mode=translate {flags} <" in done.stderr.decode()
     assert [file.read_bytes() for file in files] == before
-
-
-def test_translate_writes_as_many_lines_as_it_reads(workdir):
-    done = tiny.run("--mode=translate", f"--workdir={workdir}", stdin=SOURCES.encode())
-    assert done.returncode == 0, done.stderr.decode()
-    lines = done.stdout.decode().split("\n")
-    assert len(lines) == 5  # four and what follows the last newline
-    assert lines[1] == ""  # an empty line stays empty
-    assert lines[3] == ""  # a blank one says nothing either
-    assert lines[-1] == ""
-    nothing = tiny.run("--mode=translate", f"--workdir={workdir}")
-    assert (nothing.returncode, nothing.stdout) == (0, b"")
 
 
 def test_evaluate_prints_one_json_object(workdir, tmp_path):

@@ -118,11 +118,6 @@ def test_the_installed_command_prints_its_help_and_version(python, distributions
     assert "--config=" in python("-m", "t2t_jax", "--help")
 
 
-def test_the_installed_package_describes_a_config_by_its_name(python):
-    shown = python("-m", "t2t_jax", "--config=own_text", "--mode=describe")
-    assert "parameters" in shown
-
-
 def test_the_installed_package_trains_and_translates(python, tmp_path):
     few = {"steps": 4, "checkpoint__every_steps": 4, "evaluation__every_steps": 4}
     argv = tiny.arguments(tmp_path / "run", **few)

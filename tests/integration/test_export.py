@@ -197,34 +197,3 @@ def test_a_model_that_marian_does_not_have_is_refused(workdir, tmp_path):
     with pytest.raises(UserError, match=r"model\.start=zero, and the model has bos"):
         run(workdir, "--format=marian", f"--to={tmp_path / 'x'}")
     assert not list(tmp_path.iterdir())
-
-
-def test_small_numbers_are_written_and_measured(workdir, tmp_path, capsys):
-    pytest.importorskip("ctranslate2")
-    sizes = {}
-    for quantization in ("float32", "int8"):
-        flag = f"--quantization={quantization}"
-        place = exported(workdir, "ctranslate2", tmp_path / quantization, flag)
-        sizes[quantization] = (place / "model.bin").stat().st_size
-        found = json.loads(capsys.readouterr().out)
-        assert (found["mean_difference"] > 1e-5) == (quantization == "int8")
-        assert f"| written as | {quantization} |" in (place / "README.md").read_text()
-    assert sizes["int8"] < sizes["float32"]
-    flags = ["--quantization=int8", "--max_bleu_loss=2.5"]
-    place = exported(workdir, "ctranslate2", tmp_path / "set", *flags)
-    assert json.loads(capsys.readouterr().out)["max_bleu_loss"] == 2.5
-    assert "accepted loss of BLEU | 2.5 |" in (place / "README.md").read_text()
-
-
-def test_own_lines_check_it_and_those_that_are_too_long_are_counted(
-    workdir, tmp_path, capsys
-):
-    for name, ending in (("source", "en"), ("reference", "de")):
-        lines = (workdir.parent / f"a.{ending}").read_text().splitlines()[1:20]
-        (tmp_path / name).write_text("\n".join(["", *lines, "one " * 24, ""]))
-    texts = [f"--{name}={tmp_path / name}" for name in ("source", "reference")]
-    flags = [*texts, "--check_lines=30"]
-    place = exported(workdir, "safetensors", tmp_path / "x", *flags)
-    found = json.loads(capsys.readouterr().out)
-    assert (found["lines"], found["left_out"]) == (19, 2)
-    assert "`text:source,reference`" in (place / "README.md").read_text()

@@ -6,7 +6,6 @@ ignores `frozen`.
 
 import jax
 import numpy as np
-import pytest
 
 import t2t_jax
 from tests.integration import tiny
@@ -54,20 +53,6 @@ def test_a_run_begins_with_a_model_and_resumes_without_it(tmp_path, tiny_run):
     tables = [model.params["embedding"]["table"] for model in (base, tuned)]
     # Two updates of Adam move a number by about the learning rate, 3e-6, at most.
     assert 0 < np.abs(tables[0] - tables[1]).max() < 1e-5
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"training__frozen": "encode"}, "'encode' matches no parameter"),
-        ({"model__num_layers": 2}, "num_layers=2 differs from 1 of the model"),
-    ],
-)
-def test_what_does_not_fit_the_model_is_refused(tmp_path, tiny_run, keys, message):
-    done = fine_tune(tmp_path / "run", tiny_run, **keys)
-    assert done.returncode == 78
-    assert message in done.stderr.decode()
-    assert not (tmp_path / "run" / "config.json").exists()
 
 
 def test_a_run_without_progress_ends_and_stays_complete(tmp_path):

@@ -96,12 +96,6 @@ def test_a_page_and_a_sample_of_the_development_text(trained):
     [
         (("--to=x.txt",), 64, "must end in .tsv"),
         (
-            ("--drop_worst=1%", "--to=x.tsv", "--lines=5"),
-            64,
-            "--lines and --drop_worst are mutually exclusive",
-        ),
-        (("--to=/nowhere/x.tsv",), 73, "must be a file that can be written"),
-        (
             ("--to={place}/kept.tsv", "--config.data.train=tsv:{place}/kept.tsv"),
             73,
             "is one of the input files",

@@ -5,13 +5,9 @@ tokens must be the same and the loss equal but for the order of floating-point s
 That a run may go on with other devices is said in tests/faults/test_elastic.py.
 """
 
-import json
-import os
-import subprocess
-
 import pytest
 
-from tests.integration import tiny
+from tests.faults import running
 
 CHANGED = {
     "steps": 20,
@@ -22,31 +18,14 @@ CHANGED = {
     "data__tokens_per_batch": 16 * 64,
     "model__dropout": 0.3,
 }
-PROCESSES = tiny.ROOT / "launch" / "local" / "processes.sh"
 
 
-def train(workdir, *, processes=1, devices, timeout=240, **changed):
-    """Runs the real command line; devices are those of each process."""
-    argv = tiny.arguments(workdir, **CHANGED | changed)
-    if processes == 1:
-        done = tiny.run(*argv, devices=devices, timeout=timeout)
-    else:
-        command = ["bash", PROCESSES, str(processes), f"--devices={devices}", "--"]
-        done = subprocess.run(
-            [*command, *argv],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=timeout,
-            check=False,
-        )
-    assert done.returncode == 0, done.stderr.decode()[-3_000:]
-    return done.stderr.decode()
+def train(workdir, **how):
+    return running.finish(workdir, seconds=240, **CHANGED | how)
 
 
 def records_of(workdir, kind):
-    with (workdir / "metrics.jsonl").open(encoding="utf-8") as file:
-        records = [json.loads(line) for line in file]
-    return [record for record in records if record["kind"] == kind]
+    return [record for record in running.metrics(workdir) if record["kind"] == kind]
 
 
 def require_same_curve(workdir, other):
@@ -110,25 +89,3 @@ def test_two_processes_of_four_devices_take_the_same_steps_and_write_once(
     assert not (workdir / "logs" / "rank-0.log").exists()
     assert "Saved step 20" in (workdir / "logs" / "rank-1.log").read_text("utf-8")
     assert len(list((workdir / "samples").iterdir())) == 1
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"mesh__fsdp": 16}, "mesh data=-1 x fsdp=16 x tensor=1 must arrange the 8"),
-        ({"mesh__tensor": 4}, "model.num_heads=2 must be divisible by mesh.tensor=4"),
-        ({"mesh__data": 2}, "Set config.mesh.data=-1"),
-        ({"training__micro_batches": -1}, "training.micro_batches=-1 must be at least"),
-    ],
-    ids=str,
-)
-def test_a_mesh_that_cannot_be_is_one_line_before_anything_is_compiled(
-    tmp_path, changed, message
-):
-    done = tiny.run(*tiny.arguments(tmp_path / "run", **changed), devices=8)
-    assert done.returncode == 78
-    (line,) = done.stderr.decode().splitlines()
-    assert line.startswith("error: ")
-    assert message in line
-    assert "Compiling" not in line
-    assert os.listdir(tmp_path) in ([], ["run"])

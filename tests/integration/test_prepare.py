@@ -50,10 +50,3 @@ def test_it_needs_no_jax(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     done = tiny.run("--mode=prepare", *tiny.arguments(tmp_path / "run"))
     assert done.returncode == 0, done.stderr.decode()
-
-
-def test_a_model_directory_is_no_place_to_prepare_in(tmp_path):
-    (tmp_path / "model.json").write_text("{}")
-    done = tiny.run("--mode=prepare", *tiny.arguments(tmp_path))
-    assert done.returncode == 65
-    assert b"pass another workdir" in done.stderr

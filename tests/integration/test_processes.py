@@ -1,7 +1,6 @@
 """Several processes on this machine, started as a user would start them."""
 
 import json
-import shutil
 import signal
 import socket
 import subprocess
@@ -10,50 +9,17 @@ import time
 
 import pytest
 
+from tests.faults import running
+from tests.faults.running import end, end_codes
 from tests.integration import tiny
 
-LAUNCHER = tiny.ROOT / "launch" / "local" / "processes.sh"
 # For what is over before a step is compiled.
 SECONDS = 240
 
 
-def environment(**more: str) -> dict[str, str]:
-    return {**tiny.environment(), "PYTHON": sys.executable, **more}
-
-
-def start(*argv: str, number: int = 2, **more: str) -> subprocess.Popen[bytes]:
-    """Starts so many processes of one run."""
-    return subprocess.Popen(
-        ["bash", str(LAUNCHER), str(number), "--devices=1", "--", *argv],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(**more),
-        cwd=tiny.ROOT,
-    )
-
-
-def end(started: subprocess.Popen[bytes], seconds: float = SECONDS) -> tuple[int, str]:
-    """Waits for the end, and returns the exit code and what was said."""
-    try:
-        _, said = started.communicate(timeout=seconds)
-    finally:
-        if started.poll() is None:
-            started.terminate()
-            started.communicate(timeout=SECONDS)
-    return started.returncode, said.decode()
-
-
-def codes(said: str) -> dict[int, int]:
-    """Reads from the launcher's words what each process that failed ended with."""
-    lines = [
-        line.split() for line in said.splitlines() if line.startswith("processes.sh")
-    ]
-    return {
-        int(words[2]): int(words[6].rstrip("."))
-        for words in lines
-        if words[1] == "process"
-    }
+def start(*argv: str) -> running.Process:
+    """Starts two processes of one run."""
+    return running.launch([*argv], processes=2)
 
 
 def start_one(index: int, address: str, *argv: str, **more: str):
@@ -65,7 +31,7 @@ def start_one(index: int, address: str, *argv: str, **more: str):
             f"--process_id={index}",
         ],
         stderr=subprocess.PIPE,
-        env=environment(**more),
+        env={**tiny.environment(), **more},
         cwd=tiny.ROOT,
     )
 
@@ -79,7 +45,7 @@ def test_a_failure_in_preparing_is_everybody_s(tmp_path):
     run = start(*tiny.arguments(tmp_path / "run", data__dev="text:no.en,no.de"))
     code, said = end(run)
     assert code == 66, said
-    assert codes(said) == {0: 66, 1: 66}
+    assert end_codes(said) == {0: 66, 1: 66}
     assert "[rank 0] error: no.en: no such file." in said
     assert "[rank 1] error: process 0 has failed (exit code 66): " in said
     assert "Traceback" not in said
@@ -101,7 +67,7 @@ def test_text_is_prepared_once_and_training_stops_together(tmp_path):
     started.send_signal(signal.SIGTERM)
     code, said = end(started)
     assert code == 75, said
-    assert codes(said) == {0: 75, 1: 75}
+    assert end_codes(said) == {0: 75, 1: 75}
     assert said.count("Training a vocabulary") == 1
     assert "[rank 0] process 0 of 2, coordinator 127.0.0.1:" in said
     assert "[rank 1] process 1 of 2, coordinator 127.0.0.1:" in said
@@ -113,13 +79,6 @@ def test_text_is_prepared_once_and_training_stops_together(tmp_path):
     assert steps == sorted(set(steps))
     saved = [path.name for path in (workdir / "checkpoints").iterdir()]
     assert str(steps[-1]) in saved
-
-
-def test_a_complete_run_is_complete_for_all(tiny_run, tmp_path):
-    copy = shutil.copytree(tiny_run, tmp_path / "run")
-    code, said = end(start(*tiny.arguments(copy)))
-    assert code == 0, said
-    assert said.count("This run is complete") == 1
 
 
 def test_other_text_of_another_process_is_refused(tmp_path):
@@ -175,7 +134,7 @@ def test_a_process_whose_peers_never_come_ends_with_69(tmp_path, index):
     began = time.monotonic()
     if index == "slurm":
         command = [sys.executable, "-m", "t2t_jax.main", *argv]
-        environ = environment(**SLURM, **{wait: "2"})
+        environ = {**tiny.environment(), **SLURM, wait: "2"}
         process = subprocess.Popen(
             command, stderr=subprocess.PIPE, env=environ, cwd=tiny.ROOT
         )

@@ -2,13 +2,12 @@
 
 Seen to fail: without `profile` among what may change under a run; without the programs
 in `Run.train`, and without `watching` there; without the folder of each process in
-`RunCallbacks`; without the `except` of `Profiler`; without the rule in `ProfileConfig`.
+`RunCallbacks`; without the `except` of `Profiler`.
 """
 
 import pytest
 
 from tests.faults.running import finish, metrics
-from tests.integration import tiny
 
 
 def traces(workdir):
@@ -59,9 +58,3 @@ def test_each_of_several_processes_writes_its_own(tmp_path):
     finish(workdir, processes=2, seconds=240, profile__steps="3:5")
     assert traces(workdir) == ["profile/3-5/rank-0", "profile/3-5/rank-1"]
     assert "Traced steps 3 to 5" in (workdir / "logs" / "rank-1.log").read_text()
-
-
-def test_steps_that_are_no_span_are_refused_before_anything_is_done(tmp_path):
-    refused = tiny.run(*tiny.arguments(tmp_path / "run", profile__steps="5:3"))
-    assert refused.returncode == 78
-    assert b"profile.steps='5:3' must be \"first:last\"" in refused.stderr

@@ -16,15 +16,6 @@ def data_of(path):
     return json.loads(read(path.read_text(encoding="utf-8")).scripts[0])
 
 
-def test_training_writes_a_page_without_attention_and_intervals(trained):
-    page = (trained / "report.html").read_text(encoding="utf-8")
-    data = data_of(trained / "report.html")
-    assert data["attention"] == []
-    assert data["runs"][0]["curves"]["loss"]["eval"][0] == [8, 12]
-    assert "complete" in page
-    assert "Intervals are not computed during training" in page
-
-
 def test_the_mode_adds_attention_and_intervals(trained, tmp_path):
     to = tmp_path / "page.html"
     done = tiny.run("--mode=report", f"--workdir={trained}", f"--to={to}")

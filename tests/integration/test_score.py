@@ -137,15 +137,7 @@ def test_no_lines_are_no_rows(trained, tmp_path):
     ("texts", "more", "code", "messages"),
     [
         ((b"a\nb\n", b"a\nb\nc\n"), (), 65, ("{0} has 2", "{1} has 3")),
-        (
-            (b"a\n\xff\n", b"a\n\xfe\n"),
-            (),
-            65,
-            ("{0}:2: invalid UTF-8", "{1}:2: invalid"),
-        ),
         ((b"a\n",), (), 66, ("{1}: no such file",)),
-        ((b"a\n",) * 2, ("--format=xml",), 64, ("--format=xml must be one of tsv",)),
-        ((b"a\n", b""), (), 65, ("{1} has 0",)),
     ],
 )
 def test_mistakes_are_named(trained, tmp_path, texts, more, code, messages):

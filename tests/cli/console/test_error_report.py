@@ -1,13 +1,11 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from t2t_jax.cli.console import error_report
 from t2t_jax.cli.console.error_report import report_error
-from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.devices.distributed.processes import Processes
 from t2t_jax.errors import DataError
 
@@ -56,22 +54,6 @@ def test_where_another_process_has_gone_it_is_named_and_no_traceback_shown(
     assert said.startswith("[rank 0] error: Process 1 of 2 has ended")
     assert "Gloo AllReduce failed: reset\n" in said
     assert "more" not in said
-
-
-@pytest.mark.parametrize(
-    ("name", "told"), [("-", "standard output"), ("/dev/full", "/dev/full")]
-)
-def test_what_is_full_is_named(monkeypatch, capsys, name, told):
-    def fill():
-        with open_output(name) as out:
-            write_lines(out, ["a"])
-
-    with open("/dev/full", "wb", buffering=0) as full, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", SimpleNamespace(buffer=full, isatty=full.isatty))
-        with pytest.raises(OSError, match="No space left on device") as raised:
-            fill()
-    assert report_error(raised.value) == 74
-    assert capsys.readouterr().err == f"error: No space left on device: {told}\n"
 
 
 @pytest.mark.parametrize("platform", ["tpu", "nonsense"])

@@ -1,7 +1,6 @@
-import copy
 import io
 
-from t2t_jax.cli.console.protocol_report import protocol_rows, show_scores
+from t2t_jax.cli.console.protocol_report import show_scores
 
 RESULT = {
     "protocol": "vaswani2017",
@@ -74,28 +73,3 @@ BLEU = 27.3 (tok:13a)
 chrF = 55.6 (nc:6)
 """
     )
-
-
-def test_two_vocabularies_and_averages_have_rows_of_their_own():
-    result = copy.deepcopy(RESULT)
-    result["vocabulary_sha256"]["target"] = "b" * 64
-    result["averaged_steps"] = [1, 2, 3, 4, 5]
-    rows = protocol_rows(result)
-    assert ("source vocabulary", "", "sha256 aaaaaaaaaaaa…") in rows
-    assert ("target vocabulary", "", "sha256 bbbbbbbbbbbb…") in rows
-    # Five is a number of the paper's.
-    assert "  averaged" not in [row[0] for row in rows]
-    result["averaged_spacing"]["forced"] = True
-    (note,) = (row[2] for row in protocol_rows(result) if row[0] == "  averaged")
-    assert "forced" in note
-
-
-def test_without_a_protocol_only_the_paired_test_precedes_the_scores():
-    result = {key: value for key, value in RESULT.items() if key != "protocol"}
-    assert shown(result).splitlines()[2:] == [
-        "baseline's TER   61.00  better: neither",
-        "BLEU = 27.3 (tok:13a)",
-        "chrF = 55.6 (nc:6)",
-    ]
-    del result["paired_test"]
-    assert shown(result) == "BLEU = 27.3 (tok:13a)\nchrF = 55.6 (nc:6)\n"

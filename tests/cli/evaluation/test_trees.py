@@ -17,9 +17,6 @@ from tests.data.trees.sample import SAMPLE
         (("--source=text",), 65, "have 1 lines and 40 trees"),
         (("--source=other",), 65, "sentence 1: 'a b' and 'The kettle whistles .'"),
         (("--parameters=rules",), 65, "unknown parameter 'DELETE_LABELS'"),
-        (("--baseline=text",), 64, "--baseline has no effect with --protocol=parsing"),
-        (("--protocol=vaswani2017",), 64, "requires --source"),
-        (("--protocol=tokenized", "--parameters=x"), 64, "--parameters requires --pro"),
         (
             ("--config.data.train=phrasebook:train:300",),
             78,

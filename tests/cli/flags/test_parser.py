@@ -5,20 +5,17 @@ Seen to fail: where every mode has the default workdir of training.
 
 import dataclasses
 import os
-import shutil
-import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, command_of, module_of
+from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS
 from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.parser import default_config, parse_argv
 from t2t_jax.config import parse
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
-from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
 from tests.refusals import problems_of
@@ -150,28 +147,6 @@ def test_a_run_that_exists_is_the_base_and_overrides_apply():
     assert parse_argv(argv).config == other.read_config()
 
 
-@pytest.mark.parametrize(
-    ("argv", "said"),
-    [
-        (["--config.seed=11"], ["seed was 7", "is 11 now"]),
-        (["--config=mine.py"], ["model.num_layers was 5 ", "is 3 now", "seed was 7"]),
-    ],
-)
-def test_a_refused_change_names_key_old_and_new_value(argv, said):
-    make_run()
-    problems = problems_of("--workdir=run", *argv, error=ConfigError)
-    for part in [*said, "new workdir"]:
-        assert part in problems
-
-
-def test_another_experiment_on_a_run_is_one_message(tmp_path):
-    begun = parse_argv([f"--workdir={tmp_path}"])
-    begun.workdir.write_config(begun.config)
-    argv = [f"--workdir={tmp_path}", f"--config={OWN_TEXT}"]
-    (problem,) = problems_of(*argv, error=ConfigError).splitlines()
-    assert "holds another experiment" in problem
-
-
 def test_overrides_of_earlier_commands_still_hold(tmp_path):
     given = [f"--workdir={tmp_path}", f"--config={OWN_TEXT}"]
     begun = parse_argv([*given, "--config.seed=3", "--config.steps=10"])
@@ -217,11 +192,6 @@ def test_a_run_that_samples_takes_flags_for_samples():
     assert parse_argv(["translate", "--top_k=13", "--workdir=run"]).top_k == 13
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_every_mode_has_its_file(mode):
-    assert callable(import_module(f"t2t_jax.cli.modes.{module_of(mode)}").run)
-
-
 def test_most_modes_use_a_run():
     others = {"train", "prepare", "describe", "doctor", "figures", "import", "compare"}
     assert set(MODES) - set(READS_RUN) == others
@@ -260,20 +230,3 @@ def test_a_run_to_describe_must_be_there():
     assert "is a file" in problems_of(*argv, error=InputMissingError)
     # What a configuration would make there.
     parse_argv(["describe", "--workdir=runs/new", "--config=phrasebook"])
-
-
-@pytest.mark.parametrize(
-    ("started", "begin"),
-    [
-        ("/usr/bin/t2t-jax", "t2t-jax translate"),
-        (".venv/bin/t2t-jax", ".venv/bin/t2t-jax translate"),
-        ("/x/t2t_jax/__main__.py", "python -m t2t_jax --mode=translate"),
-        ("/x/t2t_jax/main.py", "python -m t2t_jax.main --mode=translate"),
-    ],
-)
-def test_a_proposed_command_begins_as_the_one_that_was_given(
-    monkeypatch, started, begin
-):
-    monkeypatch.setattr(sys, "argv", [started])
-    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/t2t-jax")
-    assert " ".join(command_of("translate")) == begin

@@ -1,16 +1,13 @@
 """What `--mode=attention` refuses before it loads a model."""
 
-import dataclasses
 import sys
 
-import numpy as np
 import pytest
 
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import attention
 from t2t_jax.config import default, parse
 from t2t_jax.errors import InputMissingError, UserError
-from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.workdir import Workdir
 
 
@@ -44,30 +41,6 @@ def test_all_mistakes_come_at_once_and_nothing_is_written(workdir, given):
     assert f"--layer={given} must be all, or some of 0,1,2,3,4,5:" in layer
     assert "--head=8 must be all, or some of 0,1,2,3,4,5,6,7:" in head
     assert not (workdir.path / "to").exists()
-
-
-def test_a_layer_of_the_deeper_stack_is_plotted_for_that_stack_alone(tmp_path):
-    pytest.importorskip("matplotlib", reason="needs the extra plots")
-    workdir = make_workdir(tmp_path / "run")
-    config = dataclasses.replace(
-        workdir.read_config(), model=TransformerConfig(num_decoder_layers=7)
-    )
-    workdir.write_config(config)
-    argv = [f"--workdir={workdir.path}", "--to=x", "--text=a", "--mode=attention"]
-    options = parse_argv([*argv, "--layer=6, 5,6", "--head=0"])
-    selection = attention._select(options)
-    assert selection.layers == [5, 6]
-    maps = {
-        kind: np.ones((layers, 8, 2, 2))
-        for kind, layers in (("encoder", 6), ("decoder", 7), ("cross", 7))
-    }
-    pieces = {"source": ["a", "b"], "target": ["c", "d"]}
-    plots = attention._plots(maps, pieces, selection=selection)
-    assert [name for name, _ in plots if "heat" in name] == [
-        "encoder_layer_5_head_0_heat",
-        *("decoder_layer_5_head_0_heat", "decoder_layer_6_head_0_heat"),
-        *("cross_layer_5_head_0_heat", "cross_layer_6_head_0_heat"),
-    ]
 
 
 def test_what_cannot_be_plotted_is_refused_before_a_model_is_loaded(

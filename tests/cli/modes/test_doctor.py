@@ -55,8 +55,3 @@ def test_the_json_has_a_stable_shape(doctor, tmp_path):
         assert check["status"] in ("ok", "warning", "error")
     names = [(check["group"], check["name"]) for check in found["checks"]]
     assert len(set(names)) == len(names)
-
-
-def test_a_configuration_has_no_effect_and_is_refused(doctor, capsys):
-    assert main.main(["doctor", "--config.steps=7", "--config=own_text"]) == 64
-    assert "takes no configuration" in capsys.readouterr().err

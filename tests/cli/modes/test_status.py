@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from t2t_jax import main
 from t2t_jax.cli.modes.status import status_lines
 from t2t_jax.run.status import _unknown
@@ -44,27 +42,6 @@ def test_five_lines_about_a_running_run(tmp_path):
         "  quality  loss 1.250, development BLEU 20.50 at step 1,500, best 21.00 at "
         "step 1,000",
     ]
-
-
-@pytest.mark.parametrize(
-    ("changed", "line"),
-    [
-        ({"holder": None}, "lock     not locked: no process trains here"),
-        ({"target_tokens_per_second": None}, "speed    not measured yet"),
-        ({"record_age_seconds": None, "seconds_left": None}, "time     no record yet"),
-        ({"loss": None}, "quality  no metrics yet"),
-        ({"evaluation": None, "best": None}, "loss 1.250 █▁, no evaluation yet"),
-        (
-            {"evaluation": {"step": 7, "bleu": None}, "best": None},
-            "quality  loss 1.250 █▁, BLEU not computed at step 7",
-        ),
-        ({}, "loss 1.250 █▁, development BLEU 20.50 █▁ at step"),
-    ],
-)
-def test_what_is_missing_is_named_and_curves_are_drawn_as_blocks(
-    tmp_path, changed, line
-):
-    assert line in "\n".join(lines_of(tmp_path, plots=True, **RUNNING | changed))
 
 
 def test_a_model_takes_one_line(tmp_path, capsys):

@@ -16,7 +16,7 @@ import pytest
 from t2t_jax.cli.console import error_report
 from t2t_jax.cli.modes import translate
 from t2t_jax.cli.processes import start
-from t2t_jax.cli.translation import job, windows
+from t2t_jax.cli.translation import job
 from t2t_jax.decoding.text import translator
 from t2t_jax.errors import ConfigError, DataError, UserError
 from tests.cli.threads import on_all, without_devices
@@ -221,26 +221,3 @@ def test_several_processes_share_windows_and_what_goes_with_their_lines(
     expected = [t and f"{t}>{s}" for t, s in zip(TEXT, SPOKEN, strict=True)]
     assert lines_of("out") == expected
     assert "Translated 7 lines in" in capsys.readouterr().err
-
-
-def test_the_first_window_fills_a_batch_and_all_are_padded_alike(
-    shared, place, monkeypatch
-):
-    monkeypatch.setattr(windows, "_MAX_LINES", 10_000)
-    (place / "in").write_text("".join(f"{n}\n" for n in range(2_000)))
-
-    class Padded(Loud):
-        def __init__(self):
-            super().__init__()
-            self.row_growths = []
-
-        def with_row_growth(self, row_growth):
-            self.row_growths.append(row_growth)
-            return self
-
-    parts = [Padded(), Padded()]
-    assert shared(parts=parts) == [0, 0]
-    assert [loud.row_growths for loud in parts] == [[1 << 30], [1 << 30]]
-    sizes = [sum(len(loud.calls[n][1]) for loud in parts) for n in range(3)]
-    assert sizes == [124, 496, 1_380]
-    assert lines_of("out") == [f"{n}:{n}" for n in range(2_000)]

@@ -6,12 +6,9 @@ from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.processes import start
 from t2t_jax.cli.processes.start import RunHandshake, start_processes
 from t2t_jax.config import Config, parse, to_dict
-from t2t_jax.devices.distributed import jax_internals
-from t2t_jax.devices.distributed.processes import Processes
-from t2t_jax.errors import ConfigError, DataError, InputMissingError
+from t2t_jax.errors import ConfigError, InputMissingError
 from t2t_jax.run.workdir import Workdir
 from tests.cli.threads import on_all
-from tests.devices.distributed.coordinator import Coordinator
 
 PAIR = ("--mode=evaluate", "--source=a", "--reference=b")
 TEXT = {"train": "ab", "dev": "cd"}
@@ -57,18 +54,6 @@ def test_processes_that_were_started_alike_go_on(settings):
     assert start_processes(settings()) is None
 
 
-def test_a_process_that_was_started_otherwise_names_all_that_differs(settings):
-    other = settings("--checkpoint=5", "--config.decoding.beam_size=7")
-    first, second = compared(settings(), other)
-    assert first is None
-    assert isinstance(second, ConfigError)
-    (problem,) = second.problems
-    assert problem.startswith("Process 1 has other settings than process 0: ")
-    assert '--checkpoint is "5" and not "best"' in problem
-    assert "config.decoding.beam_size is 7 and not 4" in problem
-    assert problem.count(" and not ") == 2
-
-
 @pytest.mark.parametrize("argv", [[], ["--last=3"], ["--force"]])
 def test_what_chooses_checkpoints_must_be_alike(settings, argv):
     other = settings(*PAIR, "--protocol=vaswani2017", *argv)
@@ -94,13 +79,6 @@ def handshake(owner="process 7", **changed):
     return RunHandshake(config=config, owner=owner, fingerprints=TEXT)
 
 
-def test_what_process_0_publishes_is_received(monkeypatch):
-    coordinator = Coordinator()
-    monkeypatch.setattr(jax_internals, "client", lambda: coordinator)
-    handshake(steps=17).publish(Processes(index=0, count=2))
-    assert RunHandshake.receive(Processes(index=1, count=2)) == handshake(steps=17)
-
-
 def test_another_configuration_is_refused_key_by_key(tmp_path):
     workdir = Workdir(tmp_path / "run")
     with pytest.raises(ConfigError) as raised:
@@ -119,9 +97,3 @@ def test_a_workdir_that_is_not_shared_is_named_and_the_text_may_lie_elsewhere(tm
         handshake(owner).require_same_run(here, workdir, index=1, seconds=0)
     with pytest.raises(InputMissingError, match=r"run must be on .* process 3 does"):
         handshake().require_same_run(here, workdir, index=3, seconds=0)
-
-
-def test_other_text_is_refused_by_name():
-    handshake().require_same_text(TEXT, index=1)
-    with pytest.raises(DataError, match=r"Process 1 has other .* in: dev\."):
-        handshake().require_same_text({**TEXT, "dev": "other"}, index=1)

@@ -28,21 +28,6 @@ def test_a_short_job_has_a_last_line_alone(clock, capsys):
     )
 
 
-def test_a_stream_has_a_last_line_where_a_line_was_warned_of(clock, capsys):
-    with TranslationProgress(None, is_stream=True) as report:
-        report.count(["no_eos"], 1)
-    assert capsys.readouterr().err == ""
-    with TranslationProgress(None, is_stream=True) as report:
-        for number in range(1, 6):
-            report.count(["unmet_terms", "invalid_utf8"], number)
-    *warnings, last = capsys.readouterr().err.splitlines()
-    assert len(warnings) == 6
-    assert last == "Translated 5 lines: 5 without a term, 5 not UTF-8."
-    with TranslationProgress(None, is_stream=True) as report:
-        report.count(["repaired"], 1)
-    assert capsys.readouterr().err == "Translated 1 line: 1 repaired.\n"
-
-
 def test_a_long_one_tells_at_times_when_it_will_end(clock, capsys):
     with TranslationProgress(Count(1_000, False), done=400) as report:
         for _ in range(3):
@@ -51,15 +36,6 @@ def test_a_long_one_tells_at_times_when_it_will_end(clock, capsys):
     assert capsys.readouterr().err.splitlines()[0] == (
         "translated 600/about 1,000 lines (60 %)  20 lines/s  ETA 0:00:20"
     )
-
-
-def test_another_process_and_one_that_fails_say_nothing(clock, capsys):
-    with TranslationProgress(None, is_enabled=False) as report:
-        clock[0] += 100
-        report.advance(5)
-    with pytest.raises(KeyError), TranslationProgress(None):
-        raise KeyError
-    assert capsys.readouterr().err == ""
 
 
 def test_lines_are_counted_where_a_file_can_be_read_twice(tmp_path):
