@@ -104,10 +104,8 @@ def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
             f" of {config.steps:,}, as {progress.stale_evaluations:,} evaluations in a "
             "row were not better (evaluation.patience)"
         )
-    console.log(
-        f"Done: {progress.step:,} steps{early}{scored}.\n"
-        f"{_next_commands(options.workdir)}"
-    )
+    steps = "1 step" if progress.step == 1 else f"{progress.step:,} steps"
+    console.log(f"Done: {steps}{early}{scored}.\n{_next_commands(options.workdir)}")
     return 0
 
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.data.config import DataConfig
@@ -47,13 +48,14 @@ from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingE
 
 _KINDS = ("phrasebook", "text", "tfds", "trees", "tsv")
 # A ++ inside a path, as in c++/news.en, is not followed by a prefix and colon. Invalid
-# weights match too, so that _open_part can report them.
+# weights match too, so that _weighted can report them.
 _JOINT = re.compile(rf"\+\+(?=(?:[^:*/,]*\*)?[a-z]+:|[^:+/,]*(?:{'|'.join(_KINDS)}):)")
 _SINGLE_PLUS = re.compile(rf"\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
 _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
 _COUNTED_BYTES = 2_000_000_000
+_NO_SLICE = re.compile(r"\[[\d:%,-]*\]?$")
 _SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
@@ -181,7 +183,7 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
     # As the user wrote it, without slices.
     _require_joined(config.train, key="data.train")
     first, *others = split_spec(config.train) or [""]
-    name = _without_weight(first)
+    _, name = _weighted(first, key="data.train")
     _require_kind(name, key="data.train")
     if _SLICE.fullmatch(name) or name.startswith("tfds:"):
         raise ConfigError(
@@ -196,19 +198,24 @@ def _without_weight(name: str) -> str:
     return part["name"] if part else name
 
 
-def _open_part(name: str, *, key: str, joiner: str) -> Part:
-    weight = 1.0
-    if part := _WEIGHTED.fullmatch(name):
-        number = part["weight"]
-        weight = float(number) if _NUMBER.fullmatch(number) else 0.0
-        if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
-            raise ConfigError(
-                f"{key}: {name!r} must be prefixed by a weight from {_LEAST_WEIGHT} to "
-                f"{_MOST_WEIGHT} and *, such as 0.5*{part['name']}. "
-                f"Change config.{key}."
-            )
-        name = part["name"]
+def _open_part(part: str, *, key: str, joiner: str) -> Part:
+    weight, name = _weighted(part, key=key)
     return Part(_open_one(name, key=key, joiner=joiner), weight)
+
+
+def _weighted(name: str, *, key: str) -> tuple[float, str]:
+    """Splits a part into its weight and its name."""
+    part = _WEIGHTED.fullmatch(name)
+    if not part:
+        return 1.0, name
+    number = part["weight"]
+    weight = float(number) if _NUMBER.fullmatch(number) else 0.0
+    if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
+        raise ConfigError(
+            f"{key}: {name!r} must be prefixed by a weight from {_LEAST_WEIGHT} to "
+            f"{_MOST_WEIGHT} and *, such as 0.5*{part['name']}. Change config.{key}."
+        )
+    return weight, part["name"]
 
 
 def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
@@ -219,6 +226,11 @@ def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
     if part := _SLICE.fullmatch(spec):
         base = _open_one(part["base"], key=key, joiner=joiner)
         return _slice(base, spec, part["start"], part["stop"], key=key)
+    if _NO_SLICE.search(spec) and not Path(rest.rpartition(",")[2]).exists():
+        raise ConfigError(
+            f"{key}={spec!r} must end in a slice with a colon, such as [:1000], "
+            f"[1000:] or [1%:5%]. Change config.{key}."
+        )
     if prefix == "phrasebook":
         return open_phrasebook(spec, rest, key=key)
     opened: Sequence[Corpus]

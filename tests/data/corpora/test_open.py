@@ -184,6 +184,22 @@ def test_a_number_is_estimated_of_every_kind_of_corpus(tmp_path, monkeypatch):
     assert {spec: estimate_pairs(open_corpus(spec)) for spec in found} == found
 
 
+def test_a_slice_without_a_colon_is_no_part_of_a_file_name(tmp_path):
+    whole = _numbered(tmp_path, 3)
+    for slice_ in ("[2]", "[:2", "[]"):
+        with pytest.raises(ConfigError, match="must end in a slice with a colon"):
+            open_corpus(f"{whole}{slice_}")
+    (tmp_path / "b[2]").write_text("eins\n")
+    (tmp_path / "c").write_text("one\n")
+    assert open_corpus(f"text:{tmp_path}/c,{tmp_path}/b[2]").num_pairs() == 1
+
+
+def test_a_wrong_weight_is_quoted_without_the_slice_of_the_held_out_pairs():
+    config = DataConfig(train="-2*tsv:t.tsv", dev_pairs=3)
+    with pytest.raises(ConfigError, match=r"'-2\*tsv:t\.tsv' must be prefixed"):
+        train_and_dev(config)
+
+
 @pytest.mark.parametrize(
     ("spec", "meant"),
     [
