@@ -192,3 +192,30 @@ def test_the_products_of_muon_are_counted_for_each_matrix_that_is_trained():
     assert flops() == 12 * attention + 4 * feed_forward
     assert flops("encoder") == 8 * attention + 2 * feed_forward
     assert optimizer_flops(SMALL, state_shapes(SMALL).optimizer) == {}
+
+
+def test_the_states_of_other_optimizers_are_counted():
+    def states(training=None, **optimizer):
+        config = dataclasses.replace(
+            SMALL,
+            optimizer=OptimizerConfig(**optimizer),
+            training=training or TrainingConfig(),
+        )
+        return state_shapes(config)
+
+    adam, schedule_free = states(), states(name="schedule_free")
+    one = num_bytes(adam.params)
+    kernels = sum(
+        num_bytes(part[kind])
+        for side in ("encoder", "decoder")
+        for part in (adam.params[side]["layer_0"],)
+        for kind in part
+        if not kind.endswith("norm")
+    ) - 2 * 4 * (1021 + 254)  # the biases of two feed-forward networks
+    assert num_bytes(adam.optimizer) == 2 * one + 8  # two counters
+    assert num_bytes(schedule_free.optimizer) == 2 * one + 8  # a counter, and b1
+    # A momentum of kernels, two moments of the others; counters, and coefficients.
+    muon = num_bytes(states(name="muon").optimizer)
+    assert muon == kernels + 2 * (one - kernels) + 4 * 4 + 3 * 4
+    assert adam.ema is None
+    assert num_bytes(states(TrainingConfig(ema_decay=0.5)).ema) == one
