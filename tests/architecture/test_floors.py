@@ -106,7 +106,7 @@ def third_party(path):
 
 
 def test_a_folder_s_config_needs_the_standard_library_only():
-    configs = [path for path in FILES if path.parts[1:] == ("config.py",)]
+    configs = [path for path in FILES if path.name == "config.py" and path.parts[1:]]
     assert configs
     assert {str(path): third_party(path) for path in configs if third_party(path)} == {}
 
@@ -130,9 +130,7 @@ def test_only_checkpointing_knows_orbax():
         ("data", ["jax", "flax"]),
         ("functional", ["flax", "optax"]),
         ("model", ["optax", "orbax", "tensorflow_datasets"]),
-        ("sharding", ["flax", "optax", "orbax"]),
-        ("distributed", ["flax", "optax", "orbax"]),
-        ("runtime", ["flax", "optax", "orbax"]),
+        ("devices", ["flax", "optax", "orbax"]),
         ("decoding", ["flax", "optax", "orbax"]),
         ("config", ["jax", "flax"]),
         ("cli", ["jax", "flax"]),
@@ -145,6 +143,7 @@ def test_a_room_is_imported_without_what_it_must_not_know(room, absent):
         for path in FILES
         if room_of(path) == room and path.name != "__init__.py"
     ]
+    assert modules
     program = (
         "import importlib, sys\n"
         f"for name in {modules!r}:\n"

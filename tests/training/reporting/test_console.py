@@ -103,7 +103,7 @@ def test_an_evaluation_has_its_scores_or_says_why_not():
     assert "BLEU 1.00" in scored
     assert skipped.endswith("BLEU not computed  (64 sentences, 3 s)")
     assert why == "  no end."
-    assert samples == r"x\x1b[2J\x9b\x0d"  # no control characters for the terminal
+    assert samples == r"x\x1b[2J\x9b\r"  # no control characters for the terminal
 
 
 def test_progress_of_an_evaluation_is_a_line_at_times(clock):
