@@ -53,8 +53,3 @@ def test_a_path_may_lead_up_or_be_relative(written, monkeypatch):
 def test_an_array_of_another_shape_or_dtype_is_not_read(written, text):
     with pytest.raises(ValueError, match=r"ids: it was saved as .* and is int32\[13\]"):
         read_arrays(written, {"ids": text})
-
-
-def test_a_missing_array_is_an_error(written):
-    with pytest.raises(ValueError, match="is missing"):
-        read_arrays(written, {"encoder/layer_1/kernel": "float32[5,7]"})

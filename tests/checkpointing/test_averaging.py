@@ -32,24 +32,3 @@ def test_the_sum_is_in_float64_and_the_mean_in_the_leaf_s_own_dtype():
     mean = average([{"a": np.array([v], np.float32)} for v in values])
     assert mean["a"].dtype == np.float32
     assert mean["a"].tolist() == [np.float32((2**24 + 2) / 4)]
-
-
-def test_checkpoints_are_read_one_at_a_time():
-    alive, most = 0, 0
-
-    class Leaf(np.ndarray):
-        def __del__(self):
-            nonlocal alive
-            alive -= 1
-
-    def read():
-        nonlocal alive, most
-        for seed in range(7):
-            leaf = np.full(3, seed, np.float32).view(Leaf)
-            alive += 1
-            most = max(most, alive)
-            yield {"a": leaf}
-            del leaf
-
-    assert average(read())["a"].tolist() == [3.0] * 3
-    assert most <= 3  # the one in hand, and the one before it

@@ -90,22 +90,6 @@ def test_a_damaged_older_one_neither_ends_a_save_nor_decides_what_goes(
     assert checkpoints.steps() == [2, 3, 5, 6]
 
 
-def test_the_write_check_leaves_nothing_and_has_a_name_per_process(
-    checkpoints, monkeypatch
-):
-    seen = []
-    monkeypatch.setattr("shutil.rmtree", lambda path, **_: seen.append(path.name))
-    for index in (0, 1):
-        monkeypatch.setattr("jax.process_index", lambda index=index: index)
-        checkpoints.check_writable(5)
-    assert len(set(seen)) == 2
-    monkeypatch.undo()
-    checkpoints.save(5, params=params_of(5), optimizer=None, meta={"kinds": []})
-    checkpoints.check_writable(6)
-    checkpoints.wait()
-    assert checkpoints.steps() == [5]
-
-
 @pytest.mark.parametrize(("which", "step"), [("best", 2), ("last", 7), ("3", 3)])
 def test_a_checkpoint_is_resolved_by_name_or_number(chosen, which, step):
     assert chosen.resolve_step(which) == step

@@ -4,7 +4,6 @@ Seen to fail: without each of the two conditions of the hook, and with a hook th
 suppresses everything; without `silence_orbax`, tests/faults/ sees the pages.
 """
 
-import asyncio
 import sys
 import types
 from pathlib import Path
@@ -62,19 +61,3 @@ def test_only_an_error_in_a_coroutine_of_orbax_is_suppressed(
     unraisable = raise_to_hook(error, left)
     left.close()
     assert passed_on == ([] if is_suppressed else [unraisable])
-
-
-def test_a_callback_into_a_closed_event_loop_is_suppressed(passed_on):
-    loop = asyncio.new_event_loop()
-    loop.close()
-    try:
-        loop.call_soon_threadsafe(print)
-    except RuntimeError as error:
-        late = error
-    # As from a thread of C++, where nothing of Python is around the call.
-    place = late.__traceback__.tb_next
-    unraisable = types.SimpleNamespace(
-        object=None, exc_value=late, exc_traceback=place, exc_type=RuntimeError
-    )
-    sys.unraisablehook(unraisable)
-    assert passed_on == []

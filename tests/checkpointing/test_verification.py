@@ -170,12 +170,3 @@ def test_only_regular_files_are_opened(checkpoints, one, name, other):
             CorruptCheckpointError, match="must be a file, and is a link, a pipe"
         ):
             read()
-
-
-def test_best_fails_if_a_score_cannot_be_read(chosen):
-    (chosen.directory / "3" / "meta" / "metadata").write_text("{}")
-    with pytest.raises(
-        CorruptCheckpointError, match="3 is corrupt: its meta differs from what was"
-    ):
-        chosen.resolve_step("best")
-    assert chosen.resolve_step("last") == 7

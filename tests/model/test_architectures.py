@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import linen as nn
 from numpy.testing import assert_allclose
 
 from t2t_jax.errors import UserError
@@ -64,8 +63,3 @@ def test_alignments_are_of_the_decoder_s_own_layers(layers):
     for layer in (layers, -layers - 1):
         with pytest.raises(UserError, match=f"={layer} must be one of the {layers} l"):
             AlignmentExtractor(module, layer)
-
-
-def test_a_module_of_another_kind_is_refused_by_name():
-    with pytest.raises(TypeError, match="a Transformer or an RNN, not Dense"):
-        make_step_model(nn.Dense(3), {})

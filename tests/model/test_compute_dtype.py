@@ -72,20 +72,6 @@ def test_elsewhere_the_default_device_decides(monkeypatch):
         assert compute_dtype(TransformerConfig()) == "bfloat16"
 
 
-@pytest.mark.parametrize("config", [TINY, TINY_RNN])
-def test_auto_is_bfloat16_inside_wherever_the_backend_is_an_accelerator(
-    config, monkeypatch
-):
-    module = make_module(config)
-    params = jax.eval_shape(module.init, jax.random.key(0), SOURCE, TARGET)
-    for backend, expected in (("cpu", jnp.float32), ("tpu", jnp.bfloat16)):
-        monkeypatch.setattr(jax, "default_backend", lambda backend=backend: backend)
-        memory = jax.eval_shape(
-            lambda params: module.apply(params, SOURCE, method="encode"), params
-        )
-        assert memory.dtype == expected
-
-
 def test_parameters_and_their_gradients_are_float32():
     shapes = jax.eval_shape(Transformer(LOW).init, jax.random.key(0), SOURCE, TARGET)
     gradients = jax.eval_shape(jax.grad(loss), shapes["params"])

@@ -49,9 +49,7 @@ SOURCE_OF_ITS_OWN = {"source_vocab_size": 23}
                 {"tying": "none", "norm_position": "pre", **LEARNED},
                 {"attention_biases": True, "num_decoder_layers": 1},
                 {"norm_position": "pre", "num_decoder_layers": 5},
-                {"output_bias": True, "activation": "swish", "start": "zero"},
                 {"output_bias": True, "tying": "none", "scale_embeddings": False},
-                {"position_rates": "tensor2tensor", "first_position": 2},
                 {**LEARNED, "first_position": 3},
             )
         ),
@@ -60,7 +58,6 @@ SOURCE_OF_ITS_OWN = {"source_vocab_size": 23}
             replace(TINY_RNN, **changes)
             for changes in (
                 {},
-                {"num_layers": 1},
                 {"num_layers": 3, "tying": "decoder"},
                 {"tying": "none", **SOURCE_OF_ITS_OWN},
             )

@@ -89,17 +89,6 @@ def test_beams_that_are_never_reordered_keep_their_own():
         assert not array[:, :, :, (0, 2)].any()
 
 
-@LAYOUTS
-def test_every_beam_of_every_layer_has_a_place(beams, layout):
-    past = empty_past(TINY, 2, num_beams=beams, length=13)
-    assert len(past.layers) == 2
-    assert (past.length, past.num_beams) == (13, beams)
-    for layer in past.layers:
-        assert layer.keys.size == 2 * 3 * beams * 13 * 5
-        assert layer.values.size == 2 * 3 * beams * 13 * 7
-    assert not any(leaf.any() for leaf in jax.tree.leaves(past))
-
-
 @pytest.mark.parametrize(
     ("platform", "dtype"), [("cpu", "float32"), ("gpu", "bfloat16")]
 )
@@ -128,12 +117,3 @@ def test_growing_keeps_what_is_written_and_adds_zeros(beams, layout):
         assert after.size * 3 == before.size * 5
         axis = next(n for n in range(after.ndim) if after.shape[n] != before.shape[n])
         assert_array_equal(after.take(jnp.arange(before.shape[axis]), axis), 1)
-
-
-@LAYOUTS
-def test_growing_cannot_cut_the_past_off(beams, layout):
-    past = empty_past(TINY, 2, num_beams=beams, length=7)
-    with pytest.raises(
-        ValueError, match="length=5 must be at least the cache's capacity of 7"
-    ):
-        past.grow(5)

@@ -161,7 +161,6 @@ def test_attention_weights_can_be_had_from_the_ordinary_model():
             {"target_inputs": TARGET[:2]},
             r"memory must be .* B=2 \(as in target_inputs\)",
         ),
-        ({"source_segments": SOURCE[:, :2]}, r"source_segments must be .* S=5"),
         ({"target_positions": TARGET[:, :2]}, r"target_positions must be .* T=7"),
         ({"rows": jnp.arange(2)}, r"rows must be \[B\] with B=3"),
         ({"config": SHORT}, "length=5 must be at most max_positions=3"),
@@ -171,18 +170,6 @@ def test_axes_that_do_not_agree_are_refused_by_name(changes, message):
     arguments = {"source": SOURCE, "target_inputs": TARGET} | changes
     with pytest.raises(ValueError, match=message):
         tiny_apply(**arguments)
-
-
-def test_tokens_for_another_number_of_beams_are_refused():
-    cache = tiny_apply(
-        jnp.zeros((3, 5, 14)),
-        segments_of(SOURCE),
-        num_beams=2,
-        length=3,
-        method="init_cache",
-    )
-    with pytest.raises(ValueError, match=r"tokens must be .* W=2 \(as in cache\)"):
-        tiny_apply(TARGET[:, :3], cache, 0, method="step")
 
 
 X = jax.random.normal(jax.random.key(2), (1, 5, 14))

@@ -14,7 +14,6 @@ from t2t_jax.decoding.search.static_params import (
     BeamParams,
     SpecialIds,
 )
-from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree, StepModel
 
 
@@ -24,13 +23,11 @@ class GreedyResult(NamedTuple):
     Attributes:
       tokens_BxT: [B, T] int32, the eos included, then pad.
       log_probabilities_B: [B] float32, summed over the tokens.
-      lengths_B: [B] int32, decoded tokens, the eos included.
       finished_B: [B] bool, whether the output ended in eos; if not, it was truncated.
     """
 
     tokens_BxT: jax.Array
     log_probabilities_B: jax.Array
-    lengths_B: jax.Array
     finished_B: jax.Array
 
 
@@ -126,21 +123,14 @@ def greedy_search(
         cache=cache,
     )
     state = jax.lax.while_loop(lambda state: jnp.any(is_open(state)), step, state)
-    lengths_B = jnp.sum(state.tokens_BxT != ids.pad, axis=-1, dtype=jnp.int32)
-    return GreedyResult(
-        state.tokens_BxT, state.log_probabilities_B, lengths_B, state.finished_B
-    )
+    return GreedyResult(state.tokens_BxT, state.log_probabilities_B, state.finished_B)
 
 
 def _best_token(
     logits_BxV: jax.Array, *, ids: SpecialIds
 ) -> tuple[jax.Array, jax.Array]:
     """Returns the best tokens except pad and bos, and their log-probabilities."""
-    # Three, as pad and bos may be the first two; `argmax` is slow over a vocabulary.
-    best_Bx3, tokens_Bx3 = top_k(logits_BxV, min(3, logits_BxV.shape[-1]))
-    allowed_Bx3 = (tokens_Bx3 != ids.pad) & (tokens_Bx3 != ids.bos)
-    rank_Bx1 = jnp.argmax(allowed_Bx3, axis=-1, keepdims=True)
-    best_B = jnp.take_along_axis(best_Bx3, rank_Bx1, axis=-1)[:, 0]
-    normaliser_B = jax.nn.logsumexp(jnp.asarray(logits_BxV, jnp.float32), axis=-1)
-    tokens_B = jnp.take_along_axis(tokens_Bx3, rank_Bx1, axis=-1)[:, 0]
-    return tokens_B, best_B.astype(jnp.float32) - normaliser_B
+    logits_BxV = jnp.asarray(logits_BxV, jnp.float32)
+    allowed_BxV = logits_BxV.at[:, jnp.array([ids.pad, ids.bos])].set(-jnp.inf)
+    gain_B = jnp.max(allowed_BxV, axis=-1) - jax.nn.logsumexp(logits_BxV, axis=-1)
+    return jnp.argmax(allowed_BxV, axis=-1), gain_B  # the first of equal ones

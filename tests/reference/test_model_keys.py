@@ -115,24 +115,3 @@ def test_a_compiled_model_agrees_with_the_transcription():
     logits = tiny_apply(SOURCE, TARGET, config=config)
     found = [logits[row, : len(target)] for row, (_, target) in enumerate(PAIRS)]
     assert_allclose(np.concatenate(found), transcribed(config), **TOLERANCE)
-
-
-def biases(**changes):
-    """The names of the modules that have a bias."""
-    config = dataclasses.replace(TINY, **changes)
-    leaves = jax.tree_util.tree_leaves_with_path(tiny_params(config))
-    return {path[-2].key for path, _ in leaves if path[-1].key == "bias"}
-
-
-def test_the_paper_s_model_has_no_parameters_of_these_keys():
-    of_the_paper = {"inner", "outer", "feed_forward_norm"}
-    of_the_paper |= {"self_attention_norm", "cross_attention_norm"}
-    assert biases() == of_the_paper
-    projections = {"query", "key", "value", "output"}
-    assert biases(attention_biases=True) == of_the_paper | projections
-    for tying, owner in (
-        ("all", "embedding"),
-        ("decoder", "target_embedding"),
-        ("none", "pre_softmax"),
-    ):
-        assert biases(output_bias=True, tying=tying) == of_the_paper | {owner}

@@ -9,12 +9,10 @@ from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import DataError, UserError
+from t2t_jax.errors import DataError
 from t2t_jax.run.prepared_data import open_prepared_data, prepare_data
 from t2t_jax.types import BatchShard
 from tests.integration import tiny
-
-TRAIN = "phrasebook:train:300"
 
 
 def _prepare(workdir: Path, **changed):
@@ -119,46 +117,6 @@ def test_a_damaged_preparation_is_refused_and_can_be_removed(tmp_path, damage):
     assert _contents(run) == before
     (run / "vocab.model").unlink()
     assert _prepare(run)[0].fingerprints == first.fingerprints
-
-
-def test_of_two_vocabularies_the_missing_one_is_learnt_again(tmp_path):
-    own = {"vocabulary__source_size": 110, "model__tying": "decoder"}
-    run = tmp_path / "run"
-    _prepare(run, **own)
-    before = _contents(run)
-    (run / "vocab_source.model").unlink()
-    _prepare(run, **own)
-    assert _contents(run) == before
-
-
-def test_a_vocabulary_file_that_has_changed_is_refused(tmp_path):
-    _prepare(tmp_path / "other", data__train="phrasebook:train:200")
-    _prepare(tmp_path / "first")
-    file = tmp_path / "file.model"
-    file.write_bytes((tmp_path / "first" / "vocab.model").read_bytes())
-    _prepare(tmp_path / "run", vocabulary__file=file)
-    before = _contents(tmp_path / "run")
-    file.write_bytes((tmp_path / "other" / "vocab.model").read_bytes())
-    with pytest.raises(DataError, match=r"not the one that data\.json describes"):
-        _prepare(tmp_path / "run", vocabulary__file=file)
-    assert _contents(tmp_path / "run") == before
-
-
-@pytest.mark.parametrize(
-    ("changed", "logged"),
-    [
-        ({"data__dev": ""}, "Set config.data.dev, or config.data.dev_pairs"),
-        ({"data__cache_dir": "/proc/none"}, "Set config.data.cache_dir"),
-    ],
-    ids=str,
-)
-def test_what_cannot_do_is_refused_before_a_vocabulary_is_learnt(
-    tmp_path, monkeypatch, changed, logged
-):
-    _without_learning(monkeypatch)
-    with pytest.raises(UserError) as caught:
-        _prepare(tmp_path / "run", **changed)
-    assert logged in str(caught.value)
 
 
 def test_what_one_process_has_prepared_another_opens(tmp_path):

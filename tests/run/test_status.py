@@ -162,8 +162,6 @@ def test_before_the_first_step(make_run, tmp_path):
     ("origin", "reason"),
     [
         ({"step": 7, "averaged_steps": [1, 2, 3]}, "the average of 3 checkpoints"),
-        ({"imported": {"format": "marian"}}, "imported from another toolkit (marian)"),
-        ({"step": 4_000}, "exported at step 4,000"),
         ({"imported": "?"}, "a model and not a run"),
     ],
 )

@@ -24,13 +24,9 @@ def trained_on(spec):
     [
         ("text:a.en,a.de", [("en", "de")]),
         ("text:x/a.en.gz+b.txt,x/a.pt_BR.gz+b.txt[9:]", [("en", "pt_BR")]),
-        ("text:en.txt,fr.txt", [("en", "fr")]),
-        ("text:source.txt,target.txt", []),
         ("text:train.src,train.tgt", []),
         ("tsv:pairs.tsv#3,1", []),
-        ("tfds:wmt14_translate/de-en:train:en-de", [("en", "de")]),
         ("tfds:wmt14_translate/fr-en:train[:1%]:fr-en", [("fr", "en")]),
-        ("tfds:flores", []),
         ("0.5*text:a.fr,a.en++phrasebook:train:9", [("fr", "en"), ("en", "de")]),
         ("text:a.en,a.de++2*text:b.en,b.de++tsv:c.tsv", [("en", "de")]),
     ],
@@ -96,16 +92,3 @@ def test_before_an_evaluation_they_are_of_the_development_text(run, tmp_path):
         run("text:a.en,a.de", f"text:{tmp_path}/d.en,{tmp_path}/d.de")
     )
     assert found == ("It rains.",)
-
-
-def test_a_model_brings_its_own_along(run):
-    workdir = run("phrasebook:train:9")
-    workdir.write_json("model.json", {"examples": ["Hello."]})
-    assert example_sentences(workdir) == ("Hello.",)
-
-
-@pytest.mark.parametrize("text", ['{"examples": "none"}', "{", "\xff"])
-def test_what_cannot_be_read_does_without(run, text):
-    workdir = run("text:a.en,a.de", "text:a.en,a.de")
-    (workdir.path / "model.json").write_text(text, encoding="latin-1")
-    assert example_sentences(workdir) == ()

@@ -1,6 +1,5 @@
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -18,18 +17,11 @@ def workdir(tmp_path):
     return made
 
 
-@pytest.mark.parametrize(
-    ("folder", "meant"),
-    [
-        ("checkpoints", r"größe\?"),
-        ("checkpoints/400", r"größe with checkpoint=400\?"),
-    ],
-)
-def test_a_folder_of_a_run_is_answered_with_the_run(workdir, folder, meant):
+def test_a_folder_of_a_run_is_answered_with_the_run(workdir):
     workdir.write_config(Config())
-    inside = workdir.path / folder
+    inside = workdir.path / "checkpoints/400"
     inside.mkdir(parents=True, exist_ok=True)
-    with pytest.raises(InputMissingError, match=rf"Did you mean \S+/{meant} Train"):
+    with pytest.raises(InputMissingError, match=r"größe with checkpoint=400\? Train"):
         Workdir(inside).read_config()
 
 
@@ -45,30 +37,6 @@ def test_an_old_default_is_that_of_today(workdir, saved, overrides, least):
     (workdir.path / "config.json").write_text(json.dumps({"decoding": saved}))
     (workdir.path / "overrides.json").write_text(json.dumps(overrides))
     assert workdir.read_config().decoding.min_tokens == least
-
-
-def test_a_directory_that_cannot_be_written_is_named(workdir, monkeypatch):
-    (workdir.path / "samples").mkdir()
-    monkeypatch.setattr("t2t_jax.run.workdir.os.access", lambda path, mode: False)
-    with pytest.raises(OutputError, match="must be writable") as caught:
-        workdir.create()
-    assert len(caught.value.problems) == 2
-
-
-def test_all_that_is_in_the_way_of_what_a_run_makes_is_named_at_once(workdir):
-    (workdir.path / "metrics.jsonl").mkdir()
-    (workdir.path / "vocab.model").symlink_to("nowhere")
-    (workdir.path / "lock").symlink_to(__file__)
-    (workdir.path / "checkpoints").write_text("")
-    with pytest.raises(DataError) as caught:
-        workdir.create()
-    folder, *files = sorted(caught.value.problems)
-    assert "checkpoints must be a directory" in folder
-    assert [Path(logged.split()[0]).name for logged in files] == [
-        "lock",
-        "metrics.jsonl",
-        "vocab.model",
-    ]
 
 
 def test_the_lock_file_names_its_owner(workdir):

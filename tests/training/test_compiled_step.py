@@ -1,4 +1,3 @@
-import contextlib
 from types import SimpleNamespace
 
 import jax
@@ -82,13 +81,6 @@ def test_each_shape_is_compiled_once_and_runs(make):
     assert "2 rows" in second
 
 
-def test_a_single_shape_is_not_told(make):
-    steps = make((6, 5))
-    steps.compile_for((6, 5))
-    assert steps.said[0] == "Compiling the training step, a while …"
-    assert [steps.is_ready(batch_of(6, n)) for n in (5, 7)] == [True, False]
-
-
 @pytest.fixture
 def fitting(make, monkeypatch):
     """Makes steps that need 70 bytes a row that a device reads at once."""
@@ -114,17 +106,8 @@ def test_the_fewest_micro_batches_that_fit_are_found(fitting, memory, wanted):
     assert len(too_large) == wanted - 1
 
 
-@pytest.mark.parametrize(
-    ("refusal", "outcome"),
-    [
-        ("RESOURCE_EXHAUSTED: 9G of 8G", contextlib.nullcontext()),
-        ("INTERNAL: no", pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL")),
-    ],
-)
-def test_what_a_compiler_refuses_for_its_size_alone_does_not_fit(
-    fitting, monkeypatch, refusal, outcome
-):
-    refused = [jax.errors.JaxRuntimeError(refusal)]
+def test_what_a_compiler_refuses_for_its_size_does_not_fit(fitting, monkeypatch):
+    refused = [jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 9G of 8G")]
     lower_step = compiled_step.lower_step
 
     def compile_or_refuse(*arguments, **keys):
@@ -133,9 +116,8 @@ def test_what_a_compiler_refuses_for_its_size_alone_does_not_fit(
         return lower_step(*arguments, **keys)
 
     monkeypatch.setattr(compiled_step, "lower_step", compile_or_refuse)
-    with outcome:
-        fitting.choose_micro_batches(210)
-        assert fitting.layout.micro_batches == 2
+    fitting.choose_micro_batches(210)
+    assert fitting.layout.micro_batches == 2
 
 
 def test_what_does_not_fit_row_by_row_is_refused_with_what_would_help(fitting):
@@ -183,24 +165,11 @@ EMPTY = "of 16 rows x 10 slots are empty, so that all parts are alike."
 @pytest.mark.parametrize(
     ("layout", "text"),
     [
-        (
-            layout_of((96, 256), micro_batches=2),
-            "8 devices x 2 micro-batches x 1,536 = 24,576 tokens a side",
-        ),
-        (
-            layout_of((3, 4), devices=1),
-            "1 device x 1 micro-batch x 12 = 12 tokens a side",
-        ),
         # Devices that share rows are no parts of their own.
         (
             layout_of((8, 16), fsdp=2, tensor=2),
             "8 devices (data 2, fsdp 2, tensor 2): 4 parts x 1 micro-batch x 32 = "
             "128 tokens a side",
-        ),
-        (
-            layout_of((13, 10)),
-            "8 devices x 1 micro-batch x 20 = 160 tokens a side\n"
-            f"3 {EMPTY} A data.tokens_per_batch of 160 would fill them.",
         ),
         # Of length buckets the largest counts, and no number is advised.
         (
@@ -210,7 +179,6 @@ EMPTY = "of 16 rows x 10 slots are empty, so that all parts are alike."
             f"3 {EMPTY}",
         ),
     ],
-    ids=range(5),
 )
 def test_a_layout_says_how_batches_are_split_and_which_rows_are_empty(layout, text):
     assert layout.text() == text

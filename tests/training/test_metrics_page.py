@@ -6,13 +6,11 @@ import re
 import pytest
 
 from t2t_jax.config import Config
-from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.evaluation.bracketing.parses import development_scores
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.training.metrics import Sums, summarise
 from t2t_jax.training.progress import RunProgress
 from t2t_jax.training.reporting.metrics_writer import (
-    DESCRIPTIONS,
     TIME_FIELDS,
     MetricsWriter,
     read_metrics,
@@ -75,17 +73,3 @@ def test_the_page_says_which_fields_depend_on_the_clock():
         if meaning.endswith("depends on the clock")
     }
     assert told == set(TIME_FIELDS)
-
-
-def test_tensorboard_describes_each_number(records):
-    numbers = {
-        name
-        for record in records
-        for name, value in record.items()
-        if isinstance(value, int | float) and name not in ("step", "elapsed")
-    }
-    assert numbers == set(DESCRIPTIONS)
-
-
-def test_the_scores_are_those_of_an_evaluation():
-    assert set(corpus_scores(["a"], ["a"])) <= fields("eval")

@@ -66,8 +66,6 @@ def test_a_value_out_of_range_is_refused_by_its_key(key, values):
     [
         ({"weight_decay": 0.1}, "adamw, schedule_free, muon"),
         ({"name": "adamw", "muon_beta": 0.9}, "muon"),
-        ({"name": "schedule_free", "ns_steps": 7}, "muon"),
-        ({"consistent_rms": 0.1}, "muon"),
         ({"name": "adamw", "adam_learning_rate": 0.1}, "muon"),
     ],
 )
@@ -76,49 +74,22 @@ def test_a_key_of_another_optimizer_is_refused(changes, users):
         OptimizerConfig(**changes)
 
 
-def test_an_unknown_name_is_one_error_and_lists_the_known_ones():
-    with pytest.raises(ConfigError, match="adam, adamw, schedule_free, muon") as raised:
-        OptimizerConfig(name="adan", weight_decay=0.1)
-    assert len(raised.value.problems) == 1
-
-
 PARAMS = {
     "encoder": {"layer_0": {"kernel": jnp.ones(2)}, "layer_1": {"kernel": jnp.ones(3)}},
     "embedding": {"table": jnp.ones(5)},
 }
 
 
-def frozen_by(patterns):
-    """Returns the paths that two updates leave as they are."""
-    optimizer = make_optimizer(OptimizerConfig(), d_model=13, frozen=patterns)
-    params, state = PARAMS, optimizer.init(PARAMS)
-    for _ in range(2):
-        updates, state = optimizer.update(PARAMS, state, params)
-        params = optax.apply_updates(params, updates)
-    same = jax.tree.map(lambda a, b: bool((a == b).all()), params, PARAMS)
-    moments = [leaf.size for leaf in jax.tree.leaves(state) if leaf.size > 1]
-    leaves = jax.tree_util.tree_leaves_with_path(same)
-    return {path_of(path) for path, is_same in leaves if is_same}, moments
-
-
-def test_frozen_parameters_neither_change_nor_have_moments():
-    zero, one, table = "encoder/layer_0/kernel", "encoder/layer_1/kernel", 5
-    assert frozen_by("encoder") == ({zero, one}, [table] * 2)
-    assert frozen_by("encoder/layer_0, embedding")[0] == {zero, "embedding/table"}
-    assert frozen_by("*/kernel")[0] == {zero, one}
-
-
 @pytest.mark.parametrize(
     ("patterns", "message"),
     [
         ("decoder", r"'decoder' matches no parameter, such as embedding/table or"),
-        ("encoder,enc", r"'enc' matches no parameter"),
         ("*", r"freezes all parameters"),
     ],
 )
 def test_patterns_that_freeze_nothing_or_everything_are_errors(patterns, message):
     with pytest.raises(ConfigError, match=message):
-        frozen_by(patterns)
+        make_optimizer(OptimizerConfig(), d_model=13, frozen=patterns).init(PARAMS)
 
 
 # W^Q and W^O of 3 heads of depth 2 at width 7, both matrices of a network, a table.
@@ -239,17 +210,6 @@ def test_adamw_without_decay_is_adam_bit_by_bit():
     require_same(*updates)
 
 
-def test_muon_s_updates_are_as_large_as_adam_s_by_default():
-    config = OptimizerConfig(name="muon", warmup_steps=1, peak_learning_rate=1.0)
-    random = np.random.default_rng(3)
-    params = {"query": {"kernel": jnp.asarray(random.normal(size=(64, 4, 16)))}}
-    optimizer = make_optimizer(config, d_model=64)
-    updates, _ = optimizer.update(params, optimizer.init(params), params)
-    root_mean_square = float(jnp.sqrt(jnp.mean(updates["query"]["kernel"] ** 2)))
-    # Five iterations leave singular values between 0.7 and 1.2.
-    assert root_mean_square == pytest.approx(0.2, rel=0.2)
-
-
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_frozen_parameters_stay_and_others_move_as_if_they_were_alone(name):
     decay = {} if name == "adam" else {"weight_decay": 0.5}
@@ -269,6 +229,7 @@ def test_frozen_parameters_stay_and_others_move_as_if_they_were_alone(name):
         own = {part: gradient[part] for part in kept}
         updates, states[1] = alone.update(own, states[1], kept)
         kept = optax.apply_updates(kept, updates)
+    assert (7, 11) not in {leaf.shape for leaf in jax.tree.leaves(states[0])}
     for tree in (params, at):
         require_same(tree["feed_forward"], first["feed_forward"])
         require_same(tree["self_attention"]["query"], first["self_attention"]["query"])

@@ -5,7 +5,6 @@ second one for large gradients too. tests/faults/test_nonfinite.py has real runs
 """
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from t2t_jax.errors import DivergedError
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.skipped_steps import (
     check_divergence,
-    skip_message,
     uniform_guess_warning,
 )
 
@@ -33,17 +31,6 @@ def record_of(step=1_017, *, loss=None, norm=None, in_a_row=1, batch=30):
 
 
 @pytest.mark.parametrize(
-    ("figures", "reasons"),
-    [
-        ({"loss": 2.25, "norm": 87.5}, "87.5 (above training.skip_gradient_norm)"),
-        ({"loss": 2.25}, "loss 2.25, gradient norm not finite; epoch"),
-    ],
-)
-def test_a_gradient_that_is_only_large_is_told_as_such(figures, reasons):
-    assert reasons in skip_message(record_of(**figures), workdir=Path("run"))
-
-
-@pytest.mark.parametrize(
     ("record", "settings"),
     [
         (record_of(in_a_row=6), {"max_bad_steps": 7}),
@@ -59,16 +46,6 @@ def test_a_run_goes_on_below_its_limits(record, settings):
     ("record", "settings", "told"),
     [
         (record_of(in_a_row=7), {"max_bad_steps": 7}, r"=7; epoch 2, batches 24 to 30"),
-        (
-            record_of(in_a_row=2, batch=0),
-            {"max_bad_steps": 2},
-            "up to epoch 2, batch 0",
-        ),
-        (
-            record_of(),
-            {"max_bad_steps": 1},
-            "update of step 1,017 .*=1; epoch 2, batch",
-        ),
         (record_of(loss=2.0), STOP, r"on_nonfinite=stop; epoch 2, batch 30\)"),
     ],
 )

@@ -27,7 +27,7 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.training import step as step_module
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss
-from t2t_jax.training.metrics import Sums, known, summarise, total
+from t2t_jax.training.metrics import Sums, known, summarise
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, evaluation_params
 from t2t_jax.training.step import (
@@ -92,12 +92,6 @@ def test_the_gradient_is_of_a_global_mean_and_not_of_the_devices_means(start, ei
         assert_allclose(output.gradient_norm, norm, rtol=1e-5)
 
 
-def test_the_state_is_donated(start):
-    state = jax.tree.map(jnp.copy, start.state)
-    start.compiled(state, make_global_batch(batches(1)[0], start.mesh), KEY)
-    assert all(leaf.is_deleted() for leaf in jax.tree.leaves(state))
-
-
 def test_dropout_differs_between_steps_and_between_keys(start):
     def loss(step, key):
         state = start.state._replace(step=jnp.asarray(step, jnp.int32))
@@ -138,17 +132,6 @@ def test_a_packed_row_gives_the_same_sums_as_its_pairs_padded(start):
     )
     assert_allclose(separate[:2], together[:2], rtol=1e-5)  # float32
     assert separate[2:5] == together[2:5]
-
-
-def test_evaluation_sums_over_several_batches_are_those_of_one(start):
-    evaluate = compile_evaluation(start.module, label_smoothing=0.1, mesh=start.mesh)
-    pairs = drawn_pairs(5, 7)
-    one, *parts = (
-        evaluate(start.state.params, batch_of(part))
-        for part in (pairs, pairs[:2], pairs[2:])
-    )
-    # rtol: float32
-    assert_allclose(known(total(parts)), known(total([one])), rtol=1e-6)
 
 
 def test_evaluation_is_without_dropout_and_the_same_on_several_devices(start):
@@ -211,17 +194,6 @@ def test_chunks_change_no_sum_and_no_gradient(module):
     jax.tree.map(partial(assert_allclose, rtol=2e-5, atol=2e-5), *found)
     seen = [shapes(jax.make_jaxpr(partial(of, chunks=n))(params)) for n in (1, 3)]
     assert [(4, LENGTH, V) in found for found in seen] == [True, False]
-
-
-@pytest.mark.parametrize("chunks", [1, 3])
-def test_steps_and_evaluations_are_in_chunks_where_they_are_asked_to_be(start, chunks):
-    evaluate = compile_evaluation(
-        start.module, label_smoothing=0.1, mesh=start.mesh, loss_chunks=chunks
-    )
-    evaluation = evaluate.lower(start.state.params, batch_of([], rows=16))
-    trainer = Trainer(training=TrainingConfig(loss_chunks=chunks))
-    for lowered in (evaluation, trainer.lowered):
-        assert ("tensor<16x11x13xf32>" in lowered.as_text()) == (chunks == 1)
 
 
 def outcome(*, loss=2.0, norm=0.5, tokens=3, limit=0.0):

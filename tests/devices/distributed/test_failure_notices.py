@@ -75,30 +75,6 @@ def test_those_that_did_not_fail_clear_up_before_the_exit_even_if_that_fails(
     assert (len(called), ended) == (1, [65, 65])
 
 
-def test_only_the_first_failure_is_published(processes, ended, capfd):
-    _, all_three = processes(3)
-    for rank, code in ((1, 65), (2, 70)):
-        all_three[rank]._period = 0.5  # so that both fail before either has ended
-        threading.Thread(
-            target=all_three[rank].abort_all, args=(code, f"Of process {rank}.")
-        ).start()
-        time.sleep(0.01)
-    wait_until(lambda: len(ended) == 3)
-    assert sorted(ended) == [65, 65, 70]
-    stderr = capfd.readouterr().err
-    assert "[rank 0] error: process 1 has failed (exit code 65)" in stderr
-    assert "Of process 2." not in stderr
-
-
-def test_a_rank_without_heartbeat_is_unresponsive(processes):
-    _, (first, second, third) = processes(3)
-    wait_until(lambda: len(first._client.texts) == 3)
-    assert first.unresponsive_ranks() == []
-    second.close()
-    assert first.unresponsive_ranks() == [1]
-    assert third.unresponsive_ranks() == [1]
-
-
 def test_a_process_that_cannot_reach_process_0_ends(processes, ended, capfd):
     client, (first, second) = processes(2)
     first.close()
@@ -108,13 +84,3 @@ def test_a_process_that_cannot_reach_process_0_ends(processes, ended, capfd):
     assert second.unresponsive_ranks() == [0]
     stderr = capfd.readouterr().err
     assert stderr == "[rank 1] error: process 0 cannot be reached.\n"
-
-
-def test_after_closing_nothing_ends_a_process(processes, ended):
-    client, (first, second) = processes(2)
-    first.close()
-    second.close()
-    failure = failure_notices.Failure(1, 70, "late")
-    client.key_value_set("t2t_jax/notices/failed", failure_notices.json.dumps(failure))
-    time.sleep(0.2)
-    assert ended == []

@@ -1,86 +1,20 @@
 import socket
 import subprocess
 import sys
-import threading
 
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from t2t_jax.devices.distributed import gather as gathering
 from t2t_jax.devices.distributed.gather import (
     fetch_pipelined,
     gather_to_local_devices,
-    map_lines_across_processes,
     replicate,
 )
-from t2t_jax.devices.distributed.processes import Processes
-from t2t_jax.errors import DataError
 from tests.devices.distributed import two_processes
 from tests.integration import tiny
-
-# --- texts
-
-
-class Meeting:
-    """Runs processes as threads, which lay down their lines and read those of all."""
-
-    def __init__(self, count, monkeypatch):
-        self.count, self.laid = count, {}
-        self.barrier = threading.Barrier(count, timeout=120)
-        monkeypatch.setattr(gathering, "allgather_strings", self.gather)
-
-    def gather(self, lines, processes):
-        self.laid[processes.index] = list(lines)
-        self.barrier.wait()
-        return [self.laid[index] for index in range(self.count)]
-
-    def run(self, act):
-        """Lists what `act(processes)` returns, or raises, in each process."""
-        found = [None] * self.count
-
-        def enter(index):
-            try:
-                found[index] = act(Processes(index=index, count=self.count))
-            except DataError as error:
-                found[index] = error
-
-        threads = [threading.Thread(target=enter, args=(i,)) for i in range(self.count)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        return found
-
-
-def upper(lines, first=0):
-    return [f"{number} {line.upper()}" for number, line in enumerate(lines, first)]
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.text(max_size=30), max_size=20), st.integers(2, 5))
-def test_shares_come_back_in_order_with_their_numbers_and_nothing_is_lost(lines, count):
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        meeting = Meeting(count, monkeypatch)
-        found = meeting.run(lambda ps: map_lines_across_processes(upper, lines, ps))
-        assert found == [upper(lines)] * count
-
-
-def test_a_share_with_too_few_translations_is_an_error_everywhere(monkeypatch):
-    def act(processes):
-        cut = 1 if processes.index == 1 else 0
-        return map_lines_across_processes(
-            lambda lines, first: lines[cut:], ["a", "b"], processes
-        )
-
-    for error in Meeting(2, monkeypatch).run(act):
-        assert isinstance(error, DataError)
-        assert "process 1 has made 0" in str(error)
-
 
 # --- parameters
 

@@ -8,9 +8,6 @@ from t2t_jax.devices.distributed import jax_internals
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
-    all_reduce_min,
-    barrier,
-    broadcast_from_first,
     current_processes,
     initialize,
 )
@@ -55,29 +52,3 @@ def test_a_single_process_does_not_import_jax():
         "sys.exit('jax' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-def test_the_first_process_decides_for_all():
-    assert broadcast_from_first(FIRST, "time at 100", "yes") == "yes"
-    assert broadcast_from_first(SECOND, "time at 100", "no") == "yes"
-    assert broadcast_from_first(SINGLE_PROCESS, "time at 100", "no") == "no"
-
-
-def test_all_processes_get_the_smallest_number():
-    found = []
-    other = threading.Thread(
-        target=lambda: found.append(all_reduce_min(SECOND, "memory", 3))
-    )
-    other.start()
-    found.append(all_reduce_min(FIRST, "memory", 5))
-    other.join()
-    assert found == [3, 3]
-
-
-def test_a_barrier_waits_for_every_process():
-    first = threading.Thread(target=barrier, args=[FIRST, "compiled 1"])
-    first.start()
-    first.join(0.2)
-    assert first.is_alive()
-    barrier(SECOND, "compiled 1")
-    first.join()

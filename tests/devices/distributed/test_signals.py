@@ -5,7 +5,6 @@ the place of `main._Stop`, without `block_signals` before the exec, and with an
 `os.write` in `write_stderr` that may raise.
 """
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -14,7 +13,6 @@ import threading
 
 import pytest
 
-from t2t_jax.devices.distributed.preemption import SignalAction
 from t2t_jax.devices.distributed.signals import (
     STOP_SIGNALS,
     handling,
@@ -158,22 +156,3 @@ def test_every_signal_is_seen_with_a_closed_or_full_stderr(kind):
         os.close(kept)
         os.close(replaced)
     assert seen == ["SIGUSR1", "SIGUSR1"]
-
-
-def test_a_handler_from_c_is_called_when_asked_and_python_keeps_its_own():
-    ours, caught, number = [], [], signal.SIGUSR2
-    handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(caught.append)
-    libc = ctypes.CDLL(None)
-    libc.signal.restype = ctypes.c_void_p
-    with handling(signal.SIG_DFL, [number]):
-        libc.signal(number, handler)
-        action = SignalAction.of(number)
-        signal.signal(number, lambda number, _: ours.append(number))
-        signal.raise_signal(number)
-        assert (len(ours), len(caught)) == (1, 0)
-        action.deliver()
-        assert (len(ours), len(caught)) == (1, 1)
-        signal.raise_signal(number)
-        assert (len(ours), len(caught)) == (2, 1)
-    with pytest.raises(OSError, match="Invalid argument"):
-        SignalAction.of(999)

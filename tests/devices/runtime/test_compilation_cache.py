@@ -3,8 +3,8 @@
 Seen to fail: without the test of the owner and of the mode in `_make_private`, without
 the mode it makes a directory with, without `unlink`, `_logged` and the filter for
 `_CorruptEntryRemover`, without the number or the kind of the processors in
-`machine_key`, without the day in `evict_unused`, with its `read` left out or taken of
-directories too, and without the `except` for the default directory.
+`machine_key`, with `read` of `evict_unused` left out or taken of directories too, and
+without the `except` for the default directory.
 """
 
 import os
@@ -15,13 +15,11 @@ import sys
 import time
 import warnings
 
-import jax
 import pytest
 
 from t2t_jax.devices.runtime.compilation_cache import (
     DIRECTORY,
     SWITCH,
-    disable_cache_on_multiprocess_cpu,
     enable_compilation_cache,
     evict_unused,
     machine_key,
@@ -198,14 +196,6 @@ def test_a_program_that_loads_a_model_keeps_what_it_compiles(
     assert is_default == bool(list(tmp_path.glob("t2t_jax/compiled/*/*-cache")))
 
 
-@pytest.mark.parametrize(("count", "kept"), [(1, True), (2, False)])
-def test_several_processes_on_cpus_keep_nothing(monkeypatch, count, kept):
-    changed = {}
-    monkeypatch.setattr(jax.config, "update", changed.__setitem__)
-    disable_cache_on_multiprocess_cpu(count)
-    assert changed == ({} if kept else {"jax_enable_compilation_cache": False})
-
-
 def test_each_kind_of_machine_has_its_own_programs():
     cpu = ["processor : 0\n", "flags : avx2 fma\n", "cpu MHz : 1996.2\n"]
     keys = [
@@ -240,23 +230,6 @@ def test_programs_unused_for_30_days_go_and_others_stay(tmp_path):
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
     # b has been written to just now, so it goes when that is 30 days ago.
     assert left == {"a", "a/used-cache", "a/made-cache", "b", "swept"}
-
-
-def test_the_search_for_unused_programs_is_made_once_a_day(tmp_path):
-    evict_unused(tmp_path)
-    late = tmp_path / "late-cache"
-    late.touch()
-    os.utime(late, (0, 0))
-    evict_unused(tmp_path)
-    assert late.exists()
-    # After a day, or where a wrong clock has dated the last search.
-    for past in (25 * 3600, -13 * 365 * DAY):
-        then = time.time() - past
-        os.utime(tmp_path / "swept", (then, then))
-        late.touch()
-        os.utime(late, (0, 0))
-        evict_unused(tmp_path)
-        assert not late.exists()
 
 
 def test_a_damaged_program_is_compiled_again_and_kept(tmp_path):

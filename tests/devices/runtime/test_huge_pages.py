@@ -78,33 +78,3 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
     assert first == second == "begun"
     assert json.loads(last) == [process.pid, [str(program), *argv], WISH]
     assert process.returncode == 7
-
-
-def test_the_command_line_begins_with_them():
-    script = (
-        "import sys\n"
-        "from t2t_jax import main\n"
-        "main.reexec_with_huge_pages = lambda **_: print('first', flush=True)\n"
-        "sys.argv = ['t2t-jax', '--help']\n"
-        "main.cli_entry_point()\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, timeout=240, check=True
-    )
-    assert done.stdout.startswith(b"first\n")
-
-
-def test_a_program_that_cannot_begin_anew_is_told_and_goes_on(monkeypatch, system):
-    order = []
-
-    def execute(*_):
-        order.append("exec")
-        raise OSError("too long")
-
-    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
-    monkeypatch.setattr(huge_pages.os, "execve", execute)
-    huge_pages.reexec_with_huge_pages(
-        before=lambda: order.append("before"),
-        otherwise=lambda: order.append("otherwise"),
-    )
-    assert order == ["before", "exec", "otherwise"]

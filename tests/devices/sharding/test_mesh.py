@@ -53,11 +53,6 @@ def test_minus_one_is_the_rest(sizes, wanted):
             r"8 devices: 8 is not a multiple of 3.*config.mesh.fsdp",
         ),
         (8, {"data": 3}, r"product is 3. Change config.mesh.data, or .*data=-1"),
-        (
-            1,
-            {"data": 4, "tensor": 2},
-            r"Change config.mesh.data, config.mesh.tensor",
-        ),
         (1, {"tensor": 2}, r"tensor=2 must arrange 1 device: 1 is not a multiple of 2"),
     ],
 )
@@ -72,7 +67,6 @@ def test_sizes_that_are_not_the_devices_are_refused_by_their_keys(
     ("sizes", "message"),
     [
         ({"data": 0}, r"mesh.data=0 must be at least 1, or -1"),
-        ({"tensor": -2}, r"mesh.tensor=-2 must be at least 1"),
         ({"fsdp": -1}, r"Only one of mesh.data, mesh.fsdp may be -1"),
     ],
 )

@@ -13,10 +13,8 @@ from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import (
     PARAMETERS,
     REPLICATED,
-    batch_sharding,
     make_global_batch,
     path_of,
-    replicated,
     shardings_for,
 )
 from t2t_jax.errors import ConfigError
@@ -189,16 +187,6 @@ def test_no_rule_is_without_a_parameter_or_a_part_of_an_optimizer():
         for pattern, _ in PARAMETERS
         if not any(re.search(f"(?:{pattern})$", path) for path in paths)
     ] == []
-
-
-def test_a_batch_is_split_by_rows_and_a_replica_is_not():
-    mesh = mesh_of(data=3, fsdp=2)
-    rows = jax.device_put(jnp.arange(12.0)[:, None], batch_sharding(mesh))
-    assert [s.data.ravel().tolist() for s in rows.addressable_shards] == [
-        [2 * i, 2 * i + 1] for i in range(6)
-    ]
-    whole = jax.device_put(jnp.arange(5), replicated(mesh))
-    assert [s.data.tolist() for s in whole.addressable_shards] == [[0, 1, 2, 3, 4]] * 6
 
 
 def batch_of(rows, length=3):

@@ -128,10 +128,6 @@ def test_axes_that_do_not_agree_are_refused():
         rnn_apply(SOURCE, TARGET[:2])
     with pytest.raises(ValueError, match=r"source_segments must be \[B, S\]"):
         rnn_apply(SOURCE, TARGET, source_segments=SOURCE[:, :4])
-    memory, model = jnp.zeros((3, 5, 21)), RNN(TINY_RNN)
-    decode = partial(model.apply, source_segments=SOURCE, method="decode")
-    with pytest.raises(ValueError, match=r"memory must be \[B, S, 22\]"):
-        decode({"params": rnn_params()}, TARGET, memory)
 
 
 def reversed_pairs(seed, count):

@@ -32,9 +32,6 @@ SMALL = dataclasses.replace(
 )
 
 
-BIASES = {"attention_biases": True, "output_bias": True}
-
-
 def mesh(devices, **config):
     return make_mesh(jax.devices()[:devices], config=MeshConfig(**config))
 
@@ -54,18 +51,9 @@ def table_of(network):
             TINY, positions="learned", max_positions=1103, tying="none"
         ),
         dataclasses.replace(TINY, tying="decoder", source_vocab_size=23),
-        *(
-            dataclasses.replace(
-                TINY, tying=tying, **BIASES, num_decoder_layers=3, first_position=2
-            )
-            for tying in ("all", "decoder", "none")
-        ),
         RNNConfig(vocab_size=29, d_model=13, d_hidden=22, d_attention=7),
     ],
-    ids=[
-        *("base", "untied", "two vocabularies"),
-        *("biases", "biases, decoder tied", "biases, untied", "rnn"),
-    ],
+    ids=["base", "untied", "two vocabularies", "rnn"],
 )
 def test_parts_and_kinds_add_up_to_the_formula(network):
     table = table_of(network)

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import logging
 
@@ -17,7 +16,7 @@ from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import DataError, OutputError, UserError
+from t2t_jax.errors import DataError, UserError
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.inference.average import (
@@ -115,23 +114,9 @@ def test_a_gap_where_a_checkpoint_is_missing_is_refused(workdir):
     assert_equal(forced.params, mean_by_hand(20, 30, 50))
 
 
-def test_the_configured_interval_decides_in_which_unit_gaps_are_judged(
-    workdir, tmp_path
-):
-    timed = Workdir(tmp_path / "timed")
-    timed.create()
-    for name in ("vocab.model", "vocab.json", "checkpoints"):
-        (timed.path / name).symlink_to(workdir.path / name)
-    every = CheckpointConfig(every_minutes=300)
-    timed.write_config(dataclasses.replace(CONFIG, checkpoint=every))
-    with pytest.raises(DataError, match="gaps are 300, 500 minutes"):
-        load_average(timed, steps=[10, 20, 30])
-
-
 @pytest.mark.parametrize(
     ("steps", "fault"),
     [
-        ([20, 33], "33 is not periodic but best"),
         ([50, 55], "55 is not periodic but final"),
         ([20, 20, 30], "20 comes 2 times"),
     ],
@@ -161,12 +146,6 @@ def test_more_checkpoints_than_there_are_is_an_error(workdir, force):
         DataError, match=r"last=5 .* holds 4\. Set --last to a num.* 1 to 4;"
     ):
         load_average(workdir, last=5, force=force)
-
-
-def test_windows_slide_over_the_periodic_checkpoints(workdir):
-    windows = CheckpointAverager(workdir).windows(last=3)
-    assert [window.steps for window in windows] == [(10, 20, 30), (20, 30, 50)]
-    assert [bool(window.faults) for window in windows] == [False, True]
 
 
 def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
@@ -241,15 +220,6 @@ def test_a_model_cannot_be_averaged_again(workdir, tmp_path):
     with pytest.raises(UserError, match=r"must be a run.* is a model"):
         average_checkpoints(model, to=tmp_path / "second", force=True)
     assert not (tmp_path / "second").exists()
-
-
-def test_an_average_is_written_to_a_new_directory_only(workdir, tmp_path):
-    (tmp_path / "notes").write_text("mine")
-    inside = workdir.checkpoints / "60"
-    for place in (tmp_path, tmp_path / "notes", inside):
-        with pytest.raises(OutputError, match="new or empty"):
-            average_checkpoints(workdir, to=place)
-    assert not inside.exists()
 
 
 def test_the_next_mean_compiles_nothing(workdir, caplog):

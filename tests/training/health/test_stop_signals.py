@@ -2,16 +2,11 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 
 import pytest
 
-from t2t_jax.devices.distributed.preemption import PreemptionSync
-from t2t_jax.training.health import stop_signals
 from t2t_jax.training.health.stop_signals import (
-    SharedStopRequest,
     StopRequest,
-    exit_on_signals,
 )
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
@@ -28,25 +23,6 @@ def test_the_handlers_of_before_are_back_afterwards():
     with pytest.raises(RuntimeError, match="in the middle"), StopRequest():
         raise RuntimeError("in the middle")
     assert handlers() == before
-
-
-def test_a_second_signal_leaves_whatever_the_others_do(monkeypatch):
-    notices, left = [], []
-
-    @contextmanager
-    def peers():
-        yield PreemptionSync(lambda step: step == 5, lambda: notices.append("stop"))
-
-    monkeypatch.setattr(stop_signals, "preemption_sync", peers)
-    monkeypatch.setattr(stop_signals.os, "_exit", left.append)
-    with SharedStopRequest() as stop:
-        assert [stop.should_stop(step) for step in (4, 5)] == [False, True]
-        signal.raise_signal(signal.SIGTERM)
-        assert (stop.requested, notices, left) == ("SIGTERM", ["stop"], [])
-        assert not stop.should_stop(3)
-        signal.raise_signal(signal.SIGTERM)
-    # By the handler, and by the thread that sees what no handler can.
-    assert left == [75, 75]
 
 
 @pytest.mark.parametrize(
@@ -84,30 +60,6 @@ def test_a_signal_leaves_even_while_a_compiler_works(context, numbers, said):
         process.send_signal(number)
     _, found = process.communicate(timeout=30)
     assert (process.returncode, found) == (75, said)
-
-
-def test_no_signal_falls_between_the_handlers_and_the_thread(monkeypatch):
-    """While the handler is one that does nothing, the thread must watch."""
-    watched, heard, deaf = [], [], []
-    before, change = signal.getsignal(signal.SIGTERM), signal.signal
-
-    def changed(number, handler):
-        if number == signal.SIGTERM and not watched:
-            deaf.append(handler)
-        return change(number, handler)
-
-    @contextmanager
-    def watching(on_stop):
-        watched.append(on_stop)
-        yield
-        watched.pop()
-        heard.append(signal.getsignal(signal.SIGTERM))
-
-    monkeypatch.setattr(stop_signals, "watch_signals", watching)
-    monkeypatch.setattr(stop_signals.signal, "signal", changed)
-    with exit_on_signals():
-        assert signal.getsignal(signal.SIGTERM) is not before
-    assert (deaf, heard) == ([], [before])
 
 
 def test_who_is_stuck_shows_the_stacks_of_its_threads_and_ends_with_70():

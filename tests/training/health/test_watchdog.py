@@ -40,22 +40,6 @@ def test_a_step_in_time_is_no_cause_and_one_too_late_is(armed):
     assert told == ["waiting for step 7, for 1.5 s"]
 
 
-def test_what_is_between_steps_and_the_first_after_it_have_their_own_time(armed):
-    told = []
-    with Watchdog(step=0.2, pause=60, on_timeout=told.append) as watched:
-        time.sleep(0.8)
-        watched.step_done(1)
-        watched.step_done(2)  # The first may still not have ended.
-        time.sleep(0.8)
-        with watched.extended("evaluating"):
-            time.sleep(0.8)
-        time.sleep(0.8)
-        assert told == []
-        settle(watched)
-        time.sleep(1.5)
-    assert told == ["waiting for step 4, for 0.2 s"]
-
-
 def test_a_pause_can_be_too_long_but_not_one_that_goes_on_little_by_little(armed):
     told = []
     with Watchdog(step=60, pause=1.2, on_timeout=told.append) as watched:

@@ -1,6 +1,5 @@
 import errno
 import io
-import math
 import re
 from types import SimpleNamespace
 
@@ -9,7 +8,7 @@ import pytest
 from t2t_jax.training.reporting import console as reporting
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import Timestamps
-from t2t_jax.training.reporting.sparkline import Thinned, shows_sparklines, sparkline
+from t2t_jax.training.reporting.sparkline import shows_sparklines
 
 
 class Terminal(io.StringIO):
@@ -86,11 +85,6 @@ def test_a_line_has_the_time_and_each_figure_with_its_unit():
     assert not {"\x1b", "\r"} & set(first + second)
 
 
-def test_without_label_smoothing_nothing_is_called_smoothed():
-    (line,) = lines_of(lambda console: console.show(TRAINED), smoothed=False)
-    assert "loss 2.500  perplexity 7.25" in line
-
-
 def test_an_evaluation_has_its_scores_or_says_why_not():
     def use(console):
         console.log_evaluation({**EVALUATED, "bleu": 1.0}, "")
@@ -104,34 +98,6 @@ def test_an_evaluation_has_its_scores_or_says_why_not():
     assert skipped.endswith("BLEU not computed  (64 sentences, 3 s)")
     assert why == "  no end."
     assert samples == r"x\x1b[2J\x9b\r"  # no control characters for the terminal
-
-
-def test_progress_of_an_evaluation_is_a_line_at_times(clock):
-    def use(console):
-        console.begin("Evaluating")
-        for second in range(100):
-            clock.now = float(second)
-            console.advance(f"translated {second}/100")
-
-    told = [line.partition("] ")[2] for line in lines_of(use, seconds=10.0)]
-    assert told == ["Evaluating", *(f"translated {n}/100" for n in (30, 60, 90))]
-    # An interval of 0 seconds is never.
-    assert len(lines_of(use, seconds=0.0)) == 1
-    terminal = Terminal()
-    console = console_of(terminal)
-    console.advance("translated 7/100")
-    console.close()
-    assert "translated 7/100" in terminal.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("stream", "seconds", "every"),
-    [(io.StringIO(), 10.0, 10.0), (io.StringIO(), 0.0, math.inf), (Terminal(), 10, 1)],
-)
-def test_a_terminal_is_shown_figures_each_second_and_a_pipe_as_configured(
-    stream, seconds, every
-):
-    assert Console(7, every_seconds=seconds, stream=stream).every_seconds == every
 
 
 def test_the_time_left_is_judged_by_the_steps_of_this_process(clock):
@@ -199,31 +165,6 @@ def test_a_terminal_shows_loss_and_bleu_of_the_run_so_far():
     assert "loss █▇▄▂▁ 9.00 to 1.00" in evaluated(Terminal(), history)
 
 
-def test_elsewhere_there_is_no_sparkline():
-    def unread():
-        yield pytest.fail("the history was read")
-
-    assert not set("▁▂▃▄▅▆▇█") & set(evaluated(io.StringIO(), unread()))
-
-
-@pytest.mark.parametrize("total", [200, 100_000])
-def test_each_number_has_its_name_in_a_bar_of_80_columns(monkeypatch, total):
-    monkeypatch.setenv("COLUMNS", "80")
-    stream = Terminal()
-    console = console_of(stream, total=total)
-    for step in range(1, 101):
-        console.remember({**TRAINED, "loss": 100.0 / step})
-    for step in (99, 100):
-        console.show({**TRAINED, "step": step})
-    console.close()
-    *_, last = stream.getvalue().split("step 100/")
-    for part in (
-        *("loss 2.500 █▂▂▁▁▁▁▁", "perplexity 7.25", "lr 1.25e-03", "|grad| 0.75"),
-        *("12,346 target tokens/s", "padding 3.5 %", "ETA "),
-    ):
-        assert part in last
-
-
 class Stream(io.StringIO):
     def __init__(self, encoding, is_terminal=True):
         super().__init__()
@@ -238,7 +179,6 @@ class Stream(io.StringIO):
     ("stream", "environ", "shown"),
     [
         (Stream("utf-8"), {}, True),
-        (Stream("UTF-8"), {"TERM": "xterm-256color", "NO_COLOR": ""}, True),
         (Stream("utf-8", is_terminal=False), {}, False),
         *((Stream(name), {}, False) for name in ("ascii", None, "no such encoding")),
         (Stream("utf-8"), {"TERM": "dumb"}, False),
@@ -247,25 +187,6 @@ class Stream(io.StringIO):
 )
 def test_only_a_terminal_with_the_characters_gets_blocks(stream, environ, shown):
     assert shows_sparklines(stream, environ) is shown
-
-
-def test_long_series_are_averaged_in_groups_that_cover_all():
-    line = sparkline([1 / (1 + n) for n in range(1_009)], width=7)
-    assert (len(line), line[0], line[-1]) == (7, "█", "▁")
-    assert sorted(line, reverse=True) == list(line)
-
-
-def test_a_series_keeps_its_mean_in_bounded_memory_and_its_last_values():
-    series, values = Thinned(capacity=8), [float(n * n % 101) for n in range(1_024)]
-    for value in values:
-        series.add(value)
-    means = series.values()
-    assert len(means) <= 9
-    assert sum(means) / len(means) == pytest.approx(sum(values) / len(values))
-    series = Thinned(capacity=2)
-    for value in (1, 2, 3, 7):
-        series.add(value)
-    assert series.values() == [1.5, 5.0]
 
 
 def test_a_record_gets_utc_and_the_seconds_since_the_start(monkeypatch, clock):

@@ -62,10 +62,6 @@ def test_a_resumed_run_goes_on_after_the_records_of_its_step(path, before, kept)
     assert [p.name for p in path.parent.iterdir()] == ["metrics.jsonl"]
 
 
-def test_a_file_that_is_not_there_has_no_records(path):
-    assert list(read_metrics(path)) == []
-
-
 def events_in(directory):
     """Reads TensorBoard's records, as TensorBoard does: length, sum, bytes, sum."""
     data, events = next(directory.glob("events.out.*")).read_bytes(), []
@@ -106,10 +102,8 @@ def test_a_record_goes_to_the_file_with_its_time_and_to_tensorboard(writer, tmp_
         assert record["elapsed"] >= 0
         assert {"time", "elapsed"} <= set(TIME_FIELDS)
     _, train, evaluated, *_ = events_in(tmp_path)
-    about = {v.tag: v.metadata.summary_description for v in train.summary.value}
-    assert list(about) == ["train/loss", "train/perplexity"]
-    assert "with label smoothing" in about["train/loss"]
-    assert "without label smoothing" in about["train/perplexity"]
+    tags = [value.tag for value in train.summary.value]
+    assert tags == ["train/loss", "train/perplexity"]
     assert [value.tag for value in evaluated.summary.value] == ["eval/bleu"]
 
 
@@ -121,16 +115,9 @@ def test_tensorboard_gets_the_configuration_and_the_samples(tmp_path):
     _, experiment, start, samples = (e for e in events_in(tmp_path))
     tags = [event.summary.value[0].tag for event in (experiment, start)]
     assert tags == ["_hparams_/experiment", "_hparams_/session_start_info"]
-    parts = [
-        HParamsPluginData.FromString(e.summary.value[0].metadata.plugin_data.content)
-        for e in (experiment, start)
-    ]
-    compared = [info.name.tag for info in parts[0].experiment.metric_infos]
-    assert compared == ["eval/bleu", "eval/perplexity", "eval/loss"]
-    hparams = parts[1].session_start_info.hparams
+    plugin = start.summary.value[0].metadata.plugin_data
+    hparams = HParamsPluginData.FromString(plugin.content).session_start_info.hparams
     assert hparams["model.d_model"].number_value == 512
-    assert hparams["data.train"].string_value == "text:a,b"
-    assert hparams["model.remat"].WhichOneof("kind") == "bool_value"
     (text,) = samples.summary.value[0].tensor.string_val
     assert samples.step == 8
     # A block of code in Markdown, which shows it as it is.
@@ -190,23 +177,3 @@ def test_a_full_disk_is_told_of_once_and_loses_and_tears_no_record(full, tmp_pat
         "metrics.jsonl is written again.",
         "The event file is written again.",
     ]
-
-
-def test_a_record_is_whole_at_once_though_the_system_takes_it_in_pieces(path):
-    class Pieces(FullDisk):
-        def write(self, content):
-            return self.file.write(content[: self.room])
-
-    metrics = MetricsFile(path, step=0)
-    metrics._file = Pieces(metrics._file, 7)
-    metrics.append({"step": 3, "kind": "train"})
-    assert steps_in(path) == [3]
-    metrics.close()
-
-
-def test_anything_else_that_cannot_be_written_ends_nothing_either(writer):
-    def write(path):
-        raise OSError(errno.EROFS, "Read-only file system", path)
-
-    writer.attempt("samples/8.txt", write, "samples/8.txt")
-    assert "samples/8.txt cannot be written: Read-only file system" in writer.said[0]
