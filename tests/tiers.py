@@ -66,7 +66,6 @@ TIERS = {
     "tests/exchange/exporting/test_marian.py": DEFAULT,
     "tests/exchange/exporting/test_stablehlo.py": FULL,
     "tests/exchange/exporting/test_stablehlo.py::test_what_it_cannot": DEFAULT,
-    "tests/exchange/exporting/test_stablehlo.py::test_without_sentencepiece": DEFAULT,
     "tests/exchange/test_nnx.py": DEFAULT,
     "tests/exchange/test_nnx.py::test_a_changed_model": FULL,
     "tests/exchange/test_nnx.py::test_a_recurrent_model": FULL,

@@ -1,55 +1,31 @@
 """Writes directories of MarianMTModels by hand: JSON, SentencePiece, tensors."""
 
 import functools
-import io
 import json
 
 import numpy as np
 import sentencepiece
 
+from tests.exchange.marian_save import sentencepiece_model
+
 WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 CONFIG = {
-    "model_type": "marian",
-    "architectures": ["MarianMTModel"],
-    "d_model": 12,
-    "encoder_layers": 2,
-    "decoder_layers": 1,
-    "encoder_attention_heads": 3,
-    "decoder_attention_heads": 3,
-    "encoder_ffn_dim": 19,
-    "decoder_ffn_dim": 19,
-    "activation_function": "swish",
-    "scale_embedding": True,
-    "share_encoder_decoder_embeddings": True,
-    "tie_word_embeddings": True,
-    "max_position_embeddings": 40,
-    "is_encoder_decoder": True,
-    "bos_token_id": 0,
-    "eos_token_id": 0,
-    "forced_eos_token_id": 0,
-    "normalize_before": False,
-    "static_position_embeddings": True,
-    "num_beams": 6,
-    "max_length": 512,
+    **{"model_type": "marian", "architectures": ["MarianMTModel"]},
+    **{"d_model": 12, "encoder_ffn_dim": 19, "decoder_ffn_dim": 19},
+    **{"encoder_layers": 2, "encoder_attention_heads": 3},
+    **{"decoder_layers": 1, "decoder_attention_heads": 3},
+    **{"activation_function": "swish", "scale_embedding": True},
+    **{"share_encoder_decoder_embeddings": True, "tie_word_embeddings": True},
+    **{"max_position_embeddings": 40, "is_encoder_decoder": True},
+    **{"bos_token_id": 0, "eos_token_id": 0, "forced_eos_token_id": 0},
+    **{"normalize_before": False, "static_position_embeddings": True},
+    **{"num_beams": 6, "max_length": 512},
 }
 
 
 @functools.cache
 def spm(kind="unigram", size=16):
-    """A model in Marian's order: </s> 0, <unk> 1, without pad and bos."""
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(WORDS),
-        model_writer=written,
-        model_type=kind,
-        vocab_size=size,
-        pad_id=-1,
-        bos_id=-1,
-        eos_id=0,
-        unk_id=1,
-        minloglevel=2,
-    )
-    return written.getvalue()
+    return sentencepiece_model(size, kind=kind, sentences=WORDS)
 
 
 def pieces(model):
@@ -81,19 +57,18 @@ def draw(config, *, seed=0):
     ):
         for number in range(config[f"{stack}_layers"]):
             layer = f"model.{stack}.layers.{number}"
-            for name in attentions:
-                for letter in ("q", "k", "v", "out"):
-                    add(f"{layer}.{name}.{letter}_proj.weight", d_model, d_model)
-                    add(f"{layer}.{name}.{letter}_proj.bias", d_model)
-            add(f"{layer}.fc1.weight", d_ff, d_model)
-            add(f"{layer}.fc1.bias", d_ff)
-            add(f"{layer}.fc2.weight", d_model, d_ff)
-            add(f"{layer}.fc2.bias", d_model)
-            for norm in [f"{name}_layer_norm" for name in attentions]:
-                add(f"{layer}.{norm}.weight", d_model, center=1.0)
-                add(f"{layer}.{norm}.bias", d_model)
-            add(f"{layer}.final_layer_norm.weight", d_model, center=1.0)
-            add(f"{layer}.final_layer_norm.bias", d_model)
+            shapes = {
+                f"{name}.{letter}_proj": (d_model, d_model)
+                for name in attentions
+                for letter in ("q", "k", "v", "out")
+            }
+            shapes |= {"fc1": (d_ff, d_model), "fc2": (d_model, d_ff)}
+            for name, shape in shapes.items():
+                add(f"{layer}.{name}.weight", *shape)
+                add(f"{layer}.{name}.bias", shape[0])
+            for name in (*attentions, "final"):
+                add(f"{layer}.{name}_layer_norm.weight", d_model, center=1.0)
+                add(f"{layer}.{name}_layer_norm.bias", d_model)
     size = config["vocab_size"]
     target_size = config.get("decoder_vocab_size", size)
     if config["share_encoder_decoder_embeddings"]:

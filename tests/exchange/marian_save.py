@@ -23,13 +23,13 @@ OPTIONS = {
 SENTENCES = ["low lower newest widest", "the new lid is low", "wide is new"]
 
 
-def sentencepiece_model(size=24):
+def sentencepiece_model(size=24, *, kind="bpe", sentences=SENTENCES):
     """Returns a model in Marian's order of ids: </s> 0, <unk> 1."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(SENTENCES),
+        sentence_iterator=iter(sentences),
         model_writer=written,
-        model_type="bpe",
+        model_type=kind,
         vocab_size=size,
         pad_id=-1,
         bos_id=-1,

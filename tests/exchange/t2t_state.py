@@ -12,21 +12,13 @@ D_MODEL, D_FF, HEADS = 12, 10, 3
 
 def hparams_of(**changes):
     return {
-        "hidden_size": D_MODEL,
-        "filter_size": D_FF,
-        "num_heads": HEADS,
-        "num_hidden_layers": 2,
-        "num_encoder_layers": 0,
-        "num_decoder_layers": 3,
-        "layer_preprocess_sequence": "n",
-        "layer_postprocess_sequence": "da",
-        "norm_epsilon": 1e-6,
-        "norm_type": "layer",
+        **{"hidden_size": D_MODEL, "filter_size": D_FF, "num_heads": HEADS},
+        **{"num_hidden_layers": 2, "num_encoder_layers": 0, "num_decoder_layers": 3},
+        **{"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"},
+        **{"norm_epsilon": 1e-6, "norm_type": "layer", "relu_dropout": 0.1},
         "multiply_embedding_mode": "sqrt_depth",
         "shared_embedding_and_softmax_weights": True,
-        "symbol_modality_num_shards": 16,
-        "relu_dropout": 0.1,
-        "attention_key_channels": 0,
+        **{"symbol_modality_num_shards": 16, "attention_key_channels": 0},
         **changes,
     }
 

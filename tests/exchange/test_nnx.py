@@ -18,8 +18,6 @@ from flax import nnx
 import t2t_jax
 from t2t_jax.config import Config
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import OutputError, UserError
 from t2t_jax.functional.losses import label_smoothed_nll
@@ -177,35 +175,21 @@ def test_a_recurrent_model_computes_what_linen_does():
     assert same(params_of(net), params)
 
 
-def _another_vocabulary():
-    config = VocabularyConfig(size=77)
-    pairs = open_corpus("phrasebook:train:200")
-    return VocabularyPair.load_or_train(pairs, config=config, seed=0, log=print).target
-
-
 def test_other_arguments_are_refused(directory, tmp_path):
     model = t2t_jax.load(directory)
     ensemble = dataclasses.replace(model, others=(model,))
     other = t2t_jax.to_nnx(LINEN, tiny_params(CONFIG))
     resized = dataclasses.replace(model, params=tiny_params(CONFIG))
-    swapped = VocabularyPair(model.vocabularies.target, _another_vocabulary())
-    swapped = dataclasses.replace(model, vocabularies=swapped)
     to_nnx, from_nnx = t2t_jax.to_nnx, t2t_jax.from_nnx
     save = functools.partial(t2t_jax.save_model, tmp_path / "new", like=directory)
     (tmp_path / "file").touch()
     for call, kind, message in (
         (lambda: to_nnx(ensemble), UserError, "ensemble of 2 models"),
-        (lambda: from_nnx(to_nnx(model), ensemble), UserError, "ensemble of 2 models"),
         (lambda: to_nnx({}), TypeError, "not a dict"),
-        (lambda: to_nnx(model.module), TypeError, "params is None"),
         (lambda: to_nnx(model, model.params), TypeError, "params only with a Linen"),
         (lambda: to_nnx(LINEN, model.params), ValueError, r"be float32\[14,3,5\]"),
-        (lambda: from_nnx(model.params, model), TypeError, "a module from to_nnx"),
         (lambda: from_nnx(other, model), ValueError, r"\(and \d+ other arrays\)"),
         (lambda: save(resized), ValueError, "the parameters of a Transformer"),
-        (lambda: save(swapped), ValueError, "must have the vocabularies of"),
-        (lambda: save(model.params), TypeError, "a loaded model, not a dict"),
-        (lambda: save(ensemble), UserError, "not an ensemble of 2"),
         (
             lambda: t2t_jax.save_model(tmp_path, model, like=directory),
             *(OutputError, r"^to=.* is not empty"),

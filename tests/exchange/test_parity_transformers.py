@@ -15,27 +15,22 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.config import Config
-from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.backends import JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import BOS
+from tests.exchange.exporting.test_hf_marian import VARIANTS, original
 from tests.exchange.hf_directory import (
-    WORDS,
     configuration,
     vocabulary,
     write_directory,
 )
-from tests.model.tiny import tiny_params
+from tests.exchange.importing.imported_config import config_of
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -118,13 +113,7 @@ def trained(request, tmp_path_factory):
 
 def as_model(imported, decoding):
     """Returns an imported model, to search with."""
-    keys = {
-        key.removeprefix("model."): value
-        for key, value in imported.config.items()
-        if key.startswith("model.")
-    }
-    size = imported.config["vocabulary.size"]
-    network = TransformerConfig(vocab_size=size, compute_dtype="float32", **keys)
+    network = dataclasses.replace(config_of(imported).network, compute_dtype="float32")
     return TranslationModel(
         module=Transformer(network),
         params=jax.tree.map(jax.numpy.asarray, imported.params),
@@ -195,81 +184,29 @@ def test_a_model_of_hf_has_the_same_logits_and_outputs(trained):
 
 def check_export(directory, imported, ours, texts):
     """Exports a model, and compares what HF makes of it."""
-    keys = {key.removeprefix("model."): value for key, value in imported.config.items()}
-    names = {field.name for field in dataclasses.fields(TransformerConfig)}
-    size = ours.vocabularies.target.size
-    sizes = {"size": size}
-    if not ours.vocabularies.shared:
-        sizes |= {"source_size": size, "shared_ids": True}
-    network = TransformerConfig(
-        vocab_size=size, **{key: keys[key] for key in keys if key in names}
-    )
-    config = Config(
-        vocabulary=VocabularyConfig(**sizes), model=network, decoding=DECODING
-    )
-    model, tokenizer = exported(directory, ours, config)
+    config = dataclasses.replace(config_of(imported), decoding=DECODING)
+    one = Original(ours, config, {"examples": ["low"]}, ("en", "de"))
+    model, tokenizer = exported(directory, one)
     found = JaxBackend(ours, DECODING).search(texts, greedy=True)
     assert [one.text for one in found] == greedy(model, tokenizer, texts)
     again = read_hf_marian(directory, ImportOptions())
     jax.tree.map(np.testing.assert_array_equal, again.params, imported.params)
 
 
-def exported(directory, ours, config):
+def exported(directory, one):
     directory.mkdir(exist_ok=True)
     form = HFMarianFormat()
-    form.check_supported(config)
-    original = Original(ours, config, {"examples": ["low"]}, ("en", "de"))
-    form.write(directory, original, ExportSpec("hf_marian"))
+    form.check_supported(one.config)
+    form.write(directory, one, ExportSpec("hf_marian"))
     tokenizer = transformers.MarianTokenizer.from_pretrained(directory)
     return transformers.MarianMTModel.from_pretrained(directory).eval(), tokenizer
 
 
-VARIANTS = {
-    "the paper's": {},
-    "untied, unequal depths": {
-        "tying": "none",
-        "activation": "gelu",
-        "attention_biases": True,
-        "output_bias": True,
-        "num_decoder_layers": 1,
-    },
-    "fairseq's": {
-        "tying": "decoder",
-        "activation": "swish",
-        "attention_biases": True,
-        "position_rates": "tensor2tensor",
-        "first_position": 2,
-        "start": "eos",
-        "layer_norm_epsilon": 1e-5,
-    },
-}
-
-
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_model_of_ours_has_the_same_logits_and_ids_in_hf(tmp_path, variant):
-    size = 22
-    network = TransformerConfig(
-        vocab_size=size,
-        num_layers=2,
-        d_model=12,
-        d_ff=19,
-        num_heads=3,
-        d_k=4,
-        d_v=4,
-        **VARIANTS[variant],
-    )
-    shared = Vocabulary.train(WORDS, config=VocabularyConfig(size=size), seed=0)
-    ours = TranslationModel(
-        module=Transformer(network),
-        params=tiny_params(network),
-        vocabularies=VocabularyPair(shared, shared),
-        decoding=DECODING,
-        step=0,
-    )
-    config = Config(
-        vocabulary=VocabularyConfig(size=size), model=network, decoding=DECODING
-    )
-    model, tokenizer = exported(tmp_path / "made", ours, config)
+    one = original(VARIANTS[variant])
+    ours, shared = one.model, one.model.vocabularies.source
+    model, tokenizer = exported(tmp_path / "made", one)
     start = model.config.decoder_start_token_id
     source, target = [5, 7, 11, 13, 2], [8, 9, 6, 20, 4]
     wanted = our_logits(ours, source, [BOS, *target])

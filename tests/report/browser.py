@@ -5,11 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-NARROW, WIDE = 360, 1280
-
 
 @contextmanager
-def chromium(profile, *, width=WIDE, dark=False):
+def chromium(profile, *, dark=False):
     """Yields a browser with a profile of its own, whose log keeps all messages."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium here")
     driver = shutil.which("chromedriver")
@@ -19,7 +17,7 @@ def chromium(profile, *, width=WIDE, dark=False):
     for flag in (
         *("headless=new", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run"),
         *("disable-background-networking", "disable-component-update", "disable-sync"),
-        *(f"user-data-dir={profile}", f"window-size={width},900"),
+        *(f"user-data-dir={profile}", "window-size=1280,900"),
     ):
         options.add_argument(f"--{flag}")
     options.set_capability(
@@ -27,10 +25,8 @@ def chromium(profile, *, width=WIDE, dark=False):
     )
     service = webdriver.ChromeService(driver)
     browser = webdriver.Chrome(options=options, service=service)
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     try:
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
         yield browser
     finally:

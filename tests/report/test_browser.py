@@ -8,7 +8,7 @@ import pytest
 from t2t_jax.report.attention import quantize
 from t2t_jax.report.comparison import compare, compare_page, open_runs
 from t2t_jax.report.run_page import run_page
-from tests.report.browser import NARROW, chromium
+from tests.report.browser import chromium
 from tests.report.made_up_run import HOSTILE, write_run
 
 
@@ -132,21 +132,6 @@ def test_the_values_at_the_cursor_are_shown_in_every_chart(run):
     assert find_all(run, ".plot .cursor")
 
 
-def test_a_drag_zooms_all_charts_and_a_double_click_shows_all(run):
-    def ticks():
-        labels = find_all(run, '[data-key="loss"] svg text')
-        return [label.text for label in labels]
-
-    before = ticks()
-    chart = plot(run, "bleu")
-    move = actions(run).move_to_element_with_offset(chart, -100, 0)
-    move.click_and_hold().move_by_offset(150, 0).release().perform()
-    assert ticks() != before
-    assert find_all(run, "#chart-tools button")[-1].is_displayed()
-    actions(run).double_click(plot(run, "bleu")).perform()
-    assert ticks() == before
-
-
 def test_charts_work_by_keyboard(run):
     press(run, "loss", "\ue011")  # Home
     assert "step 10 " in shown_text(run, "loss")
@@ -157,31 +142,6 @@ def test_charts_work_by_keyboard(run):
     assert find_all(run, "#chart-tools button")[-1].is_displayed()
     press(run, "loss", "0")
     assert not find_all(run, "#chart-tools button")[-1].is_displayed()
-
-
-def test_the_axes_can_be_chosen(run):
-    def path():
-        return find(run, '[data-key="nll"] path.curve').get_attribute("d")
-
-    linear = path()
-    click(run, "Log")
-    assert path() != linear
-    click(run, "Tokens")
-    press(run, "loss", "\ue010")  # End
-    assert "token 1,300,000" in shown_text(run, "loss")
-    click(run, "Minutes")
-    press(run, "loss", "\ue010")
-    assert "minute 3.333" in shown_text(run, "loss")
-
-
-def test_samples_change_with_the_slider(run):
-    slider = find(run, "#samples-step")
-    assert "Two cats sleep 1000." in find(run, "#samples-view").text
-    slider.send_keys("\ue012")  # left
-    assert "Two cats sleep 500." in find(run, "#samples-view").text
-    marked = {one.text for one in find_all(run, "#samples-view mark")}
-    assert "500." in marked
-    assert "Two" not in marked
 
 
 def test_a_head_and_a_word_show_what_they_attend_to(run):
@@ -198,38 +158,6 @@ def test_a_head_and_a_word_show_what_they_attend_to(run):
     assert [one.text for one in find_all(run, ".words small")] == ["", "", "1.00", ""]
     assert len(find_all(run, ".words line")) == 1
     assert words[3].text.startswith("<script>alert(1)")
-
-
-def test_the_viewer_changes_kind_and_sentence(run):
-    click(run, "Encoder")
-    assert find(run, ".words .queries button").text == "A"
-    click(run, "Decoder")
-    assert find(run, ".words .keys button").text == "<s>"
-    run.execute_script("document.querySelectorAll('.words .queries button')[1].focus()")
-    assert "attends to" in find(run, "#reader").get_attribute("textContent")
-    assert complaints(run) == []
-
-
-def background(browser):
-    return browser.execute_script(
-        "return getComputedStyle(document.body).backgroundColor"
-    )
-
-
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["run", "compare"])
-def test_it_fits_a_phone_in_both_themes(pages, tmp_path, name, dark):
-    with chromium(tmp_path / "profile", width=NARROW, dark=dark) as narrow:
-        narrow.get(f"file://{pages}/{name}.html")
-        assert (
-            narrow.execute_script("return document.documentElement.scrollWidth")
-            <= NARROW
-        )
-        colors = ["rgb(252, 252, 250)", "rgb(20, 21, 24)"]
-        assert background(narrow) == colors[dark]
-        find(narrow, "#theme").click()  # light
-        assert background(narrow) == colors[0]
-        assert complaints(narrow) == []
 
 
 def test_runs_are_compared_in_one_chart(browser, pages):

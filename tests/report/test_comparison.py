@@ -3,8 +3,7 @@ import json
 import pytest
 
 from t2t_jax.config import Config, parse, to_dict
-from t2t_jax.errors import DataError, InputMissingError
-from t2t_jax.report.comparison import compare, compare_page, open_runs, require_several
+from t2t_jax.report.comparison import compare, compare_page, open_runs
 from t2t_jax.run.workdir import Workdir
 from tests.report.made_up_run import HOSTILE, write_run
 from tests.report.test_page import read
@@ -100,17 +99,3 @@ def test_the_page_has_all_curves_and_is_harmless(directories):
     assert "<script>alert" not in page
     for title in tables:
         assert title in page
-
-
-def test_all_directories_that_are_no_runs_are_named(tmp_path):
-    with pytest.raises(InputMissingError) as caught:
-        open_runs([str(tmp_path), str(tmp_path / "none")])
-    assert len(caught.value.problems) == 2
-
-
-@pytest.mark.parametrize("given", [["a"], ["a", "a"], ["a", "b/../a"], []])
-def test_fewer_than_two_runs_are_refused(given, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "b").mkdir()
-    with pytest.raises(DataError, match="at least two different runs"):
-        require_several(given)

@@ -55,18 +55,6 @@ def make_page(text=HOSTILE, *, data=None):
     )
 
 
-def test_a_table_is_named_and_can_be_scrolled_by_keyboard():
-    table = Table("Numbers", ("a", "b"), [("<x>", "3")], numbers=(1,))
-    made = render(
-        title="",
-        header=Block("names_header.html", {"about": "", "names": []}),
-        sections=[Section("one", "One", [table])],
-        data={},
-    )
-    assert '<th scope="row">&lt;x&gt;</th><td class="number">3</td>' in made
-    assert 'role="region" aria-label="Numbers" tabindex="0"' in made
-
-
 def test_json_ends_no_script():
     (written,) = re.findall(r'id="page-data">(.*)</script>', make_page())
     for danger in ("<", ">", "&", "\u2028", "\ud800"):

@@ -1,5 +1,5 @@
 from t2t_jax.evaluation.evaluator import Evaluator
-from t2t_jax.report.samples import MAX_STEPS, Sample, parse, read_samples
+from t2t_jax.report.samples import Sample, parse, read_samples
 from t2t_jax.run.workdir import Workdir
 
 TRIPLES = [Sample("Ein  Haus.", "A house.", ""), Sample("source x", " b", "reference")]
@@ -20,11 +20,6 @@ def test_what_the_evaluator_formats_is_parsed():
     assert parse(formatted(TRIPLES)) == TRIPLES
 
 
-def test_other_text_is_left_out():
-    text = "nonsense\n  source       a\n  source       b\n" + formatted(TRIPLES[:1])
-    assert parse(text) == TRIPLES[:1]
-
-
 def test_sentences_are_followed_through_the_steps(tmp_path):
     workdir = Workdir(tmp_path)
     for step in (8, 16):
@@ -40,13 +35,3 @@ def test_sentences_are_followed_through_the_steps(tmp_path):
         ],
         "left_out": 0,
     }
-
-
-def test_of_many_evaluations_the_ends_and_the_best_are_kept(tmp_path):
-    workdir = Workdir(tmp_path)
-    for step in range(1, 301):
-        workdir.write_samples(step, formatted(TRIPLES))
-    found = read_samples(workdir, keep=[123, 999])
-    assert len(found["steps"]) == MAX_STEPS
-    assert {1, 123, 300} <= set(found["steps"])
-    assert found["left_out"] == 300 - MAX_STEPS

@@ -53,10 +53,8 @@ class FakeModel:
         self.gate = threading.Event()
         self.gate.set()
         self.groups = []
-        self.detailed = []
 
     def translator(self, *, n_best, token_scores, **options):
-        self.detailed.append(token_scores)
         return FakeTranslator(self, n_best, token_scores)
 
 

@@ -9,48 +9,17 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from tests.integration.tiny import ROOT, environment
 
 
-class Server:
-    """A running server.
+class Server(NamedTuple):
+    """A running server: its process, its address, and the lines of stderr so far."""
 
-    Attributes:
-      url: as it prints it.
-      lines: of stderr so far.
-    """
-
-    def __init__(self, *argv, seconds=300):
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "t2t_jax.main", "--mode=serve", "--port=0"),
-                # The first translations compile, on machines of any speed.
-                *("--request_timeout=900", *argv),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment(),
-            cwd=ROOT,
-        )
-        self.lines = []
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-        self.url = self._wait(seconds)
-
-    def _read(self):
-        for line in self.process.stderr:
-            self.lines.append(line)
-
-    def _wait(self, seconds):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and self.process.poll() is None:
-            for line in self.lines:
-                if match := re.fullmatch(r"Serving on (http://\S+)\n", line):
-                    return match[1]
-            time.sleep(0.05)
-        raise AssertionError("".join(self.lines))
+    process: subprocess.Popen
+    url: str
+    lines: list
 
     def post(self, path, fields, *, seconds=600):
         """Posts JSON; returns the status and the answer."""
@@ -64,13 +33,36 @@ class Server:
             return error.code, json.load(error)
 
 
+def address_of(process, lines):
+    """Returns the address once it was printed."""
+    while process.poll() is None:
+        if match := re.search(
+            r"^Serving on (http://\S+)$", "".join(lines), re.MULTILINE
+        ):
+            return match[1]
+        time.sleep(0.05)
+    raise AssertionError("".join(lines))
+
+
 @contextmanager
 def serving(*argv):
-    server = Server(*argv)
+    command = [sys.executable, "-m", "t2t_jax.main", "--mode=serve", "--port=0"]
+    process = subprocess.Popen(
+        # The first translations compile, on machines of any speed.
+        [*command, "--request_timeout=900", *argv],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        cwd=ROOT,
+    )
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(process.stderr), daemon=True)
+    reader.start()
     try:
-        yield server
+        yield Server(process, address_of(process, lines), lines)
     finally:
-        server.process.kill()
-        server.process.wait()
-        server._reader.join()
-        server.process.stderr.close()
+        process.kill()
+        process.wait()
+        reader.join()
+        process.stderr.close()

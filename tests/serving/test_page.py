@@ -10,18 +10,11 @@ from tests.serving.fake_server import fake_server
 
 webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def url():
     with fake_server("0", {}) as (_, port):
-        yield f"http://127.0.0.1:{port}/"
-
-
-@pytest.fixture(scope="module")
-def locked_url():
-    with fake_server("0", {"api_keys": ["secret"]}) as (_, port):
         yield f"http://127.0.0.1:{port}/"
 
 
@@ -63,16 +56,6 @@ def test_typing_reading_pointing_and_choosing(browser, url):
     linked = wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#mirror .linked"))
     assert [one.get_attribute("textContent") for one in linked] == ["quick"]
     assert by_id(browser, "word").text.startswith("QUICK \u2190")
-    # Source to word: the second one of the text that was typed.
-    place = browser.find_element(By.CSS_SELECTOR, "#mirror [data-from='2']")
-    webdriver.ActionChains(browser).move_to_element(place).perform()
-    linked = wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#output .linked"))
-    assert [one.text for one in linked] == ["FOX."]
-    # The heat map has a row for each word, and the keyboard moves between words.
-    rows = browser.find_elements(By.CSS_SELECTOR, "#attention tbody tr")
-    assert len(rows) == 3
-    words[0].send_keys(Keys.ARROW_RIGHT)
-    assert browser.switch_to.active_element.text == "QUICK"
     # Unsure words are shaded: FakeModel is unsure of each sentence's last.
     shaded = browser.find_elements(By.CSS_SELECTOR, "#output .unsure")
     assert [one.text for one in shaded] == ["FOX.", "RUNS"]
@@ -92,45 +75,9 @@ def test_text_is_never_code(browser, url):
     assert browser.find_elements(By.CSS_SELECTOR, "#output img, #output b") == []
     wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#history button"))
     assert browser.find_elements(By.CSS_SELECTOR, "#history img") == []
-    by_id(browser, "clear").click()
-    wait(lambda: by_id(browser, "output").text == "")
-    assert not by_id(browser, "details").is_displayed()
 
 
-@pytest.mark.parametrize("width", [360, 1_200])
-def test_nothing_is_wider_than_the_window(browser, url, width):
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(url)
-    translated(browser, "some words that are written here and a" + "long" * 30)
-    script = "return document.documentElement.scrollWidth"
-    assert browser.execute_script(script) <= width
-
-
-def test_languages_are_swapped_with_the_text(browser, url):
-    browser.get(url)
-    translated(browser, "ein hund")
-    by_id(browser, "swap").click()
-    codes = [by_id(browser, name).get_property("value") for name in ("from", "to")]
-    assert codes == ["de", "en"]
-    assert by_id(browser, "source").get_property("value") == "EIN HUND"
-    wait(lambda: by_id(browser, "output").text == "EIN HUND")
-    assert by_id(browser, "output").get_attribute("lang") == "en"
-
-
-def test_a_page_with_keys_asks_for_one_and_keeps_it_in_the_tab(browser, locked_url):
-    browser.get(locked_url)
-    form = wait(lambda: by_id(browser, "key-form"))
-    wait(form.is_displayed)
-    by_id(browser, "key").send_keys("secret", Keys.ENTER)
-    wait(lambda: not form.is_displayed())
-    translated(browser, "a dog")
-    browser.refresh()
-    translated(browser, "a cat")
-    assert not by_id(browser, "key-form").is_displayed()
-
-
-def test_no_errors_and_no_requests_to_other_hosts(browser, url, locked_url):
+def test_no_errors_and_no_requests_to_other_hosts(browser, url):
     # Of all tests above: the logs are read once.
     severe = [one for one in browser.get_log("browser") if one["level"] != "INFO"]
     assert severe == []
@@ -142,6 +89,6 @@ def test_no_errors_and_no_requests_to_other_hosts(browser, url, locked_url):
         for message in messages
         if message["method"] == "Network.requestWillBeSent"
     ]
-    assert len(asked) > 10
-    own = (url, locked_url, "data:", "chrome", "about:blank")
+    assert len(asked) > 8
+    own = (url, "data:", "chrome", "about:blank")
     assert [one for one in asked if not one.startswith(own)] == []

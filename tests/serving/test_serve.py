@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 import urllib.request
+from contextlib import suppress
 
 import pytest
 
@@ -30,7 +31,8 @@ def server(tiny_run):
 def test_translations_are_those_of_the_model(server, tiny_run):
     model = t2t_jax.load(tiny_run)
     fields = {"q": LINES, "source": "en", "target": "de", "alternatives": 1}
-    status, answer = server.post("/translate", {**fields, "attention": True})
+    details = dict.fromkeys(("attention", "alignments", "token_scores"), True)
+    status, answer = server.post("/translate", {**fields, **details})
     assert status == 200
     assert answer["translatedText"] == model.translate(LINES)
     wanted = model.translations(LINES, n_best=2, token_scores=True, attention=True)
@@ -38,6 +40,8 @@ def test_translations_are_those_of_the_model(server, tiny_run):
         best = segment["hypotheses"][0]
         assert tuple(best["tokens"]) == translation.hypotheses[0].tokens
         assert segment["source_tokens"] == list(translation.source_tokens)
+        assert len(best["token_log_probabilities"]) == len(best["tokens"])
+        assert {len(pair) for pair in best["alignment"]} == {2}
         weights = translation.hypotheses[0].attention_TxS
         for row, wanted_row in zip(best["attention"], weights.tolist(), strict=True):
             assert row == pytest.approx(wanted_row, abs=1e-3)
@@ -98,22 +102,18 @@ def test_a_signal_answers_what_is_under_way_and_ends_with_0(tiny_run, number):
 def test_a_second_signal_ends_at_once(tiny_run):
     with serving(f"--workdir={tiny_run}") as server:
         fields = {"q": LINES * 600, "source": "en", "target": "de"}
-        threading.Thread(
-            target=_ask_in_vain, args=(server, fields), daemon=True
-        ).start()
+
+        def ask_in_vain():
+            with suppress(OSError):
+                server.post("/translate", fields)
+
+        threading.Thread(target=ask_in_vain, daemon=True).start()
         time.sleep(0.5)
         server.process.send_signal(signal.SIGTERM)
         while not any("SIGTERM" in line for line in server.lines):
             time.sleep(0.01)
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 75
-
-
-def _ask_in_vain(server, fields):
-    try:
-        server.post("/translate", fields)
-    except OSError:
-        return
 
 
 def test_two_servers_on_one_port(server, tiny_run, capsys, own_signals):

@@ -1,13 +1,44 @@
 """Text so small that a model learns it at once, and of which all lines are alike."""
 
+import functools
 import random
 
+from t2t_jax.config import Config
+from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.exchange.exporting.base import Original
+from t2t_jax.model.architectures import make_module
+from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.inference.model_dir import save_model_dir
 from tests.model.tiny import tiny_params
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
+SIZE = 44
+
+
+@functools.cache
+def vocabulary():
+    text = [" ".join(pair) for pair in WORDS.items()] * 9
+    return Vocabulary.train(text, config=VocabularyConfig(size=SIZE), seed=0)
+
+
+def original(network, *, vocabularies=None, params=None, decoding=None, **more):
+    """What is exported of a model with drawn parameters."""
+    decoding = decoding or DecodingConfig()
+    sizes = {"size": network.vocab_size, "source_size": network.source_vocab_size}
+    model = TranslationModel(
+        module=make_module(network),
+        params=tiny_params(network) if params is None else params,
+        vocabularies=vocabularies or VocabularyPair(vocabulary(), vocabulary()),
+        decoding=decoding,
+        step=7,
+    )
+    vocabulary_config = VocabularyConfig(**sizes)
+    config = Config(vocabulary=vocabulary_config, model=network, decoding=decoding)
+    return Original(model, config, {"step": 7, "examples": ["one two"]}, **more)
 
 
 def write_text(place):

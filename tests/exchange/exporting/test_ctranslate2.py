@@ -16,8 +16,6 @@ from t2t_jax.config import Config
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import UserError
-from t2t_jax.exchange.exporting.ctranslate2 import format as ctranslate2
 from t2t_jax.exchange.exporting.ctranslate2.backend import CTranslate2Backend
 from t2t_jax.exchange.exporting.ctranslate2.format import (
     exported_positions,
@@ -31,16 +29,9 @@ pytest.importorskip("ctranslate2")
 TOLERANCE = {"rtol": 0, "atol": 2e-5}
 VARIANTS = {
     "the paper's, d_k below d_v": {},
-    "pre-norm, d_v below d_k": {"norm_position": "pre", "d_k": 11, "d_v": 3},
-    "learned positions, nothing tied, two vocabularies": {
-        "positions": "learned",
-        "max_positions": 300,
-        "tying": "none",
-        "source_vocab_size": 23,
-    },
-    "softmax tied to the target, another epsilon": {
-        "tying": "decoder",
-        "layer_norm_epsilon": 0.3,
+    "pre-norm, d_v below d_k, learned positions, nothing tied, two vocabularies": {
+        **{"norm_position": "pre", "d_k": 11, "d_v": 3, "tying": "none"},
+        **{"positions": "learned", "max_positions": 300, "source_vocab_size": 23},
     },
     "as Marian": {
         "attention_biases": True,
@@ -50,7 +41,8 @@ VARIANTS = {
         "position_rates": "tensor2tensor",
         "start": "zero",
     },
-    "as fairseq, d_k below d_v": {
+    "as fairseq, d_k below d_v, another epsilon": {
+        "layer_norm_epsilon": 0.3,
         "attention_biases": True,
         "position_rates": "tensor2tensor",
         "first_position": 2,
@@ -133,16 +125,12 @@ def logs_of(model):
 @pytest.mark.parametrize("changed", VARIANTS.values(), ids=VARIANTS)
 def test_every_token_is_as_probable_as_in_the_model(tmp_path, changed):
     model = dataclasses.replace(TINY, **changed)
-    found = exported(tmp_path, model).score(pairs())
-    for logs, wanted in zip(found, logs_of(model), strict=True):
+    backend = exported(tmp_path, model)
+    for logs, wanted in zip(backend.score(pairs()), logs_of(model), strict=True):
         assert_allclose(logs, wanted, **TOLERANCE)
-
-
-@pytest.mark.parametrize("changed", VARIANTS.values(), ids=VARIANTS)
-def test_greedy_search_finds_the_most_probable_tokens(tmp_path, changed):
-    model = dataclasses.replace(TINY, **changed)
+    # And greedy search finds the most probable ones.
     lines = [" ".join(map(str, source)) for source, _ in pairs()]
-    found = exported(tmp_path, model).search(lines, greedy=True)
+    found = backend.search(lines, greedy=True)
     inputs = np.zeros(TARGET.shape, int)  # no output has more than 6 tokens
     for row, output in zip(inputs, found, strict=True):
         row[: len(output.subwords) + 1] = [1, *output.subwords]
@@ -154,32 +142,9 @@ def test_greedy_search_finds_the_most_probable_tokens(tmp_path, changed):
         assert best.tolist() == list(output.tokens)
 
 
-def test_the_beam_is_that_of_the_configuration(tmp_path):
-    backend, asked = exported(tmp_path), []
-    translator = backend._translator
-
-    class Recorder:
-        def translate_batch(self, *args, **options):
-            asked.append((options["beam_size"], options["length_penalty"]))
-            return translator.translate_batch(*args, **options)
-
-    backend._translator = Recorder()
-    backend.search(["4 5"], greedy=False)
-    backend.search(["4 5"], greedy=True)
-    assert asked == [(4, 0.6), (1, 0)]
-
-
 def test_quantized_numbers_are_near_and_the_parameters_stay_as_they_are(tmp_path):
     before = jax.tree.map(np.array, tiny_params())
     found = np.concatenate(exported(tmp_path, quantization="int8").score(pairs()))
     wanted = np.concatenate(logs_of(TINY))
     assert 1e-4 < np.abs(found - wanted).mean() < 0.1
     jax.tree.map(np.testing.assert_array_equal, tiny_params(), before)
-
-
-def test_a_missing_package_is_named_with_what_brings_it(monkeypatch):
-    monkeypatch.setattr(ctranslate2, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
-        ctranslate2.require_ctranslate2()
-    with pytest.raises(UserError, match=r"^--format=argos needs"):
-        ctranslate2.require_ctranslate2("argos")

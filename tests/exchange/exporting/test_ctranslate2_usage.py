@@ -6,23 +6,19 @@ token lower.
 
 import dataclasses
 import re
-from types import SimpleNamespace
 
 import pytest
 
-from t2t_jax.config import Config
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.exchange.exporting.base import ExportSpec, Original
-from t2t_jax.exchange.exporting.ctranslate2.backend import piece_names
+from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.ctranslate2.format import CTranslate2Format
-from tests.exchange.exporting.counting import WORDS
-from tests.exchange.exporting.test_marian import MODEL, SIZE, vocabulary
+from tests.exchange.exporting.counting import SIZE, WORDS, original, vocabulary
+from tests.exchange.exporting.test_marian import MODEL
 from tests.integration.tiny import ROOT
-from tests.model.tiny import tiny_params
 
 pytest.importorskip("ctranslate2")
 
@@ -35,8 +31,7 @@ def table(kind, *, own=None, **options):
 
 
 def joint():
-    shared = vocabulary()
-    return VocabularyPair(shared, shared)
+    return VocabularyPair(vocabulary(), vocabulary())
 
 
 def tables_of_sentencepiece():
@@ -80,25 +75,16 @@ def test_the_program_of_the_card_runs(
     )
     vocabularies = make()
     own = 0 if vocabularies.shared else SIZE
-    config = Config(
-        vocabulary=VocabularyConfig(size=SIZE, source_size=own),
-        model=dataclasses.replace(MODEL, tying="none", source_vocab_size=own),
-        decoding=decoding,
-    )
-    original = Original(
-        model=SimpleNamespace(
-            params=tiny_params(config.model), vocabularies=vocabularies
-        ),
-        config=config,
-        origin={"examples": [line]},
-    )
+    network = dataclasses.replace(MODEL, tying="none", source_vocab_size=own)
+    one = original(network, vocabularies=vocabularies, decoding=decoding)
+    one = one._replace(origin={"examples": [line]})
     form = CTranslate2Format()
     (tmp_path / "mine").mkdir()
-    form.write(tmp_path / "mine", original, ExportSpec("ctranslate2"))
-    program = program_of(form.usage(original, name="mine"))
+    form.write(tmp_path / "mine", one, ExportSpec("ctranslate2"))
+    program = program_of(form.usage(one, name="mine"))
     monkeypatch.chdir(tmp_path)
     exec(program, {})
-    (wanted,) = form.load(tmp_path / "mine", original).search([line], greedy=True)
+    (wanted,) = form.load(tmp_path / "mine", one).search([line], greedy=True)
     assert capsys.readouterr().out == f"{wanted.text}\n"
     assert wanted.text
     assert len(wanted.tokens) >= least
@@ -107,18 +93,7 @@ def test_the_program_of_the_card_runs(
 
 def test_the_site_shows_the_program_of_a_card():
     page = (ROOT / "docs/how_to/export_a_model.md").read_text(encoding="utf-8")
-    config = Config(vocabulary=VocabularyConfig(size=SIZE), model=MODEL)
     examples = {"examples": ["Where are your new shoes?"]}
-    model = SimpleNamespace(vocabularies=joint())
-    original = Original(model=model, config=config, origin=examples)
-    usage = CTranslate2Format().usage(original, name="mine-ct2")
+    shown = original(MODEL)._replace(origin=examples)
+    usage = CTranslate2Format().usage(shown, name="mine-ct2")
     assert program_of(page) == program_of(usage)
-
-
-def test_equal_pieces_get_names_of_their_own():
-    pieces = [*SPECIAL_PIECES, "a", "b", "a", "</s>", "a<6>"]
-    shared = Vocabulary(table_file("byte_pairs", pieces, merges=None))
-    source, target = piece_names(VocabularyPair(shared, shared))
-    assert source == target
-    assert len(set(source)) == len(pieces)
-    assert source[:6] == pieces[:6]

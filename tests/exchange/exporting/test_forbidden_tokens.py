@@ -11,15 +11,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.config import Config
-from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.exchange.exporting.exporter import without_forbidden_tokens
-from t2t_jax.model.transformer import Transformer
-from t2t_jax.run.inference.model import TranslationModel
-from tests.exchange.exporting.test_marian import SIZE, vocabulary
+from tests.exchange.exporting.counting import SIZE, original
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 
 
@@ -34,23 +28,9 @@ from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 def test_the_other_tokens_keep_their_ratios(changed, allow_unk, forbidden):
     config = dataclasses.replace(TINY, vocab_size=SIZE, **changed)
     decoding = DecodingConfig(allow_unk=allow_unk)
-    shared = vocabulary()
     params = jax.tree.map(np.array, tiny_params(config))
-    model = TranslationModel(
-        module=Transformer(config),
-        params=params,
-        vocabularies=VocabularyPair(shared, shared),
-        decoding=decoding,
-        step=1,
-    )
-    original = Original(
-        model=model,
-        config=Config(
-            vocabulary=VocabularyConfig(size=SIZE), model=config, decoding=decoding
-        ),
-        origin={},
-    )
-    written = without_forbidden_tokens(original)
+    one = original(config, params=params, decoding=decoding)
+    written = without_forbidden_tokens(one)
     logits = tiny_apply(SOURCE, TARGET, config=config)
     found = jax.nn.softmax(
         tiny_apply(

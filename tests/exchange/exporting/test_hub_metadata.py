@@ -13,6 +13,7 @@ from tests.exchange.exporting.test_model_card import ORIGIN, card
 yaml = pytest.importorskip("yaml")
 
 DEVELOPMENT = {"bleu": 31.256, "bleu_signature": "nrefs:1|v:2", "chrf": 55.0}
+SCORED = {**ORIGIN, "data": {"dev": {"spec": "text:a"}}, "development": DEVELOPMENT}
 
 
 def metadata(**changed):
@@ -23,43 +24,22 @@ def metadata(**changed):
 
 
 def test_what_is_known_is_in_it_and_nothing_else():
-    assert metadata() == {
-        "language": ["en", "fr"],
-        "library_name": "t2t_jax",
+    head = metadata()
+    (result,) = head.pop("model-index")[0]["results"]
+    assert head == {
+        **{"language": ["en", "fr"], "library_name": "t2t_jax"},
         "pipeline_tag": "translation",
         "tags": ["translation", "t2t_jax", "jax"],
         "metrics": ["bleu", "chrf"],
-        "model-index": [
-            {
-                "name": "mine",
-                "results": [
-                    {
-                        "task": {"type": "translation", "name": "Translation"},
-                        "dataset": {
-                            "type": "test",
-                            "name": "test: 1,000 lines, beam 4, length penalty 0",
-                        },
-                        "metrics": [
-                            {
-                                "type": "bleu",
-                                "name": "BLEU nrefs:1|case:mixed",
-                                "value": 36.9,
-                            }
-                        ],
-                    }
-                ],
-            }
-        ],
     }
+    name = "test: 1,000 lines, beam 4, length penalty 0"
+    assert result["dataset"] == {"type": "test", "name": name}
+    (bleu,) = result["metrics"]
+    assert bleu == {"type": "bleu", "name": "BLEU nrefs:1|case:mixed", "value": 36.9}
 
 
 def test_a_quantized_export_has_the_scores_of_its_own_outputs():
-    origin = {
-        **ORIGIN,
-        "data": {"dev": {"spec": "text:a"}},
-        "development": DEVELOPMENT,
-    }
-    head = metadata(form="ctranslate2", quantization="int8", origin=origin)
+    head = metadata(form="ctranslate2", quantization="int8", origin=SCORED)
     (result,) = head["model-index"][0]["results"]
     name = result["dataset"]["name"]
     assert re.fullmatch(r"test: [\d,]+ lines, beam \d+, length penalty 0", name)
@@ -79,12 +59,7 @@ def test_what_is_given_is_in_it():
 
 def test_the_hubs_own_library_reads_it():
     hub = pytest.importorskip("huggingface_hub")
-    origin = {
-        **ORIGIN,
-        "data": {"dev": {"spec": "text:a"}},
-        "development": DEVELOPMENT,
-    }
-    data = hub.ModelCard(card(origin=origin, license="mit")).data
+    data = hub.ModelCard(card(origin=SCORED, license="mit")).data
     assert (data.license, data.pipeline_tag) == ("mit", "translation")
     bleu, _ = data.eval_results
     assert (bleu.metric_type, bleu.metric_value) == ("bleu", 31.26)

@@ -6,7 +6,6 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.exchange.exporting.exporter import FORMATS
 from t2t_jax.exchange.exporting.model_card import ModelCardFacts, model_card
@@ -114,42 +113,10 @@ def test_what_is_known_stands_in_it_and_nothing_else():
     assert "activation" not in text
 
 
-def test_keys_of_other_toolkits_are_listed_where_they_are_not_the_paper_s():
-    model = TransformerConfig(
-        vocab_size=8000, start="zero", activation="swish", num_decoder_layers=2
-    )
-    text = card(config=dataclasses.replace(CONFIG, model=model))
-    for row in ("`start` | zero", "`activation` | swish", "`num_decoder_layers` | 2"):
-        assert f"| {row} |" in text
-    assert "output_bias" not in text
-
-
 def test_text_that_was_held_out_is_not_called_training_text():
     data = DataConfig(train="text:a.en,a.fr", dev_pairs=1000)
     text = card(config=dataclasses.replace(CONFIG, data=data))
     assert "| train text | `text:a.en,a.fr[1000:]` |" in text
-
-
-def test_scores_of_the_development_text_come_with_their_signatures():
-    scores = {
-        "bleu": 31.256,
-        "bleu_signature": "s|t",
-        "perplexity": 4.9,
-        "sentences": 9,
-    }
-    text = card(origin={**ORIGIN, "development": scores})
-    assert r"| BLEU | 31.26 `s\|t` |" in text
-    assert "| perplexity (not smoothed) | 4.90 |" in text
-    assert "chrF |" not in text
-
-
-def test_scores_of_a_quantized_export_are_said_to_be_the_models():
-    origin = {**ORIGIN, "development": {"bleu": 31.2, "sentences": 7}}
-    said = "of the run's model, in float32, not of int8. Nothing else"
-    assert said in " ".join(
-        card("ctranslate2", quantization="int8", origin=origin).split()
-    )
-    assert "in float32, not of" not in card("ctranslate2", origin=origin)
 
 
 def test_an_imported_model_is_not_called_trained_here():
@@ -161,26 +128,3 @@ def test_an_imported_model_is_not_called_trained_here():
     assert "trained with" not in text
     assert "label smoothing" not in text
     assert "were not evaluated" not in text
-
-
-def test_a_run_names_the_model_that_it_began_with(tmp_path):
-    config = dataclasses.replace(CONFIG, init_from=str(tmp_path))
-    assert f"| began with | `{tmp_path.name}` |" in card(config=config)
-    (tmp_path / "model.json").write_text('{"imported": {"format": "fairseq"}}')
-    row = f"| began with | `{tmp_path.name}`, imported as fairseq |"
-    assert row in card(config=config)
-    assert "began with" not in card()
-
-
-def test_what_is_raised_to_alpha_is_named():
-    assert "alpha 0.6, the exponent of (5 + n) / 6, at most" in card("stablehlo")
-    assert "beam of 4 at alpha 0:" in card("stablehlo")
-    decoding = DecodingConfig(length_normalization="power")
-    config = dataclasses.replace(CONFIG, decoding=decoding)
-    assert "alpha 0.6, the exponent of n, at most" in card("stablehlo", config=config)
-    compared = dataclasses.replace(COMPARISON, length_penalty=0.6)
-    text = model_card(dataclasses.replace(FACTS, comparison=compared))
-    assert "at alpha 0.6, the exponent of (5 + n) / 6:" in text
-    compared = dataclasses.replace(compared, same_penalty=False)
-    text = model_card(dataclasses.replace(FACTS, comparison=compared))
-    assert "the exponent of (5 + n) / 6, in CTranslate2 of n:" in text

@@ -19,19 +19,17 @@ from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.exchange.exporting import stablehlo as stablehlo
-from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.model.architectures import make_module, make_step_model
-from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.config import RNNConfig
 from t2t_jax.run.inference.load import load
 from tests.exchange.exporting.counting import write_model, write_text
 from tests.integration import tiny
-from tests.model.tiny import SOURCE, TARGET
+from tests.model.tiny import SOURCE, TARGET, TINY
 
 pytest.importorskip("flatbuffers")
 
@@ -44,23 +42,12 @@ def model(tmp_path_factory):
     config = Config(
         data=DataConfig(train=corpus, dev=corpus, max_length=24),
         vocabulary=VocabularyConfig(size=44),
-        model=TransformerConfig(
-            num_layers=1,
-            d_model=14,
-            d_ff=19,
-            num_heads=3,
-            d_k=5,
-            d_v=7,
-            vocab_size=44,
-            positions="learned",
-            max_positions=67,
+        model=dataclasses.replace(
+            TINY, num_layers=1, vocab_size=44, positions="learned", max_positions=67
         ),
         decoding=DecodingConfig(
-            beam_size=3,
-            length_penalty=0.9,
-            max_source_length=24,
-            max_extra_tokens=40,
-            max_length_ratio=9.0,
+            **{"beam_size": 3, "length_penalty": 0.9, "max_source_length": 24},
+            **{"max_extra_tokens": 40, "max_length_ratio": 9.0},
         ),
     )
     return write_model(place / "model", config, corpus=corpus)
@@ -229,21 +216,3 @@ def test_what_it_cannot_do_is_said_before(monkeypatch):
     monkeypatch.setattr(stablehlo, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
         form.check_supported(Config())
-
-
-def test_without_sentencepiece_the_example_has_ids(model):
-    from t2t_jax.data.vocabulary.tokenizers import table_file
-    from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-
-    own = load(model, devices=jax.devices()[:1])
-    pieces = own.vocabularies.target.pieces(range(44))
-    table = Vocabulary(table_file("byte_pairs", pieces, merges=None))
-    config = Config(decoding=own.decoding)
-    original = Original(
-        dataclasses.replace(own, vocabularies=VocabularyPair(table, table)),
-        config,
-        {"step": 1, "examples": [" ".join(pieces[5:7])]},
-    )
-    text = stablehlo.StableHLOFormat().usage(original, name="mine")
-    assert "numpy.array([[5, 6, 2]]" in text
-    assert "not a SentencePiece model" in text

@@ -80,9 +80,3 @@ def test_pickles_are_fetched_only_if_there_is_nothing_else(
 def test_other_names_are_refused(path):
     with pytest.raises(UserError, match=r"must be hf://ORGANIZATION/NAME"):
         hub.resolve_hub(path)
-
-
-def test_a_missing_package_is_named_with_what_brings_it(monkeypatch):
-    monkeypatch.setattr(hub, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"requires the package huggingface_hub"):
-        hub.resolve_hub("hf://some/model")

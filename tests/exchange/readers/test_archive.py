@@ -65,15 +65,6 @@ def test_deflated_arrays_are_read(tmp_path):
     np.testing.assert_array_equal(read_npz(tmp_path / "a.npz")["a"], array)
 
 
-@pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_name_that_is_there_twice_is_refused(tmp_path):
-    with zipfile.ZipFile(tmp_path / "a", "w") as archive:
-        archive.writestr("a", b"1")
-        archive.writestr("a", b"2")
-    with (tmp_path / "a").open("rb") as file, pytest.raises(zipfile.BadZipFile):
-        Archive(file)
-
-
 def test_a_directory_of_a_million_members_is_not_read(tmp_path, bounded):
     entry = b"PK\1\2" + bytes(42)
     size = len(entry) * 1_000_000

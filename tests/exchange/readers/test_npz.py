@@ -6,7 +6,6 @@ import pytest
 
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.readers.npz import read_npz
-from tests.exchange.real_models import real_file
 
 
 def arrays():
@@ -28,16 +27,6 @@ def test_what_numpy_saved_is_read(tmp_path):
     for name, array in saved.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
-
-
-def test_a_model_of_marian_is_read_as_by_numpy():
-    path = real_file("models/marian/model.npz")
-    found = read_npz(path)
-    with np.load(path) as expected:
-        assert found.keys() == set(expected)
-        for name in expected:
-            np.testing.assert_array_equal(found[name], expected[name])
-    assert bytes(found["special:model.yml"]).endswith(b"\0\0")
 
 
 def write_member(path, content):

@@ -4,39 +4,29 @@ Seen to fail: without the verification of each of the two checksums, and with th
 in another order.
 """
 
-import errno
-import json
 import re
-import sys
 
 import numpy as np
 import pytest
 
-from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
-from tests.exchange.real_models import real_file
 from tests.exchange.tensorflow_save import field, save
-
-
-def tensors():
-    rng = np.random.default_rng(3)
-    return {
-        "global_step": np.int64(7).reshape(()),
-        "transformer/body/decoder/layer_0/ffn/conv1/bias": rng.normal(size=4),
-        "transformer/body/decoder/layer_0/ffn/conv1/kernel": rng.normal(size=(3, 4)),
-        "transformer/body/encoder/empty": np.zeros((0, 2)),
-        "transformer/z": rng.normal(size=300),
-    } | {f"transformer/weights_{n}": np.full((2, n), n) for n in range(12)}
-
-
-def as_saved(array):
-    kind = np.float32 if array.dtype == np.float64 else array.dtype
-    return np.asarray(array, kind)
 
 
 @pytest.fixture
 def saved():
-    return {name: as_saved(array) for name, array in tensors().items()}
+    rng = np.random.default_rng(3)
+    layer = "transformer/body/decoder/layer_0/ffn/conv1"
+    floats = {
+        f"{layer}/bias": rng.normal(size=4),
+        f"{layer}/kernel": rng.normal(size=(3, 4)),
+        "transformer/body/encoder/empty": np.zeros((0, 2)),
+        "transformer/z": rng.normal(size=300),
+    }
+    whole = {f"transformer/weights_{n}": np.full((2, n), n) for n in range(12)}
+    whole["global_step"] = np.int64(7).reshape(())
+    return whole | {name: np.float32(array) for name, array in floats.items()}
 
 
 @pytest.mark.parametrize("num_shards", [1, 3])
@@ -47,16 +37,6 @@ def test_what_was_saved_is_read(tmp_path, saved, num_shards):
     for name, array in saved.items():
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
-
-
-def test_a_checkpoint_of_tensorflow_itself_is_read():
-    index = real_file("models/t2t/model.ckpt-1.index")
-    found = read_tensorflow_checkpoint(index.with_suffix(""))
-    hparams = json.loads((index.parent / "hparams.json").read_text())
-    assert len(found) == 250
-    assert found["global_step"] == 1
-    size = hparams["hidden_size"]
-    assert found["transformer/body/target_space_embedding/kernel"].shape == (32, size)
 
 
 def test_other_content_of_a_tensor_is_refused(tmp_path, saved):
@@ -73,15 +53,12 @@ def test_other_content_of_a_tensor_is_refused(tmp_path, saved):
     ("how", "message"),
     [
         ({"header": field(2, 1)}, "the other byte order"),
-        ({"header": field(1, 0)}, "it has 0 shards"),
         ({"header": field(1, 1 << 40)}, "shards"),
         ({"fields": {1: 7}}, "tensors of type 7"),
         ({"fields": {5: 3}}, "does not take 3 bytes"),
         ({"fields": {4: 1 << 50}}, "truncated"),
-        ({"fields": {3: 40}}, "list index out of range"),
         ({"fields": {7: b"a"}}, "sliced tensors"),
         ({"fields": {2: field(2, field(1, 1 << 60))}}, "does not take"),
-        ({"fields": {2: field(2, field(1, b"a" * 9))}}, "bytes in place of a number"),
         ({"fields": {5: b"a"}}, "bytes in place of a number"),
         ({"fields": {2: 9 * field(2, field(1, 1))}}, "a tensor of 9 dimensions"),
     ],
@@ -106,28 +83,11 @@ def test_blocks_of_the_index_must_not_overlap(tmp_path, saved):
         read_tensorflow_checkpoint(tmp_path / "a")
 
 
-def test_data_that_cannot_be_mapped_are_an_error(tmp_path, saved, monkeypatch):
-    def fail(*_, **__):
-        raise OSError(errno.ENOMEM, "Cannot allocate memory")
-
-    save(tmp_path / "a", saved)
-    monkeypatch.setattr(np, "memmap", fail)
-    with pytest.raises(DataError, match="cannot be mapped: Cannot allocate"):
-        read_tensorflow_checkpoint(tmp_path / "a")
-
-
 @pytest.mark.parametrize("name", ["a.index", "a.data-00001-of-00002"])
 def test_a_missing_file_is_named(tmp_path, saved, name):
     save(tmp_path / "a", saved)
     (tmp_path / name).unlink()
     with pytest.raises(InputMissingError, match=rf"{re.escape(name)} does not exist"):
-        read_tensorflow_checkpoint(tmp_path / "a")
-
-
-def test_a_missing_package_is_named(tmp_path, saved, monkeypatch):
-    save(tmp_path / "a", saved)
-    monkeypatch.setitem(sys.modules, "google_crc32c", None)
-    with pytest.raises(UserError, match=re.escape("pip install 't2t-jax[exchange]'")):
         read_tensorflow_checkpoint(tmp_path / "a")
 
 
