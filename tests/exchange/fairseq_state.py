@@ -17,19 +17,12 @@ def arguments(**changes):
     }
     args = {f"{stack}_{name}": v for stack in STACKS for name, v in both.items()}
     return args | {
-        "arch": "transformer_iwslt_de_en",
-        "encoder_layers": 2,
-        "decoder_layers": 3,
-        "activation_fn": "relu",
-        "dropout": 0.3,
-        "share_all_embeddings": False,
+        **{"arch": "transformer_iwslt_de_en", "encoder_layers": 2, "decoder_layers": 3},
+        **{"activation_fn": "relu", "dropout": 0.3, "share_all_embeddings": False},
         "share_decoder_input_output_embed": True,
-        "adaptive_softmax_cutoff": None,
-        "decoder_input_dim": D_MODEL,
-        "decoder_output_dim": D_MODEL,
-        "source_lang": "en",
-        "target_lang": "de",
-        "quant_noise_pq": 0,
+        **{"decoder_input_dim": D_MODEL, "decoder_output_dim": D_MODEL},
+        **{"source_lang": "en", "target_lang": "de"},
+        **{"adaptive_softmax_cutoff": None, "quant_noise_pq": 0},
         **changes,
     }
 

@@ -188,8 +188,8 @@ def test_tables_of_pieces_are_written_as_they_came(tmp_path):
 
 
 def test_other_kinds_of_vocabularies_are_refused(tmp_path):
-    other = Vocabulary(table_file("subwords", [*SPECIAL_PIECES, *"lower"]))
-    with pytest.raises(UserError, match="kind 'subwords', only SentencePiece"):
+    other = Vocabulary(table_file("byte_pairs", [*SPECIAL_PIECES, *"lower"]))
+    with pytest.raises(UserError, match="kind 'byte_pairs', only SentencePiece"):
         written(tmp_path, original(vocabularies=VocabularyPair(other, other)))
 
 

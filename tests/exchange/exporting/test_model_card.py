@@ -14,22 +14,11 @@ from t2t_jax.exchange.formats import EXPORT_FORMATS
 from t2t_jax.model.config import TransformerConfig
 
 COMPARISON = Comparison(
-    text="test",
-    lines=1000,
-    left_out=0,
-    equal=997,
-    ties=3,
-    largest_gap=2e-5,
-    largest_difference=1.2e-5,
-    mean_difference=1e-6,
-    bleu=35.817,
-    exported_bleu=35.824,
-    beam_size=4,
-    length_penalty=0.0,
-    beam_equal=995,
-    beam_bleu=36.9,
-    exported_beam_bleu=36.9,
-    bleu_signature="nrefs:1|case:mixed",
+    **{"text": "test", "lines": 1000, "left_out": 0, "equal": 997, "ties": 3},
+    **{"largest_gap": 2e-5, "largest_difference": 1.2e-5, "mean_difference": 1e-6},
+    **{"bleu": 35.817, "exported_bleu": 35.824, "bleu_signature": "nrefs:1|case:mixed"},
+    **{"beam_size": 4, "length_penalty": 0.0, "beam_equal": 995},
+    **{"beam_bleu": 36.9, "exported_beam_bleu": 36.9},
 )
 
 
