@@ -88,12 +88,11 @@ def fake_app(models=None, **limits):
     return make_app(models, config, worker=worker), worker
 
 
-async def asked(app, method, path, *, headers=None, chunks=(b"",), client="c", gone=60):
+async def asked(app, method, path, *, headers=None, chunks=(b"",)):
     """Asks an application as a server does.
 
     Args:
       chunks: of the body; a float is a pause in seconds, None a lost connection.
-      gone: seconds after the body, until the client closes the connection.
 
     Returns:
       With `status`, `headers`, `body`, and `json` of the body, None if it is not JSON.
@@ -104,7 +103,7 @@ async def asked(app, method, path, *, headers=None, chunks=(b"",), client="c", g
         **{"method": method, "path": path, "raw_path": path.encode()},
         **{"query_string": query.encode(), "root_path": "", "scheme": "http"},
         "headers": [(n.encode(), v.encode("latin-1")) for n, v in (headers or ())],
-        **{"client": (client, 5), "server": ("127.0.0.1", 5000), "state": {}},
+        **{"client": ("c", 5), "server": ("127.0.0.1", 5000), "state": {}},
     }
     waiting, sent = list(chunks), []
 
@@ -112,7 +111,7 @@ async def asked(app, method, path, *, headers=None, chunks=(b"",), client="c", g
         while waiting and isinstance(waiting[0], float):
             await asyncio.sleep(waiting.pop(0))
         if not waiting:
-            await asyncio.sleep(gone)
+            await asyncio.sleep(60)
             return {"type": "http.disconnect"}
         chunk = waiting.pop(0)
         if chunk is None:

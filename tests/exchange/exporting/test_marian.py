@@ -14,7 +14,6 @@ from numpy.testing import assert_allclose
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
@@ -204,10 +203,3 @@ def test_a_key_that_marian_does_not_have_is_named(changed, message):
     with pytest.raises(UserError, match=message) as raised:
         require_marian_model(original(model).config)
     assert len(raised.value.problems) == 1
-
-
-def test_a_table_of_pieces_is_refused(tmp_path):
-    pieces = ["<pad>", "<s>", "</s>", "<unk>", *map(str, range(SIZE - 4))]
-    table = Vocabulary(table_file("byte_pairs", pieces, merges=None))
-    with pytest.raises(UserError, match="requires vocabularies of SentencePiece"):
-        write(tmp_path, vocabularies=VocabularyPair(table, table))

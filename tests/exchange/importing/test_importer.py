@@ -16,7 +16,7 @@ import t2t_jax
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.exchange.importing import importer
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.exchange.importing.importer import find_format, write_imported
+from t2t_jax.exchange.importing.importer import write_imported
 from tests.exchange import marian_save
 
 
@@ -70,15 +70,6 @@ def test_the_sums_are_those_of_the_files(imported):
         digest, _, name = line.partition("  ")
         content = (imported / name).read_bytes()
         assert hashlib.sha256(content).hexdigest() == digest
-
-
-def test_the_format_is_found_from_the_files(marian, tmp_path):
-    assert find_format(marian) == "marian"
-    assert find_format(marian / "model.npz") == "marian"
-    assert find_format(tmp_path) is None
-    np.savez(tmp_path / "other.npz", a=np.zeros(3))
-    assert find_format(tmp_path / "other.npz") is None
-    assert find_format(tmp_path / "missing.npz") is None
 
 
 @pytest.mark.parametrize("rows", [50, 5_000])
