@@ -26,7 +26,9 @@ def chromium(profile, *, dark=False):
     service = webdriver.ChromeService(driver)
     browser = webdriver.Chrome(options=options, service=service)
     theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+    size = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     try:
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
         yield browser
     finally:
