@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import stat
@@ -340,6 +341,12 @@ def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
     if isinstance(error, _NotJSONError):
         return str(error)
     return "a number has too many digits"  # The only other error that Python raises.
+
+
+def sha256_of(path: Path) -> str:
+    """Returns the SHA-256 of a file's bytes, in hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def safe_child_path(directory: Path, name: str) -> Path:

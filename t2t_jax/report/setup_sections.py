@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +13,7 @@ from t2t_jax.data.report.leakage import copy_warnings, leak_warnings
 from t2t_jax.data.report.page import DROP_REASONS
 from t2t_jax.data.token_cache.statistics import SIDES, short_name
 from t2t_jax.errors import UserError
-from t2t_jax.files import read_json_object
+from t2t_jax.files import read_json_object, sha256_of
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_bytes
 from t2t_jax.report.page import Block, Note, Part, Table
@@ -199,7 +198,7 @@ def files(workdir: Workdir) -> Iterator[Part]:
                 rows.append((f"{path.name}/", format_bytes(sum(_sizes(path))), ""))
             elif path.is_file():
                 size = path.stat().st_size
-                digest = _sha256(path) if size <= _MAX_HASHED else ""
+                digest = sha256_of(path) if size <= _MAX_HASHED else ""
                 rows.append((path.name, format_bytes(size), digest))
     header = ("file", "size", "SHA-256 now")
     yield Table("Files of the run", header, rows, numbers=(1,), text=(0,), code=(2,))
@@ -210,8 +209,3 @@ def _sizes(folder: Path) -> Iterator[int]:
         for name in names:
             with suppress(OSError):
                 yield os.lstat(os.path.join(directory, name)).st_size
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

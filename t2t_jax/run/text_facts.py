@@ -22,8 +22,25 @@ _NO_LANGUAGES = (
     *("tsv", "txt"),
 )
 
+_NAMES = (
+    "ar Arabic az Azerbaijani bg Bulgarian bn Bengali ca Catalan cs Czech da Danish "
+    "de German el Greek en English eo Esperanto es Spanish et Estonian eu Basque fa "
+    "Persian fi Finnish fr French ga Irish gl Galician gu Gujarati ha Hausa he Hebrew "
+    "hi Hindi hr Croatian hu Hungarian id Indonesian is Icelandic it Italian ja "
+    "Japanese ka Georgian kk Kazakh ko Korean lt Lithuanian lv Latvian mk Macedonian "
+    "mr Marathi ms Malay nb Norwegian nl Dutch no Norwegian pl Polish ps Pashto pt "
+    "Portuguese ro Romanian ru Russian sk Slovak sl Slovenian sq Albanian sr Serbian "
+    "sv Swedish sw Swahili ta Tamil te Telugu th Thai tl Tagalog tr Turkish uk "
+    "Ukrainian ur Urdu vi Vietnamese zh Chinese"
+).split()
+_NAME_OF = dict(zip(_NAMES[::2], _NAMES[1::2], strict=True))
 Pair = tuple[str, str]
 """Codes of the source and the target language."""
+
+
+def name_of_language(code: str) -> str:
+    """Returns the English name of a language; its code if the name is not known."""
+    return _NAME_OF.get(code, code)
 
 
 def language_of_file(path: str) -> str:

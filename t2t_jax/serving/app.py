@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
+from t2t_jax.run.text_facts import name_of_language
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.guard import (
     CLOSE,
@@ -31,7 +32,7 @@ from t2t_jax.serving.guard import (
     read_body,
     require_key,
 )
-from t2t_jax.serving.languages import Languages, name_of
+from t2t_jax.serving.languages import Languages
 from t2t_jax.serving.queue import Job, Kind, QueueFullError
 from t2t_jax.serving.requests import (
     Place,
@@ -201,7 +202,8 @@ class _Api:
                 "filesTranslation": False,
                 "supportedFilesFormat": [],
                 "language": {
-                    side: {"code": code, "name": name_of(code)} for side, code in pair
+                    side: {"code": code, "name": name_of_language(code)}
+                    for side, code in pair
                 },
             }
         )

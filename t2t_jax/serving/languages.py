@@ -7,25 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.data.token_cache.known_words import words_of
 from t2t_jax.errors import UserError
+from t2t_jax.run.text_facts import name_of_language
 
 if TYPE_CHECKING:
     from t2t_jax.run.inference.model import TranslationModel
 
 AUTO = "auto"
 """The source language of a request whose language is to be detected."""
-
-_NAMES = (
-    "ar Arabic az Azerbaijani bg Bulgarian bn Bengali ca Catalan cs Czech da Danish "
-    "de German el Greek en English eo Esperanto es Spanish et Estonian eu Basque fa "
-    "Persian fi Finnish fr French ga Irish gl Galician gu Gujarati ha Hausa he Hebrew "
-    "hi Hindi hr Croatian hu Hungarian id Indonesian is Icelandic it Italian ja "
-    "Japanese ka Georgian kk Kazakh ko Korean lt Lithuanian lv Latvian mk Macedonian "
-    "mr Marathi ms Malay nb Norwegian nl Dutch no Norwegian pl Polish ps Pashto pt "
-    "Portuguese ro Romanian ru Russian sk Slovak sl Slovenian sq Albanian sr Serbian "
-    "sv Swedish sw Swahili ta Tamil te Telugu th Thai tl Tagalog tr Turkish uk "
-    "Ukrainian ur Urdu vi Vietnamese zh Chinese"
-).split()
-_NAME_OF = dict(zip(_NAMES[::2], _NAMES[1::2], strict=True))
 
 # The commonest words of a language that are rare in the others.
 _COMMON_WORDS = {
@@ -48,11 +36,6 @@ _COMMON_WORDS = {
 _CONFIDENT_WORDS = 3
 
 
-def name_of(code: str) -> str:
-    """Returns the English name of a language; its code if the name is not known."""
-    return _NAME_OF.get(code, code)
-
-
 class Language(NamedTuple):
     """A language by its code, such as `en`."""
 
@@ -73,7 +56,7 @@ class Languages:
         """Iterates over all languages, sources first, each with its targets."""
         for code in self.codes:
             targets = tuple(to for source, to in self.models if source == code)
-            yield Language(code, name_of(code), targets)
+            yield Language(code, name_of_language(code), targets)
 
     @property
     def codes(self) -> tuple[str, ...]:

@@ -13,9 +13,10 @@ from python_multipart.multipart import FormParser, parse_options_header
 
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.sentences import Layout, Sentence, lay_out
+from t2t_jax.run.text_facts import name_of_language
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.html_layout import HtmlLayout
-from t2t_jax.serving.languages import AUTO, Languages, name_of
+from t2t_jax.serving.languages import AUTO, Languages
 
 if TYPE_CHECKING:
     from python_multipart.multipart import Field
@@ -235,7 +236,7 @@ def _sources(
         if code not in languages.codes:
             raise _unsupported(code)
         if (code, target) not in languages.models:
-            to, of = (f"{name_of(one)} ({one})" for one in (target, code))
+            to, of = (f"{name_of_language(one)} ({one})" for one in (target, code))
             about = f"{to} is not available as a target language from {of}"
             raise RequestError(400, about)
     return sources, detected

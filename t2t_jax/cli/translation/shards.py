@@ -6,7 +6,6 @@ or several jobs lock pending shards; the lock of a killed process is released.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -20,7 +19,7 @@ from typing import Any
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.errors import ConfigError, DataError, OutputError, UserError
-from t2t_jax.files import atomic_write, locked, read_json_object
+from t2t_jax.files import atomic_write, locked, read_json_object, sha256_of
 
 _MAX_LISTED = 5
 _MANIFEST = "manifest.json"
@@ -87,7 +86,7 @@ class OutputShards:
         replace = "choose another --output, or rerun without --resume to replace it."
         try:
             record = read_json_object(self._record, advice="Remove it.")
-            sha256 = _hash_of(self._output)
+            sha256 = sha256_of(self._output)
         except OSError:  # The record or the file does not exist.
             return False
         _require_same(
@@ -182,7 +181,7 @@ class OutputShards:
                         shutil.copyfileobj(file, out)
                 out.flush()
                 os.fsync(out.fileno())
-            record = {"made_of": made_of, "sha256": _hash_of(self._output)}
+            record = {"made_of": made_of, "sha256": sha256_of(self._output)}
             atomic_write(self._record, json.dumps(record, indent=1))
             removed = self._temporary()
             os.rename(self.directory, removed)
@@ -212,11 +211,6 @@ def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -
         raise ConfigError(
             f"{what} was made with other settings: {', '.join(different)}. {advice}"
         )
-
-
-def _hash_of(output: Path) -> str:
-    with output.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

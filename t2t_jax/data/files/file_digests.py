@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from t2t_jax.errors import UserError
-from t2t_jax.files import atomic_write, cache_home
+from t2t_jax.files import atomic_write, cache_home, sha256_of
 
 Fact = TypeVar("Fact", str, int)
 _Facts: TypeAlias = dict[str, dict[str, Any]]
@@ -32,12 +32,7 @@ _MAX_FILES = 1_000
 
 def digest(path: Path) -> bytes:
     """Returns the SHA-256 of a file's bytes."""
-    return bytes.fromhex(cached_fact(path, "sha256", _sha256))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return bytes.fromhex(cached_fact(path, "sha256", sha256_of))
 
 
 def cached_fact(path: Path, name: str, find: Callable[[Path], Fact]) -> Fact:

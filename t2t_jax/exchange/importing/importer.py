@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -24,6 +23,7 @@ from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_m
 from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.marian.model import is_marian, read_marian
 from t2t_jax.exchange.importing.tensor2tensor.model import is_t2t, read_t2t
+from t2t_jax.files import sha256_of
 from t2t_jax.model.architectures import count_parameters, make_module
 from t2t_jax.run.description.departures import departures
 from t2t_jax.run.inference.load import load, require_params_of
@@ -133,7 +133,7 @@ def write_imported(
     imported = FORMATS[name].read(path, options)
     config = _config_of(imported, path)
     _check(imported, config, path)
-    sums = {path: _sha256(path) for path in imported.files}
+    sums = {path: sha256_of(path) for path in imported.files}
     described = _origin(imported, name, sums)
     origin = {"step": 0, "kinds": ["imported"], "imported": described}
     with atomic_directory(to) as directory:
@@ -218,11 +218,6 @@ def _origin(
         "files": {path.name: digest for path, digest in sums.items()},
         **({"languages": imported.languages} if imported.languages else {}),
     }
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _card(

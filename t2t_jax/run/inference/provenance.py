@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.data.source_lines import KEY as SOURCE_LINES
 from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.evaluation.protocol import installed_versions
-from t2t_jax.files import read_json_object
+from t2t_jax.files import read_json_object, sha256_of
 from t2t_jax.run.text_facts import example_sentences
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -79,13 +78,8 @@ def versions() -> dict[str, str]:
 def write_sha256sums(directory: Path) -> None:
     """Writes `SHA256SUMS` of all files of a directory and its subdirectories."""
     paths = sorted(path for path in directory.rglob("*") if path.is_file())
-    lines = [f"{_sha256(p)}  {p.relative_to(directory).as_posix()}\n" for p in paths]
+    lines = [f"{sha256_of(p)}  {p.relative_to(directory).as_posix()}\n" for p in paths]
     (directory / SHA256SUMS).write_text("".join(lines), encoding="utf-8")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _read_data(path: Path) -> dict[str, Any]:

@@ -28,26 +28,13 @@ from t2t_jax.exchange.exporting.ctranslate2.format import (
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.exchange.formats import FILE_SUFFIXES
+from t2t_jax.run.text_facts import name_of_language
 
 _VERSION = "1.0"
 _README = "Translates from {0} to {1}. Made with t2t_jax.\n"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip; the same model gives the same bytes
 
 # As Argos Translate names its languages.
-_LANGUAGES = {
-    **{"ar": "Arabic", "az": "Azerbaijani", "bg": "Bulgarian", "bn": "Bengali"},
-    **{"ca": "Catalan", "cs": "Czech", "da": "Danish", "de": "German", "el": "Greek"},
-    **{"en": "English", "eo": "Esperanto", "es": "Spanish", "et": "Estonian"},
-    **{"eu": "Basque", "fa": "Persian", "fi": "Finnish", "fr": "French"},
-    **{"ga": "Irish", "gl": "Galician", "he": "Hebrew", "hi": "Hindi"},
-    **{"hu": "Hungarian", "id": "Indonesian", "it": "Italian", "ja": "Japanese"},
-    **{"ko": "Korean", "lt": "Lithuanian", "lv": "Latvian", "ms": "Malay"},
-    **{"nb": "Norwegian", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese"},
-    **{"ro": "Romanian", "ru": "Russian", "sk": "Slovak", "sl": "Slovenian"},
-    **{"sq": "Albanian", "sr": "Serbian", "sv": "Swedish", "th": "Thai"},
-    **{"tl": "Tagalog", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu"},
-    **{"vi": "Vietnamese", "zh": "Chinese"},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +66,7 @@ class ArgosFormat:
                 "--format=argos requires a vocabulary of SentencePiece, and the model "
                 "has a table of pieces of another toolkit. Use --format=ctranslate2."
             )
-        names = [_LANGUAGES.get(code, code) for code in (source, target)]
+        names = [name_of_language(code) for code in (source, target)]
         metadata = {
             "package_version": _VERSION,
             "argos_version": _VERSION,
