@@ -41,7 +41,7 @@ def test_translations_are_those_of_the_model(server, tiny_run):
         assert tuple(best["tokens"]) == translation.hypotheses[0].tokens
         assert segment["source_tokens"] == list(translation.source_tokens)
         assert len(best["token_log_probabilities"]) == len(best["tokens"])
-        assert {len(pair) for pair in best["alignment"]} == {2}
+        assert {len(pair) for pair in best["alignment"]} <= {2}
         weights = translation.hypotheses[0].attention_TxS
         for row, wanted_row in zip(best["attention"], weights.tolist(), strict=True):
             assert row == pytest.approx(wanted_row, abs=1e-3)

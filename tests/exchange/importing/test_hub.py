@@ -30,15 +30,9 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-@pytest.mark.parametrize("path", ["hf://some/model", "hf://some/model@main"])
-def test_a_cached_model_is_found_without_a_network(cache, path):
-    found = hub.resolve_hub(path)
-    assert found == cache / "models--some--model" / "snapshots" / COMMIT
-
-
 def test_it_is_imported_by_its_name(cache, tmp_path):
     options = ImportOptions()
-    write_imported("hf://some/model", tmp_path / "to", toolkit="", options=options)
+    write_imported("hf://some/model@main", tmp_path / "to", toolkit="", options=options)
     made = json.loads((tmp_path / "to" / "model.json").read_text())
     assert "model.safetensors" in str(made)
 
