@@ -53,8 +53,10 @@ class FakeModel:
         self.gate = threading.Event()
         self.gate.set()
         self.groups = []
+        self.detailed = []
 
     def translator(self, *, n_best, token_scores, **options):
+        self.detailed.append(token_scores)
         return FakeTranslator(self, n_best, token_scores)
 
 
@@ -88,11 +90,12 @@ def fake_app(models=None, **limits):
     return make_app(models, config, worker=worker), worker
 
 
-async def asked(app, method, path, *, headers=None, chunks=(b"",)):
+async def asked(app, method, path, *, headers=None, chunks=(b"",), client="c", gone=60):
     """Asks an application as a server does.
 
     Args:
       chunks: of the body; a float is a pause in seconds, None a lost connection.
+      gone: seconds after the body, until the client closes the connection.
 
     Returns:
       With `status`, `headers`, `body`, and `json` of the body, None if it is not JSON.
@@ -103,7 +106,7 @@ async def asked(app, method, path, *, headers=None, chunks=(b"",)):
         **{"method": method, "path": path, "raw_path": path.encode()},
         **{"query_string": query.encode(), "root_path": "", "scheme": "http"},
         "headers": [(n.encode(), v.encode("latin-1")) for n, v in (headers or ())],
-        **{"client": ("c", 5), "server": ("127.0.0.1", 5000), "state": {}},
+        **{"client": (client, 5), "server": ("127.0.0.1", 5000), "state": {}},
     }
     waiting, sent = list(chunks), []
 
@@ -111,7 +114,7 @@ async def asked(app, method, path, *, headers=None, chunks=(b"",)):
         while waiting and isinstance(waiting[0], float):
             await asyncio.sleep(waiting.pop(0))
         if not waiting:
-            await asyncio.sleep(60)
+            await asyncio.sleep(gone)
             return {"type": "http.disconnect"}
         chunk = waiting.pop(0)
         if chunk is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 
 import pytest
@@ -61,6 +62,13 @@ def test_forms(app, kind, body):
     assert response.json == {"translatedText": "A B\nC"}
 
 
+def test_alternatives_of_a_text_and_of_a_list(app):
+    response = post(app, "/translate", {**FIELDS, "q": "aa. Bb.", "alternatives": 2})
+    assert response.json["alternatives"] == ["AA.! BB.!", "AA.!! BB.!!"]
+    response = post(app, "/translate", {**FIELDS, "q": ["a"], "alternatives": 99})
+    assert response.json["alternatives"] == [["A!", "A!!", "A!!!"]]
+
+
 def test_the_source_language_is_detected(app):
     q = "der Hund ist nicht hier"
     response = post(app, "/translate", {"q": q, "source": "auto", "target": "en"})
@@ -68,6 +76,25 @@ def test_the_source_language_is_detected(app):
     # Only languages with a model for the target.
     response = post(app, "/translate", {"q": [q], "source": "auto", "target": "de"})
     assert response.json["detectedLanguage"][0]["language"] == "en"
+
+
+def test_detection(app):
+    best, other = post(app, "/detect", {"q": "the cat is not here"}).json
+    assert (best["language"], other["language"]) == ("en", "de")
+    assert best["confidence"] > other["confidence"] >= 0
+    assert post(app, "/detect", {"q": "1 2 3"}).json[0]["confidence"] == 0
+
+
+def test_details_of_sentences(app):
+    fields = {**FIELDS, "q": "aa bb. Cc", "token_scores": True, "alignments": "true"}
+    response = post(app, "/translate", fields)
+    first, second = response.json["segments"]
+    assert (first["gap"], first["source"], second["gap"]) == ("", "aa bb.", " ")
+    (best,) = first["hypotheses"]
+    assert best["tokens"] == ["\u2581AA", "\u2581BB.", "</s>"]
+    assert best["token_log_probabilities"] == [-0.1, -0.9, -0.1]
+    assert best["alignment"] == [[0, 0], [1, 1]]
+    assert "attention" not in best
 
 
 def test_languages_settings_spec_and_health(app):
@@ -99,6 +126,11 @@ def test_the_stream_is_in_order_and_says_when_it_is_done(app):
     assert response.headers["content-type"] == "application/x-ndjson"
 
 
+@pytest.fixture
+def asked_at_once(make):
+    return lambda words: ask_at_once(*make(), words)
+
+
 def ask_at_once(app, worker, model, words):
     """Asks for each word while the first is translated; returns answers and groups."""
     model.gate.clear()
@@ -113,16 +145,16 @@ def ask_at_once(app, worker, model, words):
     return asyncio.run(ask_all()), model.groups
 
 
-def test_one_sentence_that_fails_fails_alone(make):
-    answers, groups = ask_at_once(*make(), ("first", "good", "poison", "fine"))
+def test_one_sentence_that_fails_fails_alone(asked_at_once):
+    answers, groups = asked_at_once(("first", "good", "poison", "fine"))
     assert [one.status for one in answers] == [200, 200, 500, 200]
     assert answers[2].json["error"].startswith("Cannot translate text: The score")
     assert ["good", "poison", "fine"] in groups
 
 
-def test_requests_of_several_clients_are_translated_together(make):
+def test_requests_of_several_clients_are_translated_together(asked_at_once):
     words = [f"word{number}" for number in range(30)]
-    answers, groups = ask_at_once(*make(), words)
+    answers, groups = asked_at_once(words)
     found = [one.json["translatedText"] for one in answers]
     assert found == [word.upper() for word in words]
     assert len(groups) == 2
@@ -146,15 +178,33 @@ def test_a_full_queue_is_429_and_a_late_answer_504(make):
     model.gate.set()
 
 
+def test_what_a_client_that_is_gone_waited_for_is_not_translated(make):
+    app, worker, model = make()
+    model.gate.clear()
+
+    async def leave():
+        first = asyncio.create_task(asked(app, "POST", f"{PATH}a"))
+        while not model.groups:
+            await asyncio.sleep(0.01)
+        gone = await asked(app, "POST", f"{PATH}bb.+Cc.", gone=0.05)
+        waiting = worker.queue.waiting
+        model.gate.set()
+        return gone, waiting, await first
+
+    gone, waiting, first = asyncio.run(leave())
+    assert (gone.status, waiting, first.status) == (0, 0, 200)
+    assert model.groups == [["a"]]
+
+
 LONG = "dog " * 1_250
 
 
 @pytest.mark.parametrize(
     ("fields", "limit"),
     [
-        ({"q": LONG, "attention": True}, 4000),
-        ({"q": ["a." * 999] * 3, "alternatives": 1}, 4000),
-        ({"q": LONG[:2_000], "token_scores": True}, 1000),
+        *(({"q": LONG, name: True}, 4000) for name in ("attention", "alignments")),
+        *(({"q": ["a." * 999] * 3, name: 1}, 4000) for name in ("alternatives",)),
+        *(({"q": LONG[:2_000], name: True}, 1000) for name in ("token_scores",)),
         ({"q": f"<p>{LONG}", "format": "html", "alternatives": 1}, 4000),
     ],
 )
@@ -164,6 +214,24 @@ def test_details_of_long_texts_are_refused_with_the_limit(app, fields, limit):
     assert f"up to {limit} characters" in response.json["error"]
 
 
+def test_long_html_is_translated_without_attention(make):
+    app, _, model = make()
+    fields = {"q": f"<b>dog</b> {LONG}", "format": "html"}
+    response = post(app, "/translate", {**FIELDS, **fields})
+    assert response.json["translatedText"].startswith("<b>DOG</b> DOG")
+    assert model.detailed == [False]
+
+
+def test_the_time_of_a_request_includes_its_answer(make, monkeypatch):
+    app, *_ = make(request_timeout=0.3)
+    released = threading.Event()
+    monkeypatch.setattr(
+        "t2t_jax.serving.app.translate_response", lambda *_: released.wait(60)
+    )
+    assert post(app, "/translate", FIELDS).status == 504
+    released.set()
+
+
 def test_a_server_is_healthy_when_the_first_programs_are_compiled(make):
     app, worker, model = make()
     model.gate.clear()
@@ -171,11 +239,20 @@ def test_a_server_is_healthy_when_the_first_programs_are_compiled(make):
     response = ask(app, "GET", "/health")
     assert (response.status, response.json) == (503, {"status": "loading"})
     model.gate.set()
-    while ask(app, "GET", "/health").status == 503:
+    deadline = time.monotonic() + 60
+    while ask(app, "GET", "/health").status == 503 and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert ask(app, "GET", "/health").json == {"status": "ok"}
     worker.close()  # a server that stops
     assert ask(app, "GET", "/health").status == 503
     assert post(app, "/translate", FIELDS).status == 503
+
+
+def test_a_worker_that_died_answers_with_errors(make, monkeypatch):
+    app, worker, _ = make()
+    monkeypatch.setattr(worker, "_translate", lambda taken: 1 / 0)
+    assert post(app, "/translate", FIELDS).status == 500
+    assert ask(app, "GET", "/health").status == 503
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """HTML: text is translated, markup is kept, elements follow their words."""
 
-import dataclasses
 import re
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_jax.decoding.text.translation import Hypothesis, Translation
 from t2t_jax.serving.html_layout import HtmlLayout, pieces_of
 from tests.serving.fakes import fake_app, post, translation_of
 
@@ -24,20 +24,33 @@ def translated(document, split="sentences"):
     ("document", "wanted"),
     [
         ("<p>A <b>dog</b> barks.</p>", "<p>A <b>DOG</b> BARKS.</p>"),
+        ("<b>a <i>b</i> c</b>.", "<b>A <i>B</i> C</b>."),
         (
             '<li>\n  Go <a href="x?a=1&b=2">to <i>the</i> door</a>.\n</li>',
             '<li>\n  GO <a href="x?a=1&b=2">TO <i>THE</i> DOOR</a>.\n</li>',
         ),
         ("x <b>One. Two.</b> y", "X <b>ONE. TWO.</b> Y"),
+        ("one<br>two<hr/>three", "ONE<br>TWO<hr/>THREE"),
+        ("see <img src=a> here", "SEE  <img src=a> HERE"),
         ("is<!-- c --> wet", "IS<!-- c --> WET"),
+        ('<a name="x"></a>Text <b></b>more', '<a name="x"></a>TEXT <b></b>MORE'),
+        ("H<sub>2</sub>O", "H<sub>2</sub>O"),
         # Entities: of markup as they are, of text decoded and encoded.
         ("a &lt;b&gt; &amp;amp; &#x41;", "A &lt;B&gt; &amp;AMP; A"),
+        ("1 < 2 and <3", "1 &lt; 2 AND &lt;3"),
         # Not text.
         ("<script>if (a<b) x</script>go", "<script>if (a<b) x</script>GO"),
+        ("<STYLE>p{}</Style >go", "<STYLE>p{}</Style >GO"),
         ("<textarea><b>x</textarea>go", "<textarea><b>x</textarea>GO"),
+        ("run <code>ls</code> now", "RUN <code>ls</code> NOW"),
+        ("<svg><text>x</text></svg>a", "<svg><text>x</text></svg>A"),
         (
             "<div translate=no>x <div>y</div> z</div>a",
             "<div translate=no>x <div>y</div> z</div>A",
+        ),
+        (
+            "<p>Its <b class='x notranslate'>Name</b>",
+            "<p>ITS <b class='x notranslate'>Name</b>",
         ),
         (
             "<?php x ?><![CDATA[x]]><!DOCTYPE x><!--> a",
@@ -49,8 +62,12 @@ def translated(document, split="sentences"):
         ("<pre>a\n\nb</pre>", "<pre>A\n\nB</pre>"),
         # Wrong nesting stays as it was.
         ("<b>a <i>b</b> c</i>", "<b>A <i>B</b> C</i>"),
+        ("</b> a", "</b> A"),
+        ("a <!-- x", "A <!-- x"),
         ('a <a href="x', 'A <a href="x'),
+        ("<p title='>'>a</p>", "<p title='>'>A</p>"),
         ("", ""),
+        (" \n", " \n"),
     ],
 )
 def test_documents(document, wanted):
@@ -59,15 +76,20 @@ def test_documents(document, wanted):
 
 def reordered(source, target, links):
     """A translation whose tokens are words, aligned as given."""
-    own = translation_of(source, details=True)
-    rows = [*links, len(source.split())]
-    best = dataclasses.replace(
-        own.hypotheses[0],
+    weights = np.zeros((len(links) + 1, len(source.split()) + 1), np.float32)
+    for row, column in enumerate(links):
+        weights[row, column] = 1
+    hypothesis = Hypothesis(
         text=target,
+        score=0.0,
+        log_probability=0.0,
+        num_tokens=len(links) + 1,
+        ended=True,
         tokens=(*(f"\u2581{word}" for word in target.split()), "</s>"),
-        attention_TxS=np.eye(max(rows) + 1, dtype=np.float32)[rows],
+        attention_TxS=weights,
     )
-    return dataclasses.replace(own, hypotheses=(best,))
+    tokens = (*(f"\u2581{word}" for word in source.split()), "</s>")
+    return Translation(hypotheses=(hypothesis,), source_tokens=tokens)
 
 
 @pytest.mark.parametrize(
@@ -145,10 +167,14 @@ def test_long_hostile_markup_is_read_in_one_pass(part):
     assert len(found) >= len(document) - len(part)
 
 
-def test_entities_of_thousands_of_digits_are_read():
-    document = f"x&#{'9' * 5_000};&#{'0' * 5_000}65;&#{'0' * 5_000};"
-    layout = HtmlLayout(document, split="sentences")
-    assert [one.text for one in layout.sentences] == ["x\ufffdA\ufffd"]
+@pytest.mark.parametrize(
+    ("number", "wanted"),
+    [("9" * 5_000, "\ufffd"), ("0" * 5_000 + "65", "A"), ("0" * 5_000, "\ufffd")],
+    ids=["nines", "zeros before", "zeros"],
+)
+def test_entities_of_thousands_of_digits_are_read(number, wanted):
+    layout = HtmlLayout(f"x&#{number};", split="sentences")
+    assert [one.text for one in layout.sentences] == ["x" + wanted]
 
 
 def test_the_api_translates_html():

@@ -137,15 +137,20 @@ def test_bodies_that_are_slow_endless_or_lost():
     )
     kind = [("content-type", FORM)]
 
-    def status(*chunks, app=patient[0]):
-        ask = asked(app, "POST", "/translate", headers=kind, chunks=chunks)
+    def status(*chunks, headers=(), app=patient[0]):
+        ask = asked(app, "POST", "/translate", headers=[*kind, *headers], chunks=chunks)
         return asyncio.run(ask).status
 
     assert status(b"q=hello", 0.5, b"&source=en", app=hasty[0]) == 408
     drops = [part for _ in range(30) for part in (b"x", 0.02)]
     assert status(*drops, app=hasty[0]) == 408
+    assert status(*[b"x" * 900] * 4) == 413
     assert status(*[b"x" * 900] * 90) == 413
+    assert status(b"q=a", headers=[("content-length", "99999999999")]) == 413
     assert status(b"q=hel", None) == 0
+    framings = [("content-length", "3"), ("transfer-encoding", "chunked")]
+    assert status(b"q=a", headers=framings) == 400
+    assert status(b"q=a", headers=[("host", "a"), ("host", "b")]) == 400
     assert status(b"q=a&source=en&target=de") == 200
     for _, worker in (hasty, patient):
         worker.close()
@@ -188,11 +193,14 @@ LENGTH = b"Content-Length: %d" % len(BODY)
 CHUNKED = b"Transfer-Encoding: chunked"
 ON_SOCKETS = [
     (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),  # TLS
+    (b"\x00" * 50 + b"\r\n\r\n", 400),
+    (b"GET /\r\n\r\n", 400),
     (b"GET / HTTP/1.1\r\n\r\n", 400),  # no host
     (b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", 421),
     (b"GET / HTTP/1.1\r\n" + HOST + HOST + b"\r\n", 400),
     (b"GET / HTTP/1.1\r\n" + HOST + b"A: b\x00c\r\n\r\n", 400),
     (b"GET / HTTP/1.1\r\n" + HOST + b"A : b\r\n\r\n", 400),
+    (b"GET /\xff HTTP/1.1\r\n" + HOST + b"\r\n", 400),
     (b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\n", 400),
     (b"GET / HTTP/1.1\r\n" + b"".join(b"A%d: b\r\n" % n for n in range(9_000)), 400),
     (post_bytes(LENGTH), 200),
@@ -200,9 +208,11 @@ ON_SOCKETS = [
     (post_bytes(LENGTH, CHUNKED, body=b"1b\r\n" + BODY + b"\r\n0\r\n\r\n"), 400),
     (post_bytes(LENGTH, b"Content-Length: 3"), 400),
     (post_bytes(b"Content-Length: -1"), 400),
+    (post_bytes(b"Content-Length: +5"), 400),
     (post_bytes(b"Content-Length: 0x10"), 400),
     (post_bytes(b"Content-Length: 99999999999999999999"), 413),
     (post_bytes(CHUNKED, body=b"zz\r\nhello\r\n0\r\n\r\n"), 400),
+    (post_bytes(CHUNKED, body=b"-5\r\nhello\r\n0\r\n\r\n"), 400),
     (post_bytes(b"Content-Length: 25000", body=b"x" * 25_000), 413),
     (post_bytes(LENGTH, b"Expect: 100-continue"), 100),
     (b"GET / HTTP/1.1\r\n" + CLOSE + b"Upgrade: websocket\r\n\r\n", 200),

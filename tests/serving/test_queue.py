@@ -68,3 +68,31 @@ def test_a_client_leaves_free_places_to_others():
         with pytest.raises(QueueFullError):
             queue.put(job(client, 1))
     assert queue.waiting == 15
+
+
+def test_a_request_of_several_kinds_may_take_all_places():
+    queue = FairQueue(10)
+    queue.put(job("a", 5), job("a", 5, OTHER))
+    assert queue.waiting == 10
+
+
+def test_a_cancelled_request_is_not_translated():
+    queue = FairQueue(9)
+    one, two = job("a", 4), job("b", 2)
+    queue.put(one)
+    queue.put(two)
+    take(queue, 2)
+    queue.cancel(one)
+    queue.cancel(one)
+    assert queue.waiting == 1
+    assert take(queue, 9) == ["b1"]
+
+
+def test_a_closed_queue_is_emptied_and_then_ends():
+    queue = FairQueue(9)
+    queue.put(job("a", 2))
+    queue.close()
+    with pytest.raises(QueueFullError):
+        queue.put(job("b", 1))
+    assert take(queue, 9) == ["a0", "a1"]
+    assert take(queue, 9) == []

@@ -4,6 +4,7 @@ Seen to fail: without the verification of each of the two checksums, and with th
 in another order.
 """
 
+import errno
 import re
 
 import numpy as np
@@ -80,6 +81,16 @@ def test_blocks_of_the_index_must_not_overlap(tmp_path, saved):
     """A small index that refers to a large block often is not read for hours."""
     save(tmp_path / "a", saved, times=1_000)
     with pytest.raises(DataError, match="the blocks of its index overlap"):
+        read_tensorflow_checkpoint(tmp_path / "a")
+
+
+def test_data_that_cannot_be_mapped_are_an_error(tmp_path, saved, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    save(tmp_path / "a", saved)
+    monkeypatch.setattr(np, "memmap", fail)
+    with pytest.raises(DataError, match="cannot be mapped: Cannot allocate"):
         read_tensorflow_checkpoint(tmp_path / "a")
 
 
