@@ -1,7 +1,10 @@
+import sys
+
 import pytest
 import sacrebleu
 
 from t2t_jax.data.files.lines import read_lines
+from t2t_jax.errors import UserError
 from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
 from t2t_jax.evaluation.protocol import tokenized_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
@@ -99,3 +102,11 @@ def test_lower_cased_tokens_of_the_raw_test_are_the_published_reference():
     assert [tokenize(line.lower()) for line in raw] == published
     # Were case not lowered first, the abbreviations of German would keep a full stop.
     assert [tokenize(line).lower() for line in raw] != published
+
+
+def test_what_sacremoses_needs_is_named_where_it_is_missing(tmp_path, monkeypatch):
+    (tmp_path / "sacremoses.py").write_text("import joblib_of_sacremoses")
+    monkeypatch.delitem(sys.modules, "sacremoses", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match="No module named 'joblib_of_sacremoses'"):
+        moses_tokenizer("de")

@@ -1,7 +1,11 @@
+import io
+
 import pytest
 
 from t2t_jax.cli.flags.parser import parse_argv
 from t2t_jax.run.estimates import EVALUATION_COST, RunSize, estimate, size_advice
+from t2t_jax.run.start import make_console, open_run
+from tests.integration import tiny
 from tests.integration.tiny import ROOT
 
 
@@ -73,3 +77,18 @@ def test_more_than_12_hours_on_a_cpu_name_settings_that_take_less():
         size = RunSize(**{**SIZE, **other})
         pace = {"step_seconds": seconds, "tokens_per_second": 4e3}
         assert "\n" not in estimate(size, 0, **pace)
+
+
+@pytest.mark.parametrize("steps", [7, 8])
+def test_steps_within_the_warm_up_are_warned_of(tmp_path, steps):
+    changed = {"steps": steps, "optimizer.warmup_steps": 7}
+    options = parse_argv(tiny.arguments(tmp_path / "run", **changed))
+    stream = io.StringIO()
+    console = make_console(options.config, stream=stream)
+    with open_run(
+        options.config, workdir=options.workdir, overrides={}, console=console
+    ):
+        said = stream.getvalue()
+    assert ("warning: steps=7 is not above optimizer.warmup_steps=7" in said) == (
+        steps == 7
+    )

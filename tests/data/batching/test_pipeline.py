@@ -183,3 +183,10 @@ def test_closing_ends_the_thread_at_once():
     assert threading.active_count() == before
     assert list(items) == []
     items.close()
+
+
+def test_no_batch_shares_memory_with_another(cache):
+    with train_stream(cache, CONFIG, seed=5) as batches:
+        arrays = [array for _, batch in islice(batches, 3) for array in batch]
+    for number, array in enumerate(arrays):
+        assert not any(np.shares_memory(array, other) for other in arrays[:number])

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from t2t_jax.data.files.progress_bar import ProgressBar, print_line
+from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 
 
 class Terminal(io.StringIO):
@@ -70,3 +70,28 @@ def test_an_estimated_number_is_marked_and_never_exceeded(clock):
     with ProgressBar(said.append, stream=screen).start(total=9, is_exact=False):
         pass
     assert "encoded 0/about 9 pairs" in screen.getvalue()
+
+
+def test_a_narrow_terminal_has_the_numbers_and_the_time_left(clock, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    screen = Terminal()
+    work = ProgressLabels("step")
+    with ProgressBar(print_line, stream=screen, work=work) as progress:
+        progress.start(total=100_000)
+        progress.show("", done=1)
+        clock[0] += 10
+        progress.show("loss 2.5  perplexity 7.25  and so on", done=50_001)
+    last = screen.getvalue().splitlines()[-2]
+    assert "step 50,001/100,000" in last
+    assert "50 %  loss" in last
+    assert "… ETA 0:00:10" in last
+
+
+def test_an_interval_of_0_seconds_is_for_no_lines():
+    said = []
+    progress = ProgressBar(said.append, every_seconds=0).start(total=9)
+    with progress.heartbeat("Checking"):
+        for _ in range(9):
+            progress.advance(1)
+            time.sleep(0.01)
+    assert said == []

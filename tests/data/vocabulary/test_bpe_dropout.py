@@ -286,3 +286,16 @@ def test_segmentations_are_those_that_were_recorded(model, dropout, sha256):
     lines = [" ".join(line.split()) for line in drawn]
     _, sampled = sample(model, lines, dropout, max_length=45)
     assert hashlib.sha256(str(sampled).encode()).hexdigest().startswith(sha256)
+
+
+def test_with_all_merges_skipped_it_is_characters(model):
+    lines = PHRASES[::7]
+    usual, sampled = sample(model, lines, 1.0)
+    vocabulary = Vocabulary(model)
+    whole = {"<mask>", "ch", "q", "</s>", "<unk>"}
+    for ids in sampled:
+        pieces = vocabulary.pieces(ids)
+        assert all(
+            len(piece) == 1 or piece in whole or "<0x" in piece for piece in pieces
+        )
+    assert vocabulary.decode(sampled) == vocabulary.decode(usual)

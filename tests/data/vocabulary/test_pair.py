@@ -100,3 +100,13 @@ def test_symbols_are_pieces_that_are_not_split(unit, tmp_path):
     if unit == "subwords":
         stuck, _ = both.target.encode(["a>>de<<b", ">>de<<>>de<<"])
         assert stuck.count(4) == 1
+
+
+def test_a_file_without_the_symbols_is_refused(tmp_path):
+    config = VocabularyConfig(size=71)
+    trained = VocabularyPair.load_or_train(PAIRS, config=config, seed=0, log=print)
+    trained.save(tmp_path)
+    file = str(tmp_path / "vocab.model")
+    with_symbols = VocabularyConfig(size=71, file=file, symbols=">>de<<")
+    with pytest.raises(DataError, match=r"Change config\.vocabulary\.symbols\."):
+        trained.check(with_symbols, name=file)

@@ -196,3 +196,21 @@ def test_a_record_gets_utc_and_the_seconds_since_the_start(monkeypatch, clock):
     assert timestamps.fields() == {"time": "2026-11-22T09:05:03Z", "elapsed": 72.25}
     assert timestamps.prefix(date=True) == "[2026-11-22 09:05:03Z +0:01:12]"
     assert timestamps.prefix(date=False) == "[09:05:03Z +0:01:12]"
+
+
+@pytest.mark.parametrize("total", [200, 100_000])
+def test_each_number_has_its_name_in_a_bar_of_80_columns(monkeypatch, total):
+    monkeypatch.setenv("COLUMNS", "80")
+    stream = Terminal()
+    console = console_of(stream, total=total)
+    for step in range(1, 101):
+        console.remember({**TRAINED, "loss": 100.0 / step})
+    for step in (99, 100):
+        console.show({**TRAINED, "step": step})
+    console.close()
+    *_, last = stream.getvalue().split("step 100/")
+    for part in (
+        *("loss 2.500 █▂▂▁▁▁▁▁", "perplexity 7.25", "lr 1.25e-03", "|grad| 0.75"),
+        *("12,346 target tokens/s", "padding 3.5 %", "ETA "),
+    ):
+        assert part in last
