@@ -43,7 +43,7 @@ nitpick_ignore_regex = [
         r"t2t_jax\..*\.(Cache|ImportOptions|Parse|RNNConfig|Scorer|SpecialIds"
         r"|TextsWithAttention|Translator)",
     ),
-    (r"py:class", r"SourceLines"),
+    (r"py:class", r"Parse|SourceLines"),
     # Units, which attributes have in the place of a type.
     (r"py:class", r"[a-z]+( (/ )?[a-z]+)*"),
     # What docstrings name without its module.
