@@ -41,7 +41,7 @@ for name in shipped_names():
 print(json.dumps({"file": t2t_jax.__file__, "steps": steps}))
 """
 # They read files of all folders, and need no model.
-_TESTED = ("tests/architecture", "tests/configs", "tests/docs", "tests/environment")
+_TESTED = ("tests/architecture", "tests/configs", "tests/docs", "tests/report/doctor")
 
 
 @pytest.fixture(scope="session")
