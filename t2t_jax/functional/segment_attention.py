@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from t2t_jax import jax_internals
 from t2t_jax.functional.masks import PAD
 from t2t_jax.types import Array
 
@@ -120,8 +121,8 @@ def packed_attention(
     Args:
       max_segments: M, the most segments of a row; the kernel starts a block for each of
         them, in use or not. 0 for as many as fit into the row with two tokens each.
-      kernel: as `jax._src.cudnn.fused_attention_stablehlo.dot_product_attention`, which
-        is used for None, on GPUs from Hopper on.
+      kernel: as `dot_product_attention` of `jax_internals.cudnn_attention`, which is
+        used for None, on GPUs from Hopper on.
 
     Returns:
       context: [B, H, Q, D] in the dtype of the values. Padding yields zeros. A row with
@@ -139,8 +140,7 @@ def packed_attention(
     is_key_BxK = jnp.asarray(segments.key) > PAD
     types: Any = {name: name for name in ("PADDING", "PADDING_CAUSAL")}
     if kernel is None:
-        from jax._src.cudnn import fused_attention_stablehlo as cudnn
-
+        cudnn = jax_internals.cudnn_attention()
         kernel, types = cudnn.dot_product_attention, cudnn.MaskType
     context_BxQxHxD = kernel(
         _rows_first(q_BxHxQxD, is_query_BxQ),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import jax
 
+from t2t_jax import jax_internals
 from t2t_jax.functional.attention import MAX_FUSED_DEPTH
 from t2t_jax.model.config import (
     ModelConfig,
@@ -165,9 +166,7 @@ def device_support(platform: str) -> DeviceSupport:
 
 def _without_cudnn() -> str:
     try:
-        from jax._src.cudnn import fused_attention_stablehlo as cudnn
-
-        cudnn.check_cudnn_version()
+        jax_internals.cudnn_attention().check_cudnn_version()
     except (ImportError, AttributeError):
         return ""  # JAX checks it, where it is called.
     except RuntimeError:
@@ -179,9 +178,8 @@ def _without_packing() -> str:
     if not _is_within(jax.__version__, _JAX):
         return f"JAX {jax.__version__} is not known to have packed rows"
     try:
-        from jax._src.cudnn.fused_attention_stablehlo import dot_product_attention
-
-        parameters = inspect.signature(dot_product_attention).parameters
+        kernel = jax_internals.cudnn_attention().dot_product_attention
+        parameters = inspect.signature(kernel).parameters
         has_all = _PACKED_ARGUMENTS <= parameters.keys()
     except (ImportError, AttributeError, ValueError):
         has_all = False

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "t2t_jax"
 # Imports only point to lower floors; within one folder they are free.
 ORDER = (
     ("types", "errors", "version", "configs"),
-    ("files", "quantities"),
+    ("files", "jax_internals", "quantities"),
     ("functional", "devices"),
     ("data", "model"),
     ("decoding",),

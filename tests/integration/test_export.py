@@ -101,7 +101,7 @@ def test_one_file_holds_the_model_that_was_asked_for(workdir, one_file):
     card = (one_file / "README.md").read_text()
     for words in ("from en to de", "step 100", "a.de`, 400 pairs", "20 of 20 |"):
         assert words in card
-    # Whoever may read the configuration may read the parameters.
+    # Parameters are as readable as the configuration.
     modes = {path.stat().st_mode for path in one_file.iterdir() if path.is_file()}
     assert len(modes) == 1
 

@@ -136,7 +136,7 @@ def test_a_job_that_was_killed_goes_on_and_ends_as_if_it_had_not_been(run, tmp_p
 class Terminal:
     """The command line on a terminal of its own, where somebody types."""
 
-    # Whoever opens a terminal first in a new session is who gets its signals.
+    # The first process of a new session that opens a terminal gets its signals.
     _PROGRAM = (
         "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); "
         "argv = [sys.executable, '-m', 't2t_jax.main', *sys.argv[1:]]; "

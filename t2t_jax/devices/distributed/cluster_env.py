@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from t2t_jax.devices.distributed import jax_internals
+from t2t_jax import jax_internals
 from t2t_jax.errors import UserError
 
 _REQUIRED_FLAGS = ("coordinator_address", "num_processes", "process_id")

@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from t2t_jax.devices.distributed.jax_internals import (
+from t2t_jax.devices.distributed.signals import handling
+from t2t_jax.jax_internals import (
     start_preemption_service,
     stop_preemption_service,
 )
-from t2t_jax.devices.distributed.signals import handling
 
 # More than the size of `struct sigaction` on any system.
 _SIGACTION_BYTES = 512

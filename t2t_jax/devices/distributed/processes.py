@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from t2t_jax.devices.distributed import jax_internals
+from t2t_jax import jax_internals
 from t2t_jax.devices.distributed.cluster_env import detect_cluster
 from t2t_jax.devices.distributed.failure_notices import FailureMonitor
 from t2t_jax.devices.distributed.rendezvous import hard_exit, initialize_jax_distributed

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import NoReturn
 
-from t2t_jax.devices.distributed import jax_internals
+from t2t_jax import jax_internals
 from t2t_jax.devices.distributed.cluster_env import ProcessInfo, split_address
 from t2t_jax.devices.distributed.signals import watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError

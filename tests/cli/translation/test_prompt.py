@@ -157,7 +157,7 @@ def test_a_cancelled_translation_is_not_heard_of_again(
     assert "beam_size 9" not in said.err
     assert "n_best 1, beam_size 4, length_penalty 0.5" in said.err
     assert ended == []
-    # Whoever leaves does not wait for it either.
+    # Leaving the prompt does not wait for it either.
     release.clear()
     monkeypatch.setattr(prompt, "_CLOSE_SECONDS", 0.05)
     converse(given_up, EOFError(), model=Slow())

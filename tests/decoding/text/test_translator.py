@@ -148,7 +148,7 @@ def test_a_line_that_comes_alone_finds_its_programs_made(monkeypatch):
     def fail(*args, **kwargs):
         raise MemoryError
 
-    # What does not fit is told where it is needed.
+    # Memory that does not suffice is an error of translating, not of warming up.
     monkeypatch.setattr(translator_module, "chunked_search", fail)
     translator().warm_up()
 

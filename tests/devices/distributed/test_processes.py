@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from t2t_jax.devices.distributed import jax_internals
+from t2t_jax import jax_internals
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,

@@ -34,8 +34,6 @@ _VERSION = "1.0"
 _README = "Translates from {0} to {1}. Made with t2t_jax.\n"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip; the same model gives the same bytes
 
-# As Argos Translate names its languages.
-
 
 @dataclasses.dataclass(frozen=True)
 class ArgosFormat:

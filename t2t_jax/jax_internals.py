@@ -1,7 +1,6 @@
-"""Names of JAX that are not public, and what the processes of a run need of them.
+"""Names of JAX that are not public: all that this package uses, known from JAX 0.10.
 
-Known from JAX 0.10. The key-value store is that of JAX's coordinator, in
-process 0.
+The key-value store is that of JAX's coordinator, in process 0.
 """
 
 from __future__ import annotations
@@ -9,6 +8,17 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 _SLICE_MILLISECONDS = 500
+
+
+def cudnn_attention() -> Any:
+    """Returns the module of cuDNN's attention, which alone has packed rows.
+
+    Raises:
+      ImportError: this JAX has none.
+    """
+    from jax._src.cudnn import fused_attention_stablehlo
+
+    return fused_attention_stablehlo
 
 
 def client() -> Any:
