@@ -104,26 +104,17 @@ class Trainer:
         self._console, self._processes = console, processes
         self._owns_process, self._write_report = owns_process, write_report
         packs_rows = run_kernel(config, self._mesh).kernel == "cudnn_packed"
-        self._module = make_module(
-            config.network, platform=platform, packs_rows=packs_rows
-        )
+        network, training = config.network, config.training
+        self._module = make_module(network, platform=platform, packs_rows=packs_rows)
         self._optimizer = make_optimizer(
-            config.optimizer,
-            d_model=config.network.d_model,
-            frozen=config.training.frozen,
+            config.optimizer, d_model=network.d_model, frozen=training.frozen
         )
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
-        has_average = config.training.ema_decay > 0
+        model = (self._module, self._optimizer, params_key)
         self._checkpointer = RunCheckpointer(
             config,
             workdir=workdir,
-            init=partial(
-                init_state,
-                self._module,
-                self._optimizer,
-                params_key,
-                ema=has_average,
-            ),
+            init=partial(init_state, *model, ema=training.ema_decay > 0),
             mesh=self._mesh,
             fingerprints=text.fingerprints,
             log=console.log,

@@ -293,6 +293,16 @@ def _block_diagonal(
     return blocks
 
 
+def _outputs(result: BeamResult, num_rows: int) -> tuple[Any, Any, list[list[Any]]]:
+    """Returns rows, tokens and numbers of the outputs that there are: N of each."""
+    # Missing outputs are omitted, but for the first.
+    is_output_BxW = np.asarray(result.lengths_BxW)[:num_rows] > 0
+    is_output_BxW[:, 0] = True
+    rows, ranks = np.nonzero(is_output_BxW)
+    tokens_NxT, *numbers = (np.asarray(leaf)[rows, ranks] for leaf in result)
+    return rows, tokens_NxT, [leaf.tolist() for leaf in numbers]
+
+
 def to_translations(
     result: BeamResult,
     source_BxS: npt.NDArray[np.int32],
@@ -310,13 +320,8 @@ def to_translations(
     Raises:
       DataError: a score is not finite.
     """
-    lengths_BxW = np.asarray(result.lengths_BxW)[: len(segments)]
-    # Missing outputs are omitted, but for the first.
-    is_output_BxW = lengths_BxW > 0
-    is_output_BxW[:, 0] = True
-    rows, ranks = np.nonzero(is_output_BxW)
-    tokens_NxT, *numbers = (np.asarray(leaf)[rows, ranks] for leaf in result)
-    scores, log_probabilities, lengths, ended = (leaf.tolist() for leaf in numbers)
+    rows, tokens_NxT, numbers = _outputs(result, len(segments))
+    scores, log_probabilities, lengths, ended = numbers
     sources_NxS = source_BxS[rows]
     logs_NxT, weights_NxTxS = (
         rescorer.rescore(sources_NxS, tokens_NxT) if rescorer else (None, None)
