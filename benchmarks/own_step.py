@@ -19,7 +19,7 @@ from t2t_jax.model.architectures import make_module
 from t2t_jax.training.compiled_step import BatchLayout, StepCompiler
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.progress import RunProgress
+from t2t_jax.training.progress_and_patience import RunProgress
 from t2t_jax.training.state import init_state, state_shardings
 from t2t_jax.training.step import make_train_step
 from t2t_jax.training.step_meter import StepMeter

@@ -20,8 +20,8 @@ from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.start import make_console, open_run, require_trainable
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.health.stop_signals import InterruptRequest
 from t2t_jax.training.reporting.console import Console
+from t2t_jax.training.stopping import InterruptRequest
 
 if TYPE_CHECKING:
     import jax

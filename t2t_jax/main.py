@@ -45,7 +45,7 @@ from t2t_jax.devices.runtime.compilation_cache import (
     disable_cache_on_multiprocess_cpu,
     enable_compilation_cache,
 )
-from t2t_jax.training.health.stop_signals import exit_on_signals
+from t2t_jax.training.stopping import exit_on_signals
 
 if TYPE_CHECKING:
     from t2t_jax.cli.flags.options import Options

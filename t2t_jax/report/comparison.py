@@ -29,7 +29,7 @@ from t2t_jax.report.standing import standing
 from t2t_jax.run.description.table3 import ROWS, closest_row
 from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress_and_patience import Record
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 _MAX_SENTENCES = 10

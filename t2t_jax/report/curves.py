@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from t2t_jax.training.progress import Record, format_perplexity
+from t2t_jax.training.progress_and_patience import Record, format_perplexity
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from t2t_jax.report.page import Block, Note, Part, Section, Table, render
 from t2t_jax.report.samples import newest_translation, read_samples, sample_trees
 from t2t_jax.report.standing import standing
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record, best_by
+from t2t_jax.training.progress_and_patience import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 _MAX_EVALUATIONS = 200

@@ -9,7 +9,7 @@ from t2t_jax.config import Config
 from t2t_jax.report.curves import training_seconds
 from t2t_jax.run.status import read_status
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress_and_patience import Record
 
 
 def standing(

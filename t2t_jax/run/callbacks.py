@@ -21,16 +21,16 @@ from t2t_jax.run.estimates import RunSize, estimate
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.optimizer import learning_rate
-from t2t_jax.training.profiling.profiler import Profiler
-from t2t_jax.training.progress import Record, RunProgress
+from t2t_jax.training.progress_and_patience import Record, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter, NullMetricsWriter
-from t2t_jax.training.skipped_steps import (
+from t2t_jax.training.reporting.profiler import Profiler
+from t2t_jax.training.state import TrainState, evaluation_params
+from t2t_jax.training.step_meter import (
     check_divergence,
     skip_message,
     uniform_guess_warning,
 )
-from t2t_jax.training.state import TrainState, evaluation_params
 
 # An estimate needs more steps than this, or more time.
 _ESTIMATED_STEPS, _ESTIMATED_SECONDS, _FEWEST_STEPS = 19, 20.0, 2

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.files import atomic_write, read_limited
-from t2t_jax.training.progress import best_by
+from t2t_jax.training.progress_and_patience import best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 FOLDER = "dev_outputs"

@@ -13,7 +13,7 @@ from t2t_jax.data.corpora.mixture import PairLocation
 from t2t_jax.data.files.progress_bar import Log
 from t2t_jax.data.token_cache.statistics import SIDES
 from t2t_jax.run.prepared_data import PreparedData
-from t2t_jax.training.progress import Record
+from t2t_jax.training.progress_and_patience import Record
 from t2t_jax.types import DataPosition
 
 

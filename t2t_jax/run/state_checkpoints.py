@@ -24,7 +24,7 @@ from t2t_jax.devices.distributed.processes import (
 from t2t_jax.errors import ConfigError, StorageError
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import RunProgress
+from t2t_jax.training.progress_and_patience import RunProgress
 from t2t_jax.training.state import TrainState, evaluation_params, state_shardings
 from t2t_jax.types import PyTree
 

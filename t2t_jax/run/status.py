@@ -22,9 +22,9 @@ from t2t_jax.errors import UserError
 from t2t_jax.files import MAX_JSON_BYTES, locked, read_json_object, read_limited
 from t2t_jax.run.estimates import RunSize
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import Record, best_by
+from t2t_jax.training.progress_and_patience import Record, best_by
+from t2t_jax.training.reporting.console import Thinned
 from t2t_jax.training.reporting.metrics_writer import read_metrics
-from t2t_jax.training.reporting.sparkline import Thinned
 
 _RECENT_RECORDS = 100
 _CLOCK_TOLERANCE = 5.0

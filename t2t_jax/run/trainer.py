@@ -38,14 +38,8 @@ from t2t_jax.training.compiled_step import (
     StepCompiler,
     device_memory_limit,
 )
-from t2t_jax.training.health.stop_signals import (
-    StopRequest,
-    abort_stuck_run,
-    exit_on_signals,
-)
-from t2t_jax.training.health.watchdog import Watchdog
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.progress import Intervals, RunProgress
+from t2t_jax.training.progress_and_patience import Intervals, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import (
     MetricsWriter,
@@ -54,6 +48,12 @@ from t2t_jax.training.reporting.metrics_writer import (
 )
 from t2t_jax.training.state import init_state
 from t2t_jax.training.step import compile_evaluation, make_train_step
+from t2t_jax.training.stopping import (
+    StopRequest,
+    Watchdog,
+    abort_stuck_run,
+    exit_on_signals,
+)
 from t2t_jax.types import Batch
 
 

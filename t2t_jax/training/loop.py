@@ -13,19 +13,18 @@ from typing import Protocol
 
 from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.devices.runtime.fault_injection import maybe_inject_fault
-from t2t_jax.training.health.stop_signals import StopRequest
-from t2t_jax.training.health.watchdog import Watchdog
-from t2t_jax.training.profiling.profiler import Profiler
-from t2t_jax.training.progress import (
+from t2t_jax.training.progress_and_patience import (
     Intervals,
     Record,
     RunProgress,
     Score,
     best_by,
 )
+from t2t_jax.training.reporting.profiler import Profiler
 from t2t_jax.training.state import TrainState
 from t2t_jax.training.step import StepOutput
 from t2t_jax.training.step_meter import StepMeter
+from t2t_jax.training.stopping import StopRequest, Watchdog
 from t2t_jax.types import Batch, DataPosition
 
 _ALWAYS_SHOWN = (1, 20)

@@ -33,12 +33,12 @@ OF_THE_COMMAND_LINE = (
     *(
         "devices/distributed/cluster_env.py",
         "devices/distributed/rendezvous.py",
-        "training/health/stop_signals.py",
+        "training/stopping.py",
     ),
     # These name commands to run in a shell.
     *(
-        "training/skipped_steps.py",
-        "training/profiling/profiler.py",
+        "training/step_meter.py",
+        "training/reporting/profiler.py",
         "data/corpora/tfds.py",
     ),
 )

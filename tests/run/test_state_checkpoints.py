@@ -13,7 +13,7 @@ from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.errors import DataError
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress import RunProgress
+from t2t_jax.training.progress_and_patience import RunProgress
 from t2t_jax.training.state import TrainState
 
 

@@ -12,7 +12,7 @@ import math
 import pytest
 
 from t2t_jax.errors import DivergedError
-from t2t_jax.training.progress import RunProgress
+from t2t_jax.training.progress_and_patience import RunProgress
 from t2t_jax.types import DataPosition
 from tests.training.fake_run import Run
 

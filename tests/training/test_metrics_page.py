@@ -9,7 +9,7 @@ from t2t_jax.config import Config
 from t2t_jax.evaluation.bracketing.parses import development_scores
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.training.metrics import Sums, summarise
-from t2t_jax.training.progress import RunProgress
+from t2t_jax.training.progress_and_patience import RunProgress
 from t2t_jax.training.reporting.metrics_writer import (
     TIME_FIELDS,
     MetricsWriter,

@@ -12,7 +12,7 @@ from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.quantities import format_duration
 from t2t_jax.run.status import read_status
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.reporting.sparkline import shows_sparklines, sparkline
+from t2t_jax.training.reporting.console import shows_sparklines, sparkline
 
 
 def run(options: StatusOptions) -> int:

@@ -76,7 +76,7 @@ def _wait_for_all(processes: Processes) -> None:
 def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
     from t2t_jax.report.writer import ReportWriter
     from t2t_jax.run.trainer import Trainer, best_score_of, is_complete
-    from t2t_jax.training.health.stop_signals import SharedStopRequest, StopRequest
+    from t2t_jax.training.stopping import SharedStopRequest, StopRequest
 
     processes, workdir = options.processes, options.workdir
     trainer = Trainer(

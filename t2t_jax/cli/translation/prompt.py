@@ -29,7 +29,7 @@ from t2t_jax.decoding.text.translation import UNFAMILIAR
 from t2t_jax.devices.distributed.rendezvous import hard_exit
 from t2t_jax.errors import UserError
 from t2t_jax.run.text_facts import example_sentences
-from t2t_jax.training.health.stop_signals import raise_on_signals
+from t2t_jax.training.stopping import raise_on_signals
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig

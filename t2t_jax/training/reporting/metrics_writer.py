@@ -15,7 +15,7 @@ from typing import Any
 
 from t2t_jax.files import atomic_write, require_file
 from t2t_jax.quantities import format_clock
-from t2t_jax.training.progress import Record, RunProgress
+from t2t_jax.training.progress_and_patience import Record, RunProgress
 
 
 class Timestamps:

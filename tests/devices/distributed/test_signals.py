@@ -70,7 +70,7 @@ def signalled_at(module, number, tmp_path, *arguments):
     ("module", "number"),
     [
         ("dataclasses", signal.SIGINT),
-        ("t2t_jax.training.health.stop_signals", signal.SIGTERM),
+        ("t2t_jax.training.stopping", signal.SIGTERM),
         ("absl", signal.SIGUSR1),
     ],
 )

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from t2t_jax.training.reporting import console as reporting
-from t2t_jax.training.reporting.console import Console
+from t2t_jax.training.reporting.console import Console, shows_sparklines
 from t2t_jax.training.reporting.metrics_writer import Timestamps
-from t2t_jax.training.reporting.sparkline import shows_sparklines
 
 
 class Terminal(io.StringIO):

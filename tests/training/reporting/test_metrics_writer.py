@@ -15,7 +15,7 @@ from tensorboardX.proto.event_pb2 import Event
 from tensorboardX.proto.plugin_hparams_pb2 import HParamsPluginData
 from tensorboardX.record_writer import masked_crc32c
 
-from t2t_jax.training.progress import RunProgress
+from t2t_jax.training.progress_and_patience import RunProgress
 from t2t_jax.training.reporting.metrics_writer import (
     TIME_FIELDS,
     MetricsFile,

@@ -10,7 +10,7 @@ import pytest
 
 from t2t_jax.errors import DivergedError
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.skipped_steps import (
+from t2t_jax.training.step_meter import (
     check_divergence,
     uniform_guess_warning,
 )

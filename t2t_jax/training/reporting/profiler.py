@@ -1,0 +1,352 @@
+"""Traces some steps of a run with JAX's profiler, and logs a summary.
+
+The summary has the device time by what the step's operations are for: their categories
+are read from the HLO text of the compiled step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+
+from t2t_jax.devices.distributed.processes import barrier, current_processes
+
+
+class Profiler:
+    """Traces a range of steps; its failures do not end the run.
+
+    Args:
+      steps: their numbers; empty for none.
+      folder: directory of the trace, created when needed.
+    """
+
+    def __init__(self, steps: range, *, folder: Path, log: Callable[[str], None]):
+        self._steps, self._folder, self._log = steps, folder, log
+        self._first = self._newest = 0
+        self._is_open = self._is_tracing = False
+        self._programs: Callable[[], Iterable[str]] = tuple
+
+    def starts_at(self, step: int) -> bool:
+        """Returns whether to call `start` before a step; the same on all processes."""
+        return step in self._steps and not self._first
+
+    def ends_at(self, step: int) -> bool:
+        """Returns whether to call `stop` after a step; the same on all processes."""
+        return self._is_open and step >= self._steps[-1]
+
+    def start(self, step: int) -> None:
+        """Starts the trace.
+
+        Args:
+          step: the first one in it; the devices must have finished those before it.
+        """
+        self._first, self._is_open = step, True
+        with self._log_errors():
+            options = jax.profiler.ProfileOptions()
+            # Tracing Python calls slows the host down.
+            options.python_tracer_level = 0
+            jax.profiler.start_trace(
+                self._folder, create_perfetto_trace=True, profiler_options=options
+            )
+            self._is_tracing = True
+
+    def annotate(self, step: int) -> AbstractContextManager[object]:
+        """Returns a context in which to dispatch a step, so that the trace names it."""
+        if not self._is_tracing:
+            return nullcontext()
+        self._newest = step
+        return jax.profiler.StepTraceAnnotation("train", step_num=step)
+
+    def stop(self) -> None:
+        """Writes the trace of steps that are finished; logs its path and summary."""
+        self._write()
+        # Collectives time out, in Gloo after 30 s, so all processes continue together.
+        barrier(current_processes(), f"profiled from {self._first}")
+
+    @contextmanager
+    def stop_on_exit(
+        self, made: int, *, programs: Callable[[], Iterable[str]] = tuple
+    ) -> Iterator[None]:
+        """Writes the trace on exit, if the run ends before its last step.
+
+        Args:
+          made: steps done before this process.
+          programs: returns the HLO texts of the compiled steps.
+        """
+        self._programs = programs
+        if self._steps and self._steps[-1] <= made:
+            self._log(
+                f"{self._setting}: nothing is traced, since this run is at step "
+                f"{made:,} already."
+            )
+        has_failed = True
+        try:
+            yield
+            has_failed = False
+        finally:
+            # After a failure other processes must be notified first.
+            if self._is_open and not (has_failed and current_processes().count > 1):
+                self._write()
+
+    @property
+    def _setting(self) -> str:
+        return f"profile.steps={self._steps[0]}:{self._steps[-1]}"
+
+    def _write(self) -> None:
+        self._is_open = False
+        if not self._is_tracing:
+            return
+        self._is_tracing = False
+        with self._log_errors():
+            jax.profiler.stop_trace()
+            files = self._folder.glob("plugins/profile/*/*.xplane.pb")
+            file = max(files, key=lambda path: path.stat().st_mtime)
+            self._log(
+                f"Traced steps {self._first:,} to {self._newest:,}: open "
+                f"perfetto_trace.json.gz of {file.parent} at https://ui.perfetto.dev, "
+                f"or all of it with xprof --logdir={self._folder}."
+            )
+            self._log(summarize_trace(file, categorize_all(self._programs())))
+
+    @contextmanager
+    def _log_errors(self) -> Iterator[None]:
+        """Logs errors instead of raising them."""
+        try:
+            yield
+        except Exception as error:  # of any kind: training does not need a trace
+            self._log(f"WARNING: Profiling failed ({self._setting}): {error}")
+
+
+class OpCategory(NamedTuple):
+    """The category of an operation of a compiled program.
+
+    Attributes:
+      kind: matrix products, elementwise, …
+      part: feed-forward, attention, optimizer, …
+    """
+
+    kind: str
+    part: str
+
+
+_MODULE = re.compile(r"HloModule ([\w.\-]+)")
+# A computation: its name, and its lines. Of another thread, it has a name after it.
+_COMPUTATION = re.compile(
+    r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL
+)
+# An instruction: its name, and its opcode.
+_INSTRUCTION = re.compile(
+    r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][\w\-]*)\(.*", re.MULTILINE
+)
+_CALLED = re.compile(r"(?:calls|to_apply)=%?([\w.\-]+)")
+_SCOPE = re.compile(r'op_name="(jit\([^"]*)"')
+_PRODUCTS = re.compile(r'custom_call_target="[^"]*(?:gemm|matmul|fmha|dot|conv)')
+_CALLERS = ("fusion", "call", "async-start")
+
+# The first entry that matches one of an operation's opcodes is its kind.
+_KINDS = tuple(
+    (kind, re.compile(opcodes))
+    for kind, opcodes in (
+        (
+            "exchange between devices",
+            "all-(?:reduce|gather|to-all)|reduce-scatter|collective-permute",
+        ),
+        ("matrix products", "dot|convolution"),
+        ("gathers and scatters", "gather|scatter|sort"),
+        ("reductions", "reduce$|reduce-window"),
+    )
+)
+# Operations of only these opcodes are copies.
+_MOVES = frozenset(
+    "bitcast broadcast call concatenate constant copy copy-done copy-start "
+    "dynamic-slice dynamic-update-slice fusion get-tuple-element iota pad parameter "
+    "reshape reverse slice transpose tuple".split()
+)
+
+# The first entry found in an operation's name in JAX is its part, forward and backward.
+# A sub-layer is called by the "Add & Norm" around it, so its name is inside.
+_PARTS = (
+    ("attention", r"attention[./]"),
+    ("feed-forward", r"feed_forward[./]"),
+    ("recurrent layers", "lstm|cell|forwards_|backwards_|attentive_"),
+    ("add and norm", "norm/"),
+    ("logits", r"\.logits|readout"),
+    ("embeddings", "coder|embed|positions"),
+    ("loss", "jvp"),
+    ("optimizer", r"jit\("),
+    ("unnamed", ""),
+)
+
+
+def categorize_all(programs: Iterable[str]) -> dict[str, OpCategory]:
+    """Categorizes the operations of several programs.
+
+    Args:
+      programs: HLO texts as in `categorize_ops`, one for each batch shape, all with the
+        same module name.
+
+    Returns:
+      The categories by `module/operation`, without those that differ between programs.
+    """
+    found: dict[str, OpCategory] = {}
+    differing = set()
+    for program in programs:
+        module = _MODULE.match(program)
+        for name, category in categorize_ops(program).items():
+            key = f"{module[1]}/{name}" if module else name
+            if found.setdefault(key, category) != category:
+                differing.add(key)
+    return {key: category for key, category in found.items() if key not in differing}
+
+
+def categorize_ops(program: str) -> dict[str, OpCategory]:
+    """Categorizes the operations of a program, by their names.
+
+    Args:
+      program: the HLO text, `compiled.as_text()`.
+
+    Example:
+      >>> categorize_ops('''
+      ... ENTRY %main (x: f32[2,2]) -> f32[2,2] {
+      ...   ROOT %y = f32[2,2] dot(%x, %x), metadata={op_name="jit(a)/feed_forward/b"}
+      ... }
+      ... ''')
+      {'y': OpCategory(kind='matrix products', part='feed-forward')}
+    """
+    computations = {
+        name: list(_INSTRUCTION.finditer(lines))
+        for name, lines in _COMPUTATION.findall(program)
+    }
+    categories = {}
+    for one in chain.from_iterable(computations.values()):
+        inside = list(_inside(one, computations))
+        opcodes = {"dot" if _PRODUCTS.search(x[0]) else x[2] for x in inside}
+        scopes = filter(None, (_SCOPE.search(x[0]) for x in reversed(inside)))
+        scope = next((found[1] for found in scopes), "")
+        categories[one[1]] = OpCategory(
+            next(
+                (kind for kind, known in _KINDS if any(map(known.match, opcodes))),
+                "copies" if opcodes <= _MOVES else "elementwise",
+            ),
+            next(part for part, pattern in _PARTS if re.search(pattern, scope)),
+        )
+    return categories
+
+
+def _inside(
+    one: re.Match[str], computations: Mapping[str, list[re.Match[str]]]
+) -> Iterator[re.Match[str]]:
+    """Yields the instructions that are fused into one, and last that one."""
+    for name in _CALLED.findall(one[0]) if one[2] in _CALLERS else ():
+        for inner in computations.get(name, ()):
+            yield from _inside(inner, computations)
+    yield one
+
+
+_UNKNOWN = OpCategory("other programs", "other programs")
+_END = "end: "
+
+
+class Operation(NamedTuple):
+    """An executed operation.
+
+    Attributes:
+      name: `module/operation`; operations of other programs may have the same name.
+      begin: in nanoseconds, as `end`, on the clock of the trace.
+    """
+
+    name: str
+    begin: int
+    end: int
+
+
+def operations(plane: Any) -> Iterator[Operation]:
+    """Yields the operations of a device, a plane of a `jax.profiler.ProfileData`."""
+    # A CPU runs larger products in other threads. Their end is a separate event, with
+    # the id of the operation.
+    events = [event for line in plane.lines for event in line.events]
+    ends = {
+        (event.name.removeprefix(_END), dict(event.stats).get("_c")): event.start_ns
+        for event in events
+        if event.name.startswith(_END)
+    }
+    for event in events:
+        stats = dict(event.stats)
+        if "hlo_op" in stats:
+            end = ends.get((event.name, stats.get("_p")), event.end_ns)
+            module = stats.get("hlo_module")
+            name = f"{module}/{stats['hlo_op']}" if module else stats["hlo_op"]
+            yield Operation(name, int(event.start_ns), int(max(end, event.end_ns)))
+
+
+def self_times(done: Iterable[Operation]) -> Counter[str]:
+    """Sums nanoseconds by operation, each moment attributed to the latest one begun.
+
+    So the body of a loop counts, and not the loop; the sum is the busy time.
+
+    Example:
+      >>> self_times([Operation("loop", 0, 10), Operation("dot", 2, 5)])
+      Counter({'loop': 7, 'dot': 3})
+    """
+    times: Counter[str] = Counter()
+    running: list[Operation] = []
+    order = sorted(done, key=lambda one: (one.begin, -one.end))
+    last = max((one.end for one in order), default=0)
+    limits = [one.begin for one in order[1:]] + [last]
+    for begun, limit in zip(order, limits, strict=False):
+        running.append(begun)
+        now = begun.begin
+        while running and now < limit:
+            latest = running[-1]
+            until = min(latest.end, limit)
+            times[latest.name] += max(0, until - now)
+            now = max(now, until)
+            if latest.end <= limit:
+                running.pop()
+    return times
+
+
+def percentages(nanoseconds: Mapping[str, float]) -> str:
+    """Formats times as shares of their sum, the largest first.
+
+    Example:
+      >>> percentages({"reductions": 1.0, "matrix products": 3.0})
+      'matrix products 75.0 %, reductions 25.0 %'
+    """
+    total = sum(nanoseconds.values())
+    largest = Counter(nanoseconds).most_common()
+    return ", ".join(f"{name} {100 * time / total:.1f} %" for name, time in largest)
+
+
+def summarize_trace(file: Path, categories: Mapping[str, OpCategory]) -> str:
+    """Describes where the device time went.
+
+    Args:
+      file: the trace, an `.xplane.pb`.
+      categories: categories of the step's operations, by `module/operation`.
+    """
+    kinds: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
+    total = 0.0
+    for plane in jax.profiler.ProfileData.from_file(str(file)).planes:
+        done = list(operations(plane))
+        if done:
+            total += max(one.end for one in done) - min(one.begin for one in done)
+        for name, nanoseconds in self_times(done).items():
+            category = categories.get(name, _UNKNOWN)
+            kinds[category.kind] += nanoseconds
+            parts[category.part] += nanoseconds
+    if not total:
+        return "The trace does not contain the operations of the devices."
+    return (
+        f"The devices were busy for {100 * kinds.total() / total:.1f} % of the time "
+        f"between the first and the last operation: {percentages(kinds)}.\n"
+        f"By parts of the step: {percentages(parts)}."
+    )
