@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from t2t_jax.run.inference.load import load as load
     from t2t_jax.run.inference.load import translate as translate
     from t2t_jax.run.inference.model import TranslationModel as TranslationModel
-    from t2t_jax.run.inference.save import save_model as save_model
+    from t2t_jax.run.inference.model_dir import save_model as save_model
     from t2t_jax.types import StepModel as StepModel
 
 LAZY_EXPORTS = {
@@ -89,7 +89,7 @@ LAZY_EXPORTS = {
     "load": "t2t_jax.run.inference.load",
     "load_config": "t2t_jax.config_files",
     "sample": "t2t_jax.decoding.search.sampling",
-    "save_model": "t2t_jax.run.inference.save",
+    "save_model": "t2t_jax.run.inference.model_dir",
     "to_nnx": "t2t_jax.exchange.nnx",
     "train": "t2t_jax.api",
     "translate": "t2t_jax.run.inference.load",

@@ -25,7 +25,6 @@ from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
     from t2t_jax.checkpointing.averaging import Selection
-    from t2t_jax.run.inference.average import CheckpointAverager
 
 _HEADER = ("steps", "first", "newest", "average_bleu", "newest_bleu", "gaps")
 
@@ -88,28 +87,24 @@ def _check_options(options: AverageOptions) -> None:
 def _slide(options: AverageOptions) -> tuple[int, ...]:
     """Scores all windows, writes the results, and returns the steps of the best."""
     spec, pairs = _read(options)
-    from t2t_jax.run.inference.average import CheckpointAverager
-
-    averager = CheckpointAverager(options.workdir, trained=options.trained)
-    windows = _windows(averager, options)
+    windows = _windows(options)
     folder = Workdir(options.workdir.path / "averages")
     folder.create()
     records: list[dict[str, Any]] = []
     print(*_HEADER, sep="\t", flush=True)
-    for number, window in enumerate(windows, start=1):
+    for number, (steps, spacing, faults) in enumerate(windows, start=1):
         log(
             f"Window {number} of {len(windows)}: {len(pairs):,} lines by the average "
-            f"of {', '.join(map(str, window.steps))} and by {window.steps[-1]} …"
+            f"of {', '.join(map(str, steps))} and by {steps[-1]} …"
         )
         mean, newest = (
-            _score(averager, steps, pairs, options)
-            for steps in (window.steps, window.steps[-1:])
+            _score(options, chosen, pairs) for chosen in (steps, steps[-1:])
         )
-        records.append(_record(window, mean["bleu"], newest["bleu"]))
-        row = {**records[-1], "steps": ",".join(map(str, window.steps))}
-        row |= {key: f"{row[key]:.2f}" for key in ("average_bleu", "newest_bleu")}
-        row["gaps"] = str(window.spacing)
-        print(*(row[key] for key in _HEADER), sep="\t", flush=True)
+        ends, scores = (steps[0], steps[-1]), (mean["bleu"], newest["bleu"])
+        record = dict(zip(_HEADER, (steps, *ends, *scores), strict=False))
+        records.append({**record, **spacing._asdict(), "forced": bool(faults)})
+        cells = (",".join(map(str, steps)), *ends, *(f"{x:.2f}" for x in scores))
+        print(*cells, spacing, sep="\t", flush=True)
     best = max(records, key=lambda one: (one["average_bleu"], one["newest"]))
     result = {
         "last": len(best["steps"]),
@@ -125,21 +120,6 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
     return tuple(best["steps"])
 
 
-def _record(
-    window: Selection, average_bleu: float, newest_bleu: float
-) -> dict[str, Any]:
-    return {
-        "steps": list(window.steps),
-        "first": window.steps[0],
-        "newest": window.steps[-1],
-        "average_bleu": average_bleu,
-        "newest_bleu": newest_bleu,
-        "unit": window.spacing.unit,
-        "gaps": list(window.spacing.gaps),
-        "forced": bool(window.faults),
-    }
-
-
 def _read(options: AverageOptions) -> tuple[str, Sequence[tuple[str, str]]]:
     """Reads the given pairs, or those of the development set scored in training."""
     joiner = options.config.data.subword_joiner
@@ -151,9 +131,11 @@ def _read(options: AverageOptions) -> tuple[str, Sequence[tuple[str, str]]]:
     return dev.spec, list(dev)[: options.config.evaluation.bleu_sentences or None]
 
 
-def _windows(averager: CheckpointAverager, options: AverageOptions) -> list[Selection]:
+def _windows(options: AverageOptions) -> list[Selection]:
     """Lists the windows to score, and logs which are skipped."""
-    windows = averager.windows(last=options.last)
+    from t2t_jax.run.inference.average import select_windows
+
+    windows = select_windows(options.workdir, last=options.last)
     kept = [window for window in windows if options.force or not window.faults]
     if not kept:
         windows[-1].check_even()
@@ -167,16 +149,15 @@ def _windows(averager: CheckpointAverager, options: AverageOptions) -> list[Sele
 
 
 def _score(
-    averager: CheckpointAverager,
-    steps: Sequence[int],
-    pairs: Sequence[tuple[str, str]],
-    options: AverageOptions,
+    options: AverageOptions, steps: Sequence[int], pairs: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
     """Returns BLEU of the average of these checkpoints, and its signature."""
     from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
+    from t2t_jax.run.inference.average import average_model
 
     bleu = BleuSettings(options.config.evaluation.tokenize)
-    model = averager.model(steps, decoding=options.config.decoding)
+    decoding, trained = options.config.decoding, options.trained
+    model = average_model(options.workdir, steps, trained=trained, decoding=decoding)
     sources, references = zip(*pairs, strict=True)
     with start_progress(TRANSLATING, len(pairs)) as progress:
         hypotheses = [""] * len(pairs)

@@ -87,12 +87,13 @@ def load_mean(
       UserError: as `inference.average.load_average`; or this process does not see the
         checkpoints.
     """
-    from t2t_jax.run.inference.average import CheckpointAverager, load_average
+    from t2t_jax.run.inference.average import load_average, select_checkpoints
 
     workdir, force = options.workdir, options.force
-    select = CheckpointAverager(workdir).select
     steps = shared_steps(
-        options.processes, workdir, lambda: select(last=options.last, force=force).steps
+        options.processes,
+        workdir,
+        lambda: select_checkpoints(workdir, last=options.last, force=force).steps,
     )
     return load_average(workdir, steps=steps, force=force, decoding=decoding)
 

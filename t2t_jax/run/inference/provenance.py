@@ -42,8 +42,6 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
     """
     meta = open_parameters(workdir.path).meta(step)
     origin = {name: meta[name] for name in _META_KEYS if name in meta}
-    if examples := example_sentences(workdir):
-        origin["examples"] = list(examples)
     if workdir.is_model:
         return origin
     origin |= run_facts(workdir)
@@ -55,18 +53,20 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
 def run_facts(workdir: Workdir) -> dict[str, Any]:
     """Collects what all models of a run share: its name and text, as JSON values.
 
-    Those of the text are `data` and, except for older runs, `source_lines`.
+    Those of the text are `data`, `examples` and, except for older runs, `source_lines`.
 
     Raises:
       DataError: `data.json` is damaged.
     """
     data = _read_data(workdir.path / "data.json")
     lines = SourceLines.load(workdir.path)
-    return {
+    facts = {
         "run": workdir.path.resolve().name,
-        **({"data": data} if data else {}),
-        **({SOURCE_LINES: lines.to_json()} if lines else {}),
+        "data": data,
+        SOURCE_LINES: lines and lines.to_json(),
+        "examples": list(example_sentences(workdir)),
     }
+    return {name: value for name, value in facts.items() if value}
 
 
 def versions() -> dict[str, str]:

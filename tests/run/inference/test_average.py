@@ -20,8 +20,8 @@ from t2t_jax.errors import DataError, UserError
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.inference.average import (
-    CheckpointAverager,
     average_checkpoints,
+    average_model,
     load_average,
 )
 from t2t_jax.run.inference.provenance import provenance_of
@@ -223,11 +223,10 @@ def test_a_model_cannot_be_averaged_again(workdir, tmp_path):
 
 
 def test_the_next_mean_compiles_nothing(workdir, caplog):
-    averager = CheckpointAverager(workdir)
     compiled = []
     for steps in ((10, 20, 30), (30,), (20, 30, 50)):
         caplog.clear()
-        model = averager.model(steps)
+        model = average_model(workdir, steps)
         with caplog.at_level(logging.WARNING), jax.log_compiles():
             # A limit that no other test has, whose programs would be found.
             model.translate(["The old teacher reads a book."], max_extra_tokens=7)
