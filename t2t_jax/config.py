@@ -6,15 +6,15 @@ into a frozen `Config`. This module does not import JAX, so errors are reported 
 
 from __future__ import annotations
 
+import difflib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, get_type_hints
 
 from ml_collections import config_dict
 
 from t2t_jax.checkpointing.config import CheckpointConfig
-from t2t_jax.config_keys import DERIVED, did_you_mean, unknown_key
 from t2t_jax.data.config import LAYOUTS, UNITS, DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import (
     BEAM_RULES,
@@ -38,6 +38,14 @@ from t2t_jax.training.config import (
     ProfileConfig,
     TrainingConfig,
 )
+
+DERIVED = {
+    "model.vocab_size": "vocabulary.size",
+    "model.source_vocab_size": "vocabulary.source_size",
+    "rnn.vocab_size": "vocabulary.size",
+    "rnn.source_vocab_size": "vocabulary.source_size",
+}
+"""Key -> the key whose value it has. Not set, so that no number is declared twice."""
 
 KINDS: dict[type, str] = {
     int: "an integer",
@@ -63,60 +71,6 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 _hints = functools.cache(get_type_hints)  # 1 ms for each class
-
-
-def check_types(
-    given: Mapping[str, Any],
-    hints: Mapping[str, Any],
-    *,
-    prefix: str,
-    problems: list[str],
-) -> dict[str, Any]:
-    """Returns the values with a known key and the right type; reports the others.
-
-    Args:
-      hints: known keys and their types.
-      prefix: of the keys, for messages.
-      problems: receives a message for each invalid value.
-    """
-    checked = {}
-    for name, value in given.items():
-        key = f"{prefix}{name}"
-        if name not in hints:
-            problems.append(unknown_key(key, known=keys()))
-            continue
-        wanted = hints[name]
-        if wanted is float and type(value) is int:
-            value = float(value)
-        if type(value) is wanted:  # isinstance would take True for 1
-            checked[name] = value
-        else:
-            problems.append(
-                f"{key}={short_repr(value)} must be {KINDS[wanted]}. "
-                f"Change config.{key}."
-            )
-    return checked
-
-
-def construct(
-    cls: Any,
-    arguments: dict[str, Any],
-    *,
-    into: dict[str, Any],
-    name: str,
-    problems: list[str],
-) -> None:
-    """Constructs a dataclass into `into[name]`, or reports its errors.
-
-    Args:
-      arguments: its fields.
-      problems: receives the messages.
-    """
-    try:
-        into[name] = cls(**arguments)
-    except ConfigError as error:
-        problems.extend(error.problems)
-
 
 ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}
 """Values of `architecture`, and the section that configures each."""
@@ -172,16 +126,11 @@ class Config:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        problems.check(
-            self.steps >= 1,
-            f"steps={self.steps} must be at least 1. Change config.steps.",
-        )
+        problems.require("steps", self.steps, self.steps >= 1, "be at least 1")
         why = "12 days at 1,000 steps per second"
         problems.limit("steps", self.steps, _MAX_STEPS, why=why)
-        problems.check(
-            0 <= self.seed < 2**32,
-            f"seed={self.seed} must lie in [0, 2^32). Change config.seed.",
-        )
+        is_seed = 0 <= self.seed < 2**32
+        problems.require("seed", self.seed, is_seed, "lie in [0, 2^32)")
         problems.check(
             self.architecture in ARCHITECTURES,
             f"architecture={self.architecture!r} is not known; known are "
@@ -266,24 +215,53 @@ def parse(values: Mapping[str, Any]) -> Config:
     Raises:
       ConfigError: with all errors at once: unknown keys, wrong types, invalid values.
     """
-    problems: list[str] = []
-    known = _hints(Config)
-    sections = {name for name, hint in known.items() if is_dataclass(hint)}
-    top = {name: value for name, value in values.items() if name not in sections}
-    plain = {name: hint for name, hint in known.items() if name not in sections}
-    arguments = check_types(top, plain, prefix="", problems=problems)
-    for name in filter(sections.__contains__, known):  # in their order
+    problems = ErrorCollector()
+    top = {name: value for name, value in values.items() if name not in sections()}
+    fields = _check_types(Config, top, problems)
+    for name in sections():
         given = values.get(name, {})
-        if isinstance(given, Mapping | config_dict.ConfigDict):
-            _parse_section(name, given, into=arguments, problems=problems)
+        section = problems.try_call(_parse_section, name, given=given, others=fields)
+        if section is not None:
+            fields[name] = section
+    config: Config = problems.try_call(lambda known: Config(**known), fields)
+    problems.raise_if_any(ConfigError)
+    return config
+
+
+def _parse_section(name: str, *, given: Any, others: Mapping[str, Any]) -> Any:
+    """Constructs the dataclass of a section, after `others`."""
+    if not isinstance(given, Mapping | config_dict.ConfigDict):
+        raise ConfigError(f"{name}={given!r} must hold keys. Change config.{name}.")
+    cls, problems = _hints(Config)[name], ErrorCollector()
+    fields = _check_types(cls, given, problems, prefix=f"{name}.")
+    if name in ARCHITECTURES.values():
+        vocabulary = others.get("vocabulary", VocabularyConfig())
+        fields["vocab_size"] = vocabulary.size
+        # Not checked for the architecture that is not selected.
+        if ARCHITECTURES.get(others.get("architecture", "transformer")) == name:
+            fields["source_vocab_size"] = vocabulary.own_source_size
+    problems.raise_if_any()
+    return cls(**fields)
+
+
+def _check_types(
+    cls: type, given: Mapping[str, Any], problems: ErrorCollector, *, prefix: str = ""
+) -> dict[str, Any]:
+    """Returns the values with a known key and the right type; reports the others."""
+    hints, checked = _hints(cls), {}
+    for name, value in given.items():
+        key, kind = f"{prefix}{name}", hints.get(name)
+        if kind is None or key in DERIVED:
+            problems.check(False, unknown_key(key))
+        elif type(value) is kind or (kind is float and type(value) is int):
+            checked[name] = kind(value)  # isinstance would take True for 1
         else:
-            problems.append(f"{name}={given!r} must hold keys. Change config.{name}.")
-    config: dict[str, Any] = {}
-    construct(Config, arguments, into=config, name="config", problems=problems)
-    if problems:
-        raise ConfigError(problems)
-    built: Config = config["config"]
-    return built
+            problems.require(key, short_repr(value), False, f"be {KINDS[kind]}")
+    return checked
+
+
+RETIRED: frozenset[str] = frozenset()
+"""Keys of former versions, `section.name`: read from saved runs, and ignored."""
 
 
 def parse_saved(
@@ -300,49 +278,27 @@ def parse_saved(
     Raises:
       ConfigError: as `parse` does.
     """
-    decoding = values.get("decoding")
+    decoding, ignored = values.get("decoding"), RETIRED
     if (
         isinstance(decoding, Mapping)
         and "segment" not in decoding
         and decoding.get("min_tokens") == 0
         and "decoding.min_tokens" not in overrides()
     ):
-        kept = {k: value for k, value in decoding.items() if k != "min_tokens"}
-        values = {**values, "decoding": kept}
-    return parse(values)
-
-
-def _parse_section(
-    name: str, given: Mapping[str, Any], *, into: dict[str, Any], problems: list[str]
-) -> None:
-    """Constructs the dataclass of a section."""
-    cls = _hints(Config)[name]
-    hints = {
-        field: hint
-        for field, hint in _hints(cls).items()
-        if f"{name}.{field}" not in DERIVED
-    }
-    found: list[str] = []
-    checked = check_types(given, hints, prefix=f"{name}.", problems=found)
-    if name in ARCHITECTURES.values():
-        vocabulary = into.get("vocabulary", VocabularyConfig())
-        checked["vocab_size"] = vocabulary.size
-        # Not checked for the architecture that is not selected.
-        if ARCHITECTURES.get(into.get("architecture", "transformer")) == name:
-            checked["source_vocab_size"] = vocabulary.own_source_size
-    if not found:
-        construct(cls, checked, into=into, name=name, problems=found)
-    problems.extend(found)
-
-
-def defaults() -> dict[str, Any]:
-    """Returns every settable key, `section.name`, and its default."""
-    return dict(_defaults())
+        ignored |= {"decoding.min_tokens"}
+    kept = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            value = {k: v for k, v in value.items() if f"{name}.{k}" not in ignored}
+        if name not in ignored:
+            kept[name] = value
+    return parse(kept)
 
 
 @functools.cache
-def _defaults() -> tuple[tuple[str, Any], ...]:
-    return tuple(flatten(to_dict(Config())))
+def defaults() -> Mapping[str, Any]:
+    """Returns every settable key, `section.name`, and its default."""
+    return dict(flatten(to_dict(Config())))
 
 
 def keys() -> list[str]:
@@ -408,3 +364,81 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
             f"Known are {', '.join(rows)}."
         )
     return dict(rows[row])
+
+
+def alternatives(words: Sequence[str], *, word: str = "or") -> str:
+    """Joins words to a list in prose.
+
+    Example:
+      >>> alternatives(["a", "b", "c"])
+      'a, b or c'
+    """
+    return f" {word} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def similar(name: str, known: Sequence[str]) -> list[str]:
+    """Finds known names that are similar to a wrong one.
+
+    Args:
+      name: the wrong name, `section.name` or `name`.
+
+    Returns:
+      Known names with the same last word, in the most similar section if one is similar
+      enough; otherwise the name with the closest spelling, if any.
+
+    Example:
+      >>> similar("data.d_model", ["model.d_model", "seed"])
+      ['model.d_model']
+    """
+    section, _, last = name.rpartition(".")
+    same = [key for key in known if key.rpartition(".")[2] == last]
+    if same:
+        of_same = [key.rpartition(".")[0] for key in same]
+        near = difflib.get_close_matches(section, of_same, n=1)
+        return [key for key in same if key.rpartition(".")[0] in near] or same
+    if near := difflib.get_close_matches(name, known, n=1):
+        return near
+    tails = {key.rpartition(".")[2]: key for key in reversed(known)}
+    # With a lower cutoff "file" would match "flagfile".
+    near = difflib.get_close_matches(last, tails, n=1, cutoff=0.75)
+    return [tails[tail] for tail in near]
+
+
+def did_you_mean(name: str, known: Sequence[str]) -> str:
+    """Returns " Did you mean …?" for similar known names, or "".
+
+    Example:
+      >>> did_you_mean("stps", ["steps", "seed"])
+      ' Did you mean steps?'
+    """
+    return _suggest(similar(name, known))
+
+
+def unknown_key(key: str) -> str:
+    """Returns the error about a key that does not exist, `section.name` or `name`.
+
+    Example:
+      >>> unknown_key("stps")
+      'There is no key config.stps. Did you mean steps?'
+    """
+    hint = _suggest(key_suggestions(key))
+    if key in DERIVED:
+        hint = f" It always equals {DERIVED[key]}."
+    return f"There is no key config.{key}.{hint}"
+
+
+def key_suggestions(name: str) -> list[str]:
+    """Finds keys that are similar to a wrong one, `section.name` or `name`.
+
+    Example:
+      >>> key_suggestions("num_layers")
+      ['model.num_layers']
+    """
+    # Names shared by both architectures suggest the Transformer's.
+    usual = [key for key in keys() if not key.startswith("rnn.")]
+    near = similar(name, keys() if name.startswith("rnn.") else usual)
+    return near or similar(name, keys())
+
+
+def _suggest(near: Sequence[str]) -> str:
+    return f" Did you mean {alternatives(near)}?" if near else ""

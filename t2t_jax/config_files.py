@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import ast
 import difflib
+import os
 import re
-import sys
+import runpy
+import stat
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from absl import flags
-from ml_collections import config_dict, config_flags
+from ml_collections import config_dict
 
-from t2t_jax.config import KINDS, default, defaults, keys, sections
-from t2t_jax.config_keys import unknown_key
+from t2t_jax.config import KINDS, default, defaults, keys, sections, unknown_key
 from t2t_jax.errors import ConfigError, InputMissingError, UserError, error_chain
 
-# ml_collections loads every file as this module, into the namespace of the previous.
-_MODULE = "config_config"
 _LOCKED = re.compile(r'Key "(\w+)" does not exist|instead of "(\w+)"')
 _FIELD = re.compile(r"'(\w+)\\*':")
 _OVERRIDE = re.compile(
     r"Could not override field '(\w+)' .*\. (.*) is of original type <class '(\w+)'>"
 )
+_FILE_KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory"}
 _KINDS = {kind.__name__: text for kind, text in KINDS.items()}
 
 
@@ -102,30 +103,45 @@ def load(path: str) -> config_dict.ConfigDict:
     Args:
       path: the value of `--config`, resolved, with `:ROW`.
     """
-    values, line = flags.FlagValues(), ["t2t_jax", f"--config={path}"]
-    sys.modules.pop(_MODULE, None)
+    name, *row = path.split(":", 1)
+    kind = _kind_of(name)
+    if kind == "directory":
+        raise InputMissingError(f"--config={name} is a directory. Pass a Python file.")
+    if kind != "file":
+        raise _missing(path)
     try:
-        config_flags.DEFINE_config_file(
-            "config", None, "The experiment.", flag_values=values, sys_argv=line
-        )
-        values(line)
-        config = values.config
-        config.lock()
+        config = _get_config(name)(*row)
+        if not isinstance(config, config_dict.ConfigDict):
+            raise ConfigError(
+                f"{name}: get_config() did not return a configuration. Start it with "
+                "config = t2t_jax.default_config() and end it with return config."
+            )
+    except ConfigError:
+        raise
     except (Exception, SystemExit) as error:
-        raise explain_load_failure(path, error) from error
-    finally:
-        sys.modules.pop(_MODULE, None)
+        if _has_other_suffix(name):
+            raise _not_a_configuration(name) from error
+        raise ConfigError(_reason(path, error)) from error
+    config.lock()
     return config
+
+
+def _get_config(name: str) -> Callable[..., Any]:
+    """Executes a file, and returns its function `get_config`."""
+    function: Callable[..., Any] | None = runpy.run_path(name).get("get_config")
+    if function is None:
+        raise ConfigError(
+            f"{name} does not define get_config(). Define it, and return a "
+            "configuration that starts from t2t_jax.default_config()."
+        )
+    return function
 
 
 def _kind_of(path: str) -> str:
     """Returns file, directory, other (a pipe or a device), or "" for nothing."""
     with suppress(OSError, ValueError):  # too long; a null byte
-        found = Path(path)
-        if found.exists():
-            return (
-                "file" if found.is_file() else "directory" * found.is_dir() or "other"
-            )
+        mode = os.stat(path).st_mode
+        return _FILE_KINDS.get(stat.S_IFMT(mode), "other")
     return ""
 
 
@@ -171,41 +187,9 @@ def default_row(path: str) -> str:
         return ""
     for node in ast.parse(Path(path).read_bytes()).body:
         if isinstance(node, ast.FunctionDef) and node.name == "get_config":
-            for value in node.args.defaults:
-                if isinstance(value, ast.Constant):
-                    return str(value.value)
+            rows = [v.value for v in node.args.defaults if isinstance(v, ast.Constant)]
+            return str(*rows[:1])
     return ""
-
-
-def explain_load_failure(path: str, error: BaseException) -> UserError:
-    """Turns an exception raised by loading a configuration into a user error.
-
-    Args:
-      path: the value of `--config`, resolved, with `:ROW`.
-      error: the exception.
-    """
-    name, _, row = path.partition(":")
-    kind = _kind_of(name)
-    if kind == "directory":
-        return InputMissingError(f"--config={name} is a directory. Pass a Python file.")
-    if not name or kind != "file":
-        return _missing(path)
-    causes = list(error_chain(error))
-    raised = [cause for cause in causes if isinstance(cause, ConfigError)]
-    if raised:  # The innermost: ml_collections wraps exceptions of the file.
-        return raised[-1]
-    if _has_other_suffix(name):
-        return _not_a_configuration(name)
-    text = str(causes[-1])  # the innermost; the others quote its traceback
-    if "positional argument" in text and "get_config()" in text:
-        wrong = f"{name} has no rows. Leave :{row} out, or pass a file with rows"
-        if not row:
-            wrong = f"{name} has rows. Pass one of them, as --config={name}:ROW"
-        return ConfigError(f"--config={path}: {wrong}, such as --config=table3:base.")
-    frame = _frame_in(name, causes)
-    where = f"{name}, line {frame.lineno}" if frame else name
-    line = (frame.line or "") if frame else ""
-    return ConfigError(_reason(causes, where=where, line=line, path=path))
 
 
 def _has_other_suffix(name: str) -> bool:
@@ -222,57 +206,50 @@ def _not_a_configuration(name: str) -> ConfigError:
 
 def _missing(path: str) -> InputMissingError:
     name, colon, row = path.partition(":")
-    row = f"{colon}{row}"
-    where = "" if Path(name).is_absolute() else f" in {Path.cwd()}"
-    stem = Path(name).stem
-    try:
+    where = "" if not name or Path(name).is_absolute() else f" in {Path.cwd()}"
+    known: list[str] = []
+    with suppress(InputMissingError):
         known = shipped_names()
-    except InputMissingError:
-        known = []
-    if stem in known:
-        return InputMissingError(
-            f"--config={name}: there is no such file{where}. For the shipped "
-            f"configuration of that name, pass --config={stem}{row}."
-        )
-    listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
+    advice = "Pass a Python file"
+    if Path(name).stem in known:
+        advice = "For the shipped configuration of that name, pass --config="
+        advice += f"{Path(name).stem}{colon}{row}"
+    elif known:
+        advice += f" or one of the shipped names: {', '.join(known)}"
     return InputMissingError(
-        f"--config={name}: there is no such file{where if name else ''}. "
-        f"Pass a Python file{listed}."
+        f"--config={name}: there is no such file{where}. {advice}."
     )
 
 
-def _reason(causes: list[BaseException], *, where: str, line: str, path: str) -> str:
-    """Formats why an existing file cannot be loaded, from its innermost cause."""
-    texts, origin = [str(cause) for cause in causes], causes[-1]
+def _reason(path: str, error: BaseException) -> str:
+    """Formats why an existing file cannot be loaded."""
     name, _, row = path.partition(":")
-    if "object has no attribute 'lock'" in texts[0]:
-        return (
-            f"{name}: get_config() did not return a configuration. Start it with "
-            "config = t2t_jax.default_config() and end it with return config."
-        )
-    if "has no attribute 'get_config'" in "".join(texts):
-        return (
-            f"{name} does not define get_config(). Define it, and return a "
-            "configuration that starts from t2t_jax.default_config()."
-        )
-    for text in texts:
+    if "positional argument" in str(error) and "get_config()" in str(error):
+        wrong = f"{name} has no rows. Leave :{row} out, or pass a file with rows"
+        if not row:
+            wrong = f"{name} has rows. Pass one of them, as --config={name}:ROW"
+        return f"--config={path}: {wrong}, such as --config=table3:base."
+    frames = traceback.extract_tb(error.__traceback__)
+    frame = next((one for one in reversed(frames) if one.filename == name), None)
+    where = f"{name}, line {frame.lineno}" if frame else name
+    for text in map(str, error_chain(error)):
         if wrong_key := _LOCKED.search(text):
             key = _section_with(_FIELD.findall(text)) + (wrong_key[1] or wrong_key[2])
-            return f"{where}: {unknown_key(key, known=keys())}"
+            return f"{where}: {unknown_key(key)}"
         if wrong_type := _OVERRIDE.search(text):
+            line = frame.line if frame and frame.line else ""
             return f"{where}: {_wrong_type(*wrong_type.groups(), line=line)}"
     hint = f" (with the argument {row!r})" if row else ""
-    first = (str(origin).splitlines() or [""])[0]
-    return f"{where} cannot be loaded{hint}: {type(origin).__name__}: {first}"
+    first = (str(error).splitlines() or [""])[0]
+    return f"{where} cannot be loaded{hint}: {type(error).__name__}: {first}"
 
 
 def _wrong_type(name: str, value: str, kind: str, *, line: str) -> str:
     """Formats a type error; `line` of the file distinguishes equal key names."""
-    known = [key for key in keys() if key.rpartition(".")[2] == name]
-    key = next((key for key in known if key in line), known[0] if known else name)
-    wanted = KINDS[type(defaults().get(key, ""))]
+    known = [key for key in keys() if key.rpartition(".")[2] == name] or [name]
+    key = next((key for key in known if key in line), known[0])
     return (
-        f"config.{key} must be {wanted}, but {value} is "
+        f"config.{key} must be {KINDS[type(defaults().get(key, ''))]}, but {value} is "
         f"{_KINDS.get(kind, 'of another type')}. Change config.{key}."
     )
 
@@ -283,12 +260,3 @@ def _section_with(fields: list[str]) -> str:
         if fields and {f"{section}.{field}" for field in fields} <= set(keys()):
             return f"{section}."
     return ""
-
-
-def _frame_in(name: str, causes: list[BaseException]) -> traceback.FrameSummary | None:
-    """Finds the innermost frame of an error that lies in a file."""
-    for cause in causes:
-        for frame in reversed(traceback.extract_tb(cause.__traceback__)):
-            if Path(frame.filename).name == Path(name).name:
-                return frame
-    return None

@@ -19,7 +19,6 @@ ORDER = (
     ("decoding",),
     ("checkpointing", "training"),
     ("evaluation",),
-    ("config_keys",),
     ("config",),
     ("config_files",),
     ("run",),

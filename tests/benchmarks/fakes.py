@@ -16,14 +16,8 @@ class Runner:
 
     def calls(self, more):
         self._calls += more
-        return self._calls
-
-    def surroundings(self):
-        return os.getpid(), SEEN_ON_IMPORT, len(os.sched_getaffinity(0))
-
-    def chatter(self):
-        os.write(1, b"a library prints\n")
-        print("so does Python", flush=True)
+        print("a library prints", flush=True)
+        return self._calls, os.getpid(), SEEN_ON_IMPORT
 
     def nap(self):
         began = time.monotonic()

@@ -1,8 +1,7 @@
 """Contestants are alone in their processes, and compute one at a time.
 
-Seen to fail: without the dup2 in `_serve` (stdout), the setting of affinity there, the
-environment of `_set`, the reversal in `take_turns`, and the EOFError in
-`Contestant._answer` (the test of a death).
+Seen to fail: without the dup2 in `_serve` (stdout), the environment of `_set`, the
+reversal in `take_turns`, and the EOFError in `Contestant._answer` (a death).
 """
 
 import os
@@ -14,80 +13,38 @@ from contest import Contestant, ContestError, Work, take_turns
 
 from t2t_jax.model.config import TransformerConfig
 
-WORK = Work(config=TransformerConfig(), device="cpu", rows=2, length=3)
+
+def start(rows=2, **environment):
+    work = Work(config=TransformerConfig(), device="cpu", rows=rows, length=3)
+    made_by = "tests.benchmarks.fakes:Runner"
+    return Contestant("runner", made_by=made_by, work=work, environment=environment)
 
 
-def start(work=WORK, **environment):
-    return Contestant(
-        "runner",
-        made_by="tests.benchmarks.fakes:Runner",
-        work=work,
-        environment=environment,
-    )
-
-
-class Scribe:
-    """Answers at once, and notes that it was asked."""
-
-    def __init__(self, name, notes):
-        self.name, self.notes = name, notes
-
-    def ask(self, question, *arguments):
-        self.notes.append(self.name)
-        return question, *arguments
-
-
-def test_every_other_round_goes_in_the_opposite_order(monkeypatch):
+def test_contestants_are_asked_in_turns_one_at_a_time(monkeypatch):
     monkeypatch.setattr(contest, "PAUSE_SECONDS", 0)
-    notes = []
-    scribes = {name: Scribe(name, notes) for name in "abc"}
-    questions = {name: ("seconds", number) for number, name in enumerate("abc")}
-    answers = take_turns(scribes, questions, rounds=3)
-    assert "".join(notes) == "abccbaabc"
-    assert answers == {
-        "a": [("seconds", 0)] * 3,
-        "b": [("seconds", 1)] * 3,
-        "c": [("seconds", 2)] * 3,
-    }
-
-
-def test_an_object_lives_on_in_its_process_from_question_to_question():
     with start() as one, start() as other:
-        assert [one.ask("calls", 2), one.ask("calls", 3)] == [2, 5]
-        assert other.ask("calls", 7) == 7
-        pids = {contestant.ask("surroundings")[0] for contestant in (one, other)}
-    assert len(pids | {os.getpid()}) == 3
+        both = {"one": one, "other": other}
+        naps = take_turns(both, dict.fromkeys(both, ("nap",)), rounds=3)
+    spans = sorted((span, name) for name, three in naps.items() for span in three)
+    assert [name for _, name in spans] == "one other other one one other".split()
+    assert all(before[1] < after[0] for (before, _), (after, _) in pairwise(spans))
 
 
-def test_nobody_computes_while_another_does():
-    with start() as one, start() as other:
-        contestants = {"one": one, "other": other}
-        naps = take_turns(contestants, dict.fromkeys(contestants, ("nap",)), rounds=3)
-    spans = sorted(naps["one"] + naps["other"])
-    assert all(before[1] < after[0] for before, after in pairwise(spans))
+def test_an_object_lives_on_in_a_process_and_an_environment_of_its_own(capfd):
+    with start(T2T_JAX_TEST_SEEN="yes") as one, start() as other:
+        assert [one.ask("calls", 2)[0], one.ask("calls", 3)[0]] == [2, 5]
+        (_, first, seen), (calls, second, unseen) = (
+            one.ask("calls", 0),
+            other.ask("calls", 7),
+        )
+    assert (seen, unseen, calls) == ("yes", "", 7)
+    assert len({first, second, os.getpid()}) == 3
+    assert capfd.readouterr() == ("", "a library prints\n" * 4)
 
 
-def test_the_environment_is_there_before_the_module_is_imported():
-    with start(T2T_JAX_TEST_SEEN="yes") as contestant:
-        assert contestant.ask("surroundings")[1] == "yes"
-    assert "T2T_JAX_TEST_SEEN" not in os.environ
-
-
-def test_what_a_library_prints_does_not_reach_stdout(capfd):
-    with start() as contestant:
-        contestant.ask("chatter")
-    told = capfd.readouterr()
-    assert told.out == ""
-    assert told.err == "a library prints\nso does Python\n"
-
-
-def test_one_that_cannot_be_made_says_why():
-    work = Work(config=WORK.config, device="cpu", rows=13, length=3)
+def test_one_that_cannot_be_made_or_dies_says_why():
     with pytest.raises(ContestError, match="13 rows cannot be made"):
-        start(work)
-
-
-def test_a_process_that_dies_is_named_with_its_exit_code():
-    message = "runner has died, with exit code 7: memory may have run out"
-    with start() as contestant, pytest.raises(ContestError, match=message):
+        start(rows=13)
+    died = "runner has died, with exit code 7: memory may have run out"
+    with start() as contestant, pytest.raises(ContestError, match=died):
         contestant.ask("die")

@@ -16,8 +16,16 @@ from absl import flags
 
 from t2t_jax.cli.flags.modes import FLAGS, MODES, flags_of
 from t2t_jax.cli.flags.values import SWITCH, TEXT, printable
-from t2t_jax.config import KINDS, defaults, keys, sections
-from t2t_jax.config_keys import DERIVED, alternatives, did_you_mean, key_suggestions
+from t2t_jax.config import (
+    DERIVED,
+    KINDS,
+    alternatives,
+    defaults,
+    did_you_mean,
+    key_suggestions,
+    keys,
+    sections,
+)
 from t2t_jax.errors import ConfigError, UserError
 
 KEYWORD_VALUES = {"config.training.micro_batches": {"auto": "0"}}
@@ -214,7 +222,7 @@ def _explain_unknown(argument: Argument, *, mode: str) -> str:
 def _key_hint(key: str) -> str:
     if key in DERIVED:
         return f" It always equals config.{DERIVED[key]}."
-    near = [f"--config.{name}" for name in key_suggestions(key, keys())]
+    near = [f"--config.{name}" for name in key_suggestions(key)]
     return f" Did you mean {alternatives(near)}?" if near else ""
 
 

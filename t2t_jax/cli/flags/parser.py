@@ -13,8 +13,15 @@ from t2t_jax.cli.flags.command_line import check, parse_key, split
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
 from t2t_jax.cli.flags.options import Options
 from t2t_jax.cli.flags.translation import SAMPLING_FLAGS
-from t2t_jax.config import ARCHITECTURES, Config, flatten, parse, to_dict
-from t2t_jax.config_keys import alternatives, did_you_mean
+from t2t_jax.config import (
+    ARCHITECTURES,
+    Config,
+    alternatives,
+    did_you_mean,
+    flatten,
+    parse,
+    to_dict,
+)
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.run.initial_model import adopt_model
 from t2t_jax.run.resume_rules import require_resumable

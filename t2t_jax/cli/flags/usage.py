@@ -12,9 +12,8 @@ from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
 from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.values import SWITCH
-from t2t_jax.config import defaults, sections
+from t2t_jax.config import alternatives, defaults, did_you_mean, sections
 from t2t_jax.config_files import default_row, shipped_directory, shipped_names
-from t2t_jax.config_keys import alternatives, did_you_mean
 from t2t_jax.errors import UserError
 
 _NARROWEST, _WIDEST, _USUAL = 60, 100, 88

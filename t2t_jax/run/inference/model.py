@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from flax import linen as nn
 
-from t2t_jax.config_keys import did_you_mean
+from t2t_jax.config import did_you_mean
 from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.data.token_cache.known_words import KnownWords

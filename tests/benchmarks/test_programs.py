@@ -1,0 +1,79 @@
+"""The programs that compare with others, in a contest of ours with nobody.
+
+Seen to fail: without `require_installed`, the checks of `_check_text` and of unknown
+peers, the shape that a device decides, and with `"ours"` left among the peers.
+"""
+
+import json
+import subprocess
+import sys
+
+import decode_options
+import pytest
+import step_options
+
+from t2t_jax.model.counting import count_parameters
+from tests.integration import tiny
+
+
+def measured(script, *flags):
+    """Returns the report that a program writes as JSON."""
+    done = subprocess.run(
+        [sys.executable, f"benchmarks/{script}.py", "--size=tiny", *flags, "--json"],
+        capture_output=True,
+        text=True,
+        env=tiny.environment(),
+        cwd=tiny.ROOT,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("parse", "flag", "reason"),
+    [
+        (decode_options, "--workdir=run", "--workdir and --source need one another"),
+        (decode_options, "--peer=fairseq", "known are none, hf_marian, ctranslate2,"),
+        (step_options, "--pairs=0", "0 must be at least 1"),
+        (step_options, "--peer=hf_marian", "pip install 't2t-jax[bench]'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(parse, flag, reason, capsys, monkeypatch):
+    monkeypatch.setattr(step_options, "find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        parse.parse_arguments([flag])
+    assert reason in capsys.readouterr().err
+
+
+def test_the_sizes_are_those_that_the_figures_are_of():
+    sizes = {
+        name: count_parameters(of).total for name, of in step_options.SIZES.items()
+    }
+    assert (sizes["small"], sizes["base"]) == (7_568_384, 63_045_632)
+    options = step_options.parse_arguments(
+        ["--size=big", "--device=gpu", "--peer=none"]
+    )
+    assert (options.pairs, options.length) == step_options.GPU_SHAPE == (768, 32)
+
+
+def test_our_step_is_timed_and_so_is_a_variant():
+    rounds = ["--peer=none", "--rounds=3", "--steps=2"]
+    report = measured("train_step", *rounds, "--variant=model.d_ff=32")
+    ours, (variant,) = report["ours"], report["variants"].values()
+    assert len(ours["rounds_ms"]) == 3
+    assert ours["parameters"] == count_parameters(step_options.SIZES["tiny"]).total
+    # Two networks, of 64 and of 32: two matrices and the inner bias.
+    assert ours["parameters"] - variant["parameters"] == 2 * (2 * 32 * 32 + 32)
+    assert min(x["target_tokens_per_second"] for x in (ours, variant)) > 0
+
+
+def test_our_search_is_timed_for_each_size_of_batches():
+    sizes = ["--rounds=3", "--seconds=0.1", "--batches=1,9", "--cuts=4,9"]
+    report = measured("decode", *sizes, "--peer=ours_bfloat16")
+    ours, low = report["ours"], report["peers"]["ours_bfloat16"]
+    assert set(ours["batches"]["9"]["tried"]) == {"4 x 1", "9 x 1"}
+    assert ours["tokens_per_second"] == pytest.approx(8 * ours["sentences_per_second"])
+    assert (ours["dtype"], low["dtype"]) == ("float32", "bfloat16")
+    assert min(x["sentences_per_second"] for x in (ours, low)) > 0
