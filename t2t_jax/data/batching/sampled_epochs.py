@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from itertools import pairwise
 
 import numpy as np
@@ -21,8 +22,12 @@ from t2t_jax.data.arrays import Integers
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.statistics import SIDES
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
-from t2t_jax.data.vocabulary.bpe_dropout import random_keys, sample_segmentations
-from t2t_jax.data.vocabulary.merge_table import MergeTable, load_merges
+from t2t_jax.data.vocabulary.bpe_dropout import (
+    MergeTable,
+    load_merges,
+    random_keys,
+    sample_segmentations,
+)
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 
 CHUNK_PAIRS = 4_000
@@ -87,7 +92,7 @@ class SampledEpochs:
         began = time.monotonic()
         sampled = self.sample(epoch)
         before, after = (
-            sum(int(side.offsets[-1]) for side in (cache.source, cache.target))
+            len(cache.source.tokens) + len(cache.target.tokens)
             for cache in (self._cache, sampled)
         )
         self._log(
@@ -98,10 +103,9 @@ class SampledEpochs:
 
     def _wait_for(self, epoch: int, future: Future[TokenCache]) -> TokenCache:
         began = time.monotonic()
-        try:
+        with suppress(TimeoutError):
             return future.result(timeout=_SLOW_SECONDS)
-        except TimeoutError:
-            self._log(f"Waiting for the sampled subwords of epoch {epoch} …")
+        self._log(f"Waiting for the sampled subwords of epoch {epoch} …")
         sampled = future.result()
         self._log(f"Waited {time.monotonic() - began:,.1f} s for epoch {epoch}.")
         return sampled
@@ -124,10 +128,8 @@ class SampledEpochs:
         Raises:
           CancelledError: `close` has been called.
         """
-        sides = (self._cache.source, self._cache.target)
-        source, target = (
-            self._sample_side(side, number, epoch) for number, side in enumerate(sides)
-        )
+        source = self._sample_side(self._cache.source, 0, epoch)
+        target = self._sample_side(self._cache.target, 1, epoch)
         return dataclasses.replace(self._cache, source=source, target=target)
 
     def _sample_side(self, side: TokenSide, number: int, epoch: int) -> TokenSide:
@@ -177,10 +179,8 @@ def load_tables(
     Raises:
       ConfigError: the vocabulary of such a side has no merges.
     """
-    tables: dict[str, MergeTable] = {}
-    for side, dropout in zip(SIDES, config.bpe_dropout, strict=True):
-        model = getattr(vocabularies, side).model
-        key = f"data.{side}_bpe_dropout"
-        if dropout:
-            tables[side] = load_merges(model, key=key)
-    return tuple(map(tables.get, SIDES))
+    sides = zip(SIDES, vocabularies, config.bpe_dropout, strict=True)
+    return tuple(
+        load_merges(vocabulary.model, key=f"data.{side}_bpe_dropout") if rate else None
+        for side, vocabulary, rate in sides
+    )

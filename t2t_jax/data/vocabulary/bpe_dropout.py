@@ -12,34 +12,46 @@ SentencePiece's own sampling has one generator for a whole process, which its ve
 seed differently, and never returns to a merge that it has skipped. Here the merges are
 made in NumPy, for thousands of words at once; and a word's randomness is a hash of a
 key, of the sentence, of the word's place and of the number of merges before.
+
+A token is a piece, and a piece is its characters: the tokens of a sentence hold its
+normalized text, so it can be segmented differently without the text itself. Tokens that
+are not composed of characters (special and user-defined pieces, bytes) stay whole.
+
+A symbol is what merges join: a character or a piece, by a number from `size` up. The
+numbers below `size` are the ids of the vocabulary, for tokens that stay whole.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from t2t_jax.data.arrays import GOLDEN, Flags, Hashes, Integers
-from t2t_jax.data.vocabulary.merge_table import NO_RANK, MergeTable
+from t2t_jax.data.vocabulary.byte_pairs import piece_of, split_characters, symbol_of
+from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
+from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES
+from t2t_jax.errors import ConfigError
 
 SAMPLING_VERSION = "1"
 """Version of the algorithm; versions segment the same sentences differently."""
 
+_NO_RANK = 1 << 40  # of symbols that are not merged; others are far lower
 _JOINED = -1
 _RANDOM_BITS = 53
 # Words are segmented together with those of at most a third more characters.
-_WIDTHS = np.array([2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 40, 64, 128])
-_FEW = 0.7  # of the words of a grid: then it is made smaller
+_WIDTHS = (2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 29, 40, 64, 128)
+_BPE = 2  # ModelType of SentencePiece's TrainerSpec
+_MODEL_TYPES = {1: "unigram", 3: "word", 4: "character"}
 
 
 def random_keys(base: Hashes, numbers: Integers) -> Hashes:
     """Returns random bits for each number, a pure function of `base` [1] and it."""
-    return _mix(base + _multiples(numbers + 1))
-
-
-def _multiples(numbers: Integers) -> Hashes:
-    return numbers.astype(np.uint64) * GOLDEN
+    return _mix(base + (numbers + 1).astype(np.uint64) * GOLDEN)
 
 
 def _mix(values: Hashes) -> Hashes:
@@ -47,6 +59,230 @@ def _mix(values: Hashes) -> Hashes:
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
+
+
+class Ragged(NamedTuple):
+    """Lists of different lengths: their values one after another, and bounds.
+
+    Attributes:
+      starts: [N] index of each list's first value.
+      lengths: [N] values of each list.
+    """
+
+    values: Integers
+    starts: Integers
+    lengths: Integers
+
+    @classmethod
+    def of(cls, lists: Iterable[Sequence[int]]) -> Ragged:
+        """Joins lists of integers."""
+        every = list(lists)
+        lengths = np.fromiter(map(len, every), np.int64, len(every))
+        values = np.array([value for one in every for value in one], np.int64)
+        return cls(values, np.cumsum(lengths) - lengths, lengths)
+
+    def take(self, indices: Integers) -> Integers:
+        """Concatenates the lists of some indices.
+
+        Example:
+          >>> Ragged.of([[7], [2, 3], []]).take(np.array([1, 2, 0, 1])).tolist()
+          [2, 3, 7, 2, 3]
+        """
+        lengths = self.lengths[indices]
+        shifts = self.starts[indices] - (np.cumsum(lengths) - lengths)
+        places = np.arange(lengths.sum()) + np.repeat(shifts, lengths)
+        taken: Integers = self.values.take(places)
+        return taken
+
+
+class _PairIndex:
+    """Numbers of N pairs of symbols: a hash table with open slots.
+
+    Six times as fast as a search in a sorted array, for 50,000 pairs.
+    """
+
+    def __init__(self, pairs: Iterable[tuple[int, int]], *, radix: int):
+        keys = sorted(left * radix + right for left, right in pairs)
+        self.size, self._radix = len(keys), radix
+        bits = max(4, (4 * len(keys)).bit_length())
+        self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
+        # The last key, of empty slots, equals none.
+        self._keys = np.array([*keys, -1], np.int64)
+        self._slots = np.full(1 << bits, self.size, np.int64)
+        for number, place in enumerate(self._hash(self._keys[:-1]).tolist()):
+            while self._slots[place] < self.size:
+                place = (place + 1) & self._mask
+            self._slots[place] = number
+
+    def _hash(self, keys: Integers) -> Integers:
+        return (keys.astype(np.uint64) * GOLDEN >> self._shift).astype(np.int64)
+
+    def find(self, left: Integers, right: Integers) -> Integers:
+        """Returns the numbers of pairs in their order, N for those that are missing."""
+        keys = (left * self._radix + right).ravel()
+        places = self._hash(keys)
+        found: Integers = self._slots.take(places)
+        others: Integers = np.arange(len(keys))
+        while True:
+            stored = self._keys.take(found[others])
+            others = others[(stored != keys[others]) & (stored >= 0)]
+            if not len(others):
+                return found.reshape(left.shape)
+            places[others] = (places[others] + 1) & self._mask
+            found[others] = self._slots.take(places[others])
+
+
+@dataclass(frozen=True)
+class MergeTable:
+    """The merges of a vocabulary of `size` ids, for S symbols and ids.
+
+    Attributes:
+      characters: of each id the symbols of its characters, or itself if it stays whole.
+      ids: of each symbol its ids: one, several bytes, or none if it has no piece.
+      results: [M + 1] the symbol that each merge makes, and at last that of none.
+      ranks: [M + 1] of each merge, the lowest is made first; and at last `_NO_RANK`.
+      whole_pairs: whether a merge is made at all places of a word before the next one
+        (subword-nmt), instead of at one place (SentencePiece).
+      merges: the two symbols of each merge.
+      neighbours: the characters that are side by side within any piece.
+    """
+
+    characters: Ragged
+    ids: Ragged
+    results: Integers
+    ranks: Integers
+    whole_pairs: bool
+    merges: _PairIndex
+    neighbours: _PairIndex
+
+    @property
+    def no_symbol(self) -> int:
+        """S, a number that is not of a symbol."""
+        return len(self.ids.lengths)
+
+
+def load_merges(model: bytes, *, key: str) -> MergeTable:
+    """Reads the merges of a vocabulary.
+
+    Args:
+      model: content of a SentencePiece model, or of a table of byte pairs.
+      key: the configuration key that requires merges, for messages.
+
+    Raises:
+      ConfigError: the vocabulary has no merges.
+    """
+    try:
+        if not model.startswith(b"{"):
+            return _of_sentencepiece(parse_sentencepiece(model, name="vocabulary"))
+        table = json.loads(model)
+        if table["kind"] != "byte_pairs":
+            raise ValueError(f"is a table of kind {table['kind']!r}")
+        return _of_byte_pairs(table["pieces"], table.get("merges"))
+    except ValueError as error:
+        raise ConfigError(
+            f"{key} skips merges of byte-pair encoding, and the vocabulary {error}. "
+            f"Set config.{key}=0, or use a SentencePiece model of type BPE."
+        ) from error
+
+
+def _of_sentencepiece(proto: Any) -> MergeTable:
+    kind, kinds = proto.trainer_spec.model_type, type(proto).SentencePiece
+    if kind != _BPE:
+        name = _MODEL_TYPES.get(kind, "unknown")
+        raise ValueError(f"is a SentencePiece model of type {name}")
+    if any(piece.type == kinds.UNUSED for piece in proto.pieces):
+        raise ValueError("has pieces that are marked as unused")
+    whole = {piece.piece for piece in proto.pieces if piece.type == kinds.USER_DEFINED}
+    # A user-defined character is never part of a piece.
+    scores = {
+        piece.piece: piece.score
+        for piece in proto.pieces
+        if piece.type == kinds.NORMAL and whole.isdisjoint(piece.piece)
+    }
+    falling = sorted({*scores.values()}, reverse=True)
+    ranks = {score: rank for rank, score in enumerate(falling)}
+    numbers = {piece.piece: number for number, piece in enumerate(proto.pieces)}
+    has_bytes = any(piece.type == kinds.BYTE for piece in proto.pieces)
+
+    def ids_of(symbol: str) -> list[int]:
+        if symbol in scores:
+            return [numbers[symbol]]
+        bytes_ = symbol.encode() if has_bytes else b""
+        return [numbers[f"<0x{byte:02X}>"] for byte in bytes_]
+
+    # A piece that shorter ones do not make up is listed, and never made.
+    symbols = {*scores} | {one for piece in scores for one in piece}
+    merges = {
+        (piece[:cut], piece[cut:]): ranks[score]
+        for piece, score in scores.items()
+        for cut in range(1, len(piece))
+        if piece[:cut] in symbols and piece[cut:] in symbols
+    }
+    tokens = [list(one.piece) if one.piece in scores else None for one in proto.pieces]
+    return _build(tokens, merges, split=list, ids_of=ids_of, whole_pairs=False)
+
+
+def _of_byte_pairs(pieces: list[str], merges: list[list[str]] | None) -> MergeTable:
+    if merges is None:
+        raise ValueError("is a list of words without merges")
+    first = len(SPECIAL_PIECES)
+    # Of equal pieces, or merges, the first counts.
+    numbers = {piece: n for n, piece in reversed([*enumerate(pieces)][first:])}
+    ranks = {(one, other): n for n, (one, other) in reversed([*enumerate(merges)])}
+
+    def ids_of(symbol: str) -> list[int]:
+        number = numbers.get(piece_of(symbol))
+        return [] if number is None else [number]
+
+    tokens = [split_characters(symbol_of(piece)) for piece in pieces[first:]]
+    return _build(
+        [*[None] * first, *tokens],
+        ranks,
+        split=split_characters,
+        ids_of=ids_of,
+        whole_pairs=True,
+    )
+
+
+def _build(
+    tokens: Sequence[Sequence[str] | None],
+    merges: Mapping[tuple[str, str], int],
+    *,
+    split: Callable[[str], Sequence[str]],
+    ids_of: Callable[[str], list[int]],
+    whole_pairs: bool,
+) -> MergeTable:
+    """Numbers the symbols and sorts the pairs.
+
+    Args:
+      tokens: of each id its characters; None if it stays whole.
+      merges: ranks by the two symbols that are joined.
+      split: splits a symbol into characters.
+    """
+    named = dict.fromkeys(one for token in tokens for one in token or ())
+    for left, right in merges:
+        named |= dict.fromkeys((left, right, left + right))
+    symbols = {symbol: number for number, symbol in enumerate(named, len(tokens))}
+    none = len(tokens) + len(symbols)
+    pairs = sorted(merges, key=lambda pair: (symbols[pair[0]], symbols[pair[1]]))
+    inside = {pair for a, b in merges for pair in pairwise(split(a + b))}
+
+    def index(pairs: Iterable[tuple[str, str]]) -> _PairIndex:
+        known = ((a, b) for a, b in pairs if a in symbols and b in symbols)
+        return _PairIndex(((symbols[a], symbols[b]) for a, b in known), radix=none + 1)
+
+    return MergeTable(
+        characters=Ragged.of(
+            [number] if token is None else [symbols[one] for one in token]
+            for number, token in enumerate(tokens)
+        ),
+        ids=Ragged.of([*([n] for n in range(len(tokens))), *map(ids_of, symbols)]),
+        results=np.array([*(symbols[a + b] for a, b in pairs), none], np.int64),
+        ranks=np.array([*(merges[pair] for pair in pairs), _NO_RANK], np.int64),
+        whole_pairs=whole_pairs,
+        merges=index(merges),
+        neighbours=index(inside),
+    )
 
 
 def sample_segmentations(
@@ -72,7 +308,6 @@ def sample_segmentations(
 
     Example:
       >>> from t2t_jax.data.config import VocabularyConfig
-      >>> from t2t_jax.data.vocabulary.merge_table import load_merges
       >>> from t2t_jax.data.vocabulary.vocabulary import Vocabulary
       >>> lines = 5 * ["low"] + 2 * ["lower"] + 6 * ["newest"] + 3 * ["widest"]
       >>> vocabulary = Vocabulary.train(lines, config=VocabularyConfig(size=22), seed=0)
@@ -86,75 +321,104 @@ def sample_segmentations(
       >>> vocabulary.pieces(sampled)
       ['▁', 'lo', 'w', 'e', 's', 't', '</s>']
     """
-    sentences = _split_words(tokens, lengths, table)
-    sizes = np.diff(sentences.starts, append=len(sentences.symbols))
-    words = _Words(sentences.starts, sizes, _word_keys(sentences, keys))
-    widths = np.append(_WIDTHS, max(int(sizes.max(initial=0)), _WIDTHS[-1] + 1))
-    groups = np.where(sizes < 2, -1, np.searchsorted(widths, sizes))
-    symbols = sentences.symbols.copy()
-    for group, width in enumerate(widths.tolist()):
-        chosen = np.flatnonzero(groups == group)
-        if len(chosen):
-            grid = _Grid(symbols, words.take(chosen), table, width)
-            grid.merge(_thresholds(dropout, most=width), into=symbols)
+    sizes = table.characters.lengths[tokens]
+    token_starts = np.cumsum(sizes) - sizes
+    characters = table.characters.take(tokens)
+    sentence_of = np.repeat(np.repeat(np.arange(len(lengths)), lengths), sizes)
+    starts = _word_starts(characters, table)
+    word_keys = _word_keys(sentence_of[starts], keys)
+    symbols = _merge_words(characters, starts, word_keys, table, dropout)
+
+    def restore(places: Flags) -> None:
+        """Replaces the symbols of whole tokens by these tokens."""
+        symbols[places] = _JOINED
+        restored = places[token_starts]
+        symbols[token_starts[restored]] = tokens[restored]
+
     # A character without a piece would be an unknown token.
-    has_unknown = np.zeros(len(sizes), np.bool_)
-    word_of = np.repeat(np.arange(len(sizes)), sizes)
+    is_unknown = (symbols != _JOINED) & (table.ids.lengths[symbols] == 0)
+    if is_unknown.any():
+        word_of = np.repeat(
+            np.arange(len(starts)), np.diff(starts, append=len(symbols))
+        )
+        restore(np.isin(word_of, word_of[is_unknown]))
     left = symbols != _JOINED
-    has_unknown[word_of[left][table.ids.lengths[symbols[left]] == 0]] = True
-    _restore(symbols, has_unknown[word_of], sentences, tokens)
-    counts = _count_tokens(symbols, sentences, table, len(lengths))
+    numbers = table.ids.lengths[symbols[left]]
+    # Exact: the sums are far below 2^53.
+    sums = np.bincount(sentence_of[left], numbers, minlength=len(lengths))
+    counts = sums.astype(np.int64)
     if (too_long := counts > max_length).any():
-        _restore(symbols, too_long[sentences.sentence_of], sentences, tokens)
+        restore(too_long[sentence_of])
         counts = np.where(too_long, lengths, counts)
     return table.ids.take(symbols[symbols != _JOINED]), counts
 
 
-class _Sentences(NamedTuple):
-    """P sentences as characters, and the words that merges may join them to.
+def _word_starts(characters: Integers, table: MergeTable) -> Integers:
+    """Returns the index of the first character of each word: what merges may join."""
+    begins = np.ones(len(characters), np.bool_)
+    # A merge makes a piece: it never spans characters that no piece has side by side.
+    # Eos is in none.
+    neighbours = table.neighbours
+    begins[1:] = neighbours.find(characters[:-1], characters[1:]) == neighbours.size
+    return np.flatnonzero(begins)
 
-    Attributes:
-      symbols: [C] characters of all sentences.
-      sentence_of: [C] the sentence of each.
-      starts: [W] index of each word's first character.
-      token_starts: index of each token's first character.
-    """
 
-    symbols: Integers
-    sentence_of: Integers
-    starts: Integers
-    token_starts: Integers
+def _word_keys(sentence_of: Integers, keys: Hashes) -> Hashes:
+    """Hashes the key of each word's sentence with its number in it, from 1."""
+    first = np.searchsorted(sentence_of, sentence_of)
+    return random_keys(keys[sentence_of], np.arange(len(first)) - first)
 
 
 class _Words(NamedTuple):
-    """Words: index of the first character, number of characters, random bits."""
+    """W words of at most L characters, one a column, whose pieces are merged.
+
+    Attributes:
+      starts: [W] index of the first character.
+      sizes: [W] number of characters.
+      keys: [W] random bits.
+      symbols: [L + 1, W] pieces of each word, then `no_symbol`.
+      order: [L, W] rank and row of the merge of each piece with the next one.
+      repeated: [W] with `whole_pairs`, the order of the merge that was made and has
+        more places below; -1 if there is none.
+    """
 
     starts: Integers
     sizes: Integers
     keys: Hashes
+    symbols: Integers
+    order: Integers
+    repeated: Integers
 
-    def take(self, mask: Integers | Flags) -> _Words:
-        return _Words(self.starts[mask], self.sizes[mask], self.keys[mask])
-
-
-def _split_words(tokens: Integers, lengths: Integers, table: MergeTable) -> _Sentences:
-    symbols = table.characters.take(tokens)
-    sizes = table.characters.lengths[tokens]
-    begins = np.ones(len(symbols), np.bool_)
-    # A merge makes a piece: it never spans characters that no piece has side by side.
-    # Eos is in none.
-    begins[1:] = ~table.may_join(symbols[:-1], symbols[1:])
-    sentence_of = np.repeat(np.repeat(np.arange(len(lengths)), lengths), sizes)
-    starts = np.flatnonzero(begins)
-    return _Sentences(symbols, sentence_of, starts, np.cumsum(sizes) - sizes)
+    def take(self, columns: Flags) -> _Words:
+        """Returns some of the words."""
+        parts: list[Any] = [np.compress(columns, part, axis=-1) for part in self]
+        return _Words(*parts)
 
 
-def _word_keys(sentences: _Sentences, keys: Hashes) -> Hashes:
-    """Hashes the key of each word's sentence with its number in it, from 1."""
-    sentence = sentences.sentence_of[sentences.starts]
-    first = np.searchsorted(sentence, sentence)
-    numbers = np.arange(1, len(first) + 1) - first
-    return _mix(keys[sentence] + _multiples(numbers))
+def _merge_words(
+    characters: Integers,
+    starts: Integers,
+    keys: Hashes,
+    table: MergeTable,
+    dropout: float,
+) -> Integers:
+    """Returns characters, in place of each merged one its piece and then `_JOINED`."""
+    sizes = np.diff(starts, append=len(characters))
+    widths = [*_WIDTHS, max(int(sizes.max(initial=0)), _WIDTHS[-1] + 1)]
+    symbols = characters.copy()
+    for shorter, width in pairwise([1, *widths]):
+        chosen = np.flatnonzero((sizes > shorter) & (sizes <= width))
+        rows = np.arange(width + 1)[:, None]
+        inside = rows < sizes[chosen]
+        places = np.where(inside, starts[chosen] + rows, 0)
+        pieces = np.where(inside, characters[places], table.no_symbol)
+        order = _orders(pieces[:-1], pieces[1:], rows[:-1], table, width)
+        nothing = np.full(len(chosen), -1)
+        words = _Words(
+            starts[chosen], sizes[chosen], keys[chosen], pieces, order, nothing
+        )
+        _merge(words, table, _thresholds(dropout, most=width), into=symbols)
+    return symbols
 
 
 def _thresholds(dropout: float, *, most: int) -> Hashes:
@@ -170,118 +434,77 @@ def _thresholds(dropout: float, *, most: int) -> Hashes:
     return np.array(values[::-1], np.uint64)
 
 
-class _Grid:
-    """W words of at most L characters, one a column, whose pieces are merged.
-
-    Attributes:
-      symbols: [L + 1, W] pieces of each word, then `no_symbol`.
-      order: [L, W] rank and row of the merge of each piece with the next one.
-      repeated: [W] with `whole_pairs`, the order of the merge that was made and has
-        more places below; -1 if there is none.
-    """
-
-    def __init__(self, symbols: Integers, words: _Words, table: MergeTable, width: int):
-        self.words, self.table, self.width = words, table, width
-        rows = np.arange(width + 1)[:, None]
-        inside = rows < words.sizes
-        places = np.where(inside, words.starts + rows, 0)
-        self.symbols = np.where(inside, symbols[places], table.no_symbol)
-        self.order = self._orders(self.symbols[:-1], self.symbols[1:], rows[:-1])
-        self.repeated = np.full(len(words.starts), -1)
-
-    def _orders(self, left: Integers, right: Integers, rows: Integers) -> Integers:
-        ranks = self.table.ranks.take(self.table.find(left, right))
-        return ranks * self.width + rows
-
-    def merge(self, thresholds: Hashes, *, into: Integers) -> None:
-        """Merges until all possible merges of each word are skipped.
-
-        Args:
-          thresholds: the more of them are above a word's random bits, the more merges
-            it skips.
-          into: characters of all words, replaced by pieces and `_JOINED`.
-        """
-        active: Integers = np.arange(len(self.words.starts))
-        step = 0
-        while len(active):
-            step += 1
-            bits = _mix(self.words.keys[active] + _multiples(np.array([step])))
-            bits >>= np.uint64(64 - _RANDOM_BITS)
-            skipped = len(thresholds) - np.searchsorted(thresholds, bits, "right")
-            best = self._pick(active, skipped)
-            found = best < NO_RANK
-            ends = ~found & (self.repeated[active] < 0)
-            self.repeated[active[~found]] = -1
-            self._join(active[found], best[found])
-            active = active[~ends]
-            if len(active) < _FEW * len(self.words.starts):
-                active = self._keep(active, into)
-
-    def _pick(self, columns: Integers, skipped: Integers) -> Integers:
-        """Returns the order of a word's best merge but for `skipped` better ones."""
-        order, repeated = self.order, self.repeated[columns]
-        if len(columns) < order.shape[1]:
-            order = np.take(order, columns, axis=1)
-        best: Integers = order.min(axis=0)
-        some = np.flatnonzero((skipped > 0) | (repeated >= 0))
-        if len(some):
-            first = repeated[some]
-            last = np.where(first < 0, NO_RANK, first - first % self.width + self.width)
-            others = np.take(order, some, axis=1)
-            allowed = (others > first) & (others < last)
-            ranked = np.sort(np.where(allowed, others, NO_RANK), axis=0)
-            row = np.minimum(skipped[some], self.width - 1)
-            best[some] = ranked[row, np.arange(len(some))]
-        return best
-
-    def _join(self, columns: Integers, order: Integers) -> None:
-        """Joins a piece of some columns with the next one, and moves up the others."""
-        symbols = np.take(self.symbols, columns, axis=1)
-        orders = np.take(self.order, columns, axis=1)
-        rows, every = order % self.width, np.arange(len(columns))
-        merges = self.table.find(symbols[rows, every], symbols[rows + 1, every])
-        below = np.arange(self.width)[:, None] > rows
-        symbols[:-1] = np.where(below, symbols[1:], symbols[:-1])
-        orders[:-1] = np.where(below[:-1], orders[1:] - 1, orders[:-1])
-        symbols[rows, every] = self.table.results.take(merges)
-        # Above the first row is the last one, which holds no symbol.
-        for at in (rows - 1, rows):
-            left, right = symbols[at, every], symbols[at + 1, every]
-            orders[at, every] = self._orders(left, right, at)
-        self.symbols[:, columns], self.order[:, columns] = symbols, orders
-        if self.table.whole_pairs:
-            same = (orders > order) & (orders < order - rows + self.width)
-            self.repeated[columns] = np.where(same.any(axis=0), order, -1)
-
-    def _keep(self, columns: Integers, into: Integers) -> Integers:
-        """Stores the words, and keeps some of them; returns the columns left."""
-        rows = np.arange(self.width)[:, None]
-        inside = rows < self.words.sizes
-        pieces = self.symbols[:-1][inside]
-        pieces[pieces == self.table.no_symbol] = _JOINED
-        into[(self.words.starts + rows)[inside]] = pieces
-        self.words = self.words.take(columns)
-        self.symbols = np.take(self.symbols, columns, axis=1)  # contiguous
-        self.order = np.take(self.order, columns, axis=1)
-        self.repeated = self.repeated[columns]
-        return np.arange(len(columns))
-
-
-def _restore(
-    symbols: Integers, places: Flags, sentences: _Sentences, tokens: Integers
-) -> None:
-    """Replaces the characters of whole tokens by these tokens."""
-    symbols[places] = _JOINED
-    restored = places[sentences.token_starts]
-    symbols[sentences.token_starts[restored]] = tokens[restored]
-
-
-def _count_tokens(
-    symbols: Integers, sentences: _Sentences, table: MergeTable, count: int
+def _orders(
+    left: Integers, right: Integers, rows: Integers, table: MergeTable, width: int
 ) -> Integers:
-    """Returns [P] the tokens of each sentence."""
-    left = symbols != _JOINED
-    numbers = table.ids.lengths[symbols[left]]
-    # Exact: the sums are far below 2^53.
-    sums = np.bincount(sentences.sentence_of[left], numbers, minlength=count)
-    return sums.astype(np.int64)
+    return table.ranks.take(table.merges.find(left, right)) * width + rows
+
+
+def _merge(
+    words: _Words, table: MergeTable, thresholds: Hashes, *, into: Integers
+) -> None:
+    """Merges until all possible merges of each word are skipped.
+
+    Args:
+      thresholds: the more of them are above a word's random bits, the more merges it
+        skips.
+      into: characters of all words, replaced by pieces and `_JOINED`.
+    """
+    step = 0
+    while len(words.starts):
+        bits = random_keys(words.keys, np.array([step])) >> np.uint64(64 - _RANDOM_BITS)
+        skipped = len(thresholds) - np.searchsorted(thresholds, bits, "right")
+        best = _pick(words, skipped)
+        found = best < _NO_RANK
+        ends = ~found & (words.repeated < 0)
+        words.repeated[~found] = -1
+        if ends.any():
+            _store(words.take(ends), table, into)
+            words, best, found = words.take(~ends), best[~ends], found[~ends]
+        _join(words, np.flatnonzero(found), best[found], table)
+        step += 1
+
+
+def _pick(words: _Words, skipped: Integers) -> Integers:
+    """Returns the order of each word's best merge but for `skipped` better ones."""
+    order, repeated, width = words.order, words.repeated, len(words.order)
+    best: Integers = order.min(axis=0)
+    some = np.flatnonzero((skipped > 0) | (repeated >= 0))
+    if len(some):
+        first = repeated[some]
+        last = np.where(first < 0, _NO_RANK, first - first % width + width)
+        others = np.take(order, some, axis=1)
+        allowed = (others > first) & (others < last)
+        ranked = np.sort(np.where(allowed, others, _NO_RANK), axis=0)
+        best[some] = ranked[np.minimum(skipped[some], width - 1), np.arange(len(some))]
+    return best
+
+
+def _join(words: _Words, columns: Integers, best: Integers, table: MergeTable) -> None:
+    """Joins a piece of some columns with the next one, and moves up the others."""
+    width = len(words.order)
+    symbols = np.take(words.symbols, columns, axis=1)
+    order = np.take(words.order, columns, axis=1)
+    rows, every = best % width, np.arange(len(columns))
+    merges = table.merges.find(symbols[rows, every], symbols[rows + 1, every])
+    below = np.arange(width)[:, None] > rows
+    symbols[:-1] = np.where(below, symbols[1:], symbols[:-1])
+    order[:-1] = np.where(below[:-1], order[1:] - 1, order[:-1])
+    symbols[rows, every] = table.results.take(merges)
+    # Above the first row is the last one, which holds no symbol.
+    for at in (rows - 1, rows):
+        left, right = symbols[at, every], symbols[at + 1, every]
+        order[at, every] = _orders(left, right, at, table, width)
+    words.symbols[:, columns], words.order[:, columns] = symbols, order
+    if table.whole_pairs:
+        same = (order > best) & (order < best - rows + width)
+        words.repeated[columns] = np.where(same.any(axis=0), best, -1)
+
+
+def _store(words: _Words, table: MergeTable, into: Integers) -> None:
+    """Replaces the characters of words by their pieces."""
+    rows = np.arange(len(words.order))[:, None]
+    inside = rows < words.sizes
+    pieces = words.symbols[:-1][inside]
+    pieces[pieces == table.no_symbol] = _JOINED
+    into[(words.starts + rows)[inside]] = pieces

@@ -18,8 +18,12 @@ import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
 
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.vocabulary.bpe_dropout import random_keys, sample_segmentations
-from t2t_jax.data.vocabulary.merge_table import Ragged, load_merges
+from t2t_jax.data.vocabulary.bpe_dropout import (
+    Ragged,
+    load_merges,
+    random_keys,
+    sample_segmentations,
+)
 from t2t_jax.data.vocabulary.tokenizers import (
     SPECIAL_PIECES,
     load_tokenizer,
