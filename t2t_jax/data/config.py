@@ -12,6 +12,8 @@ _MAX_TOKENS = 100_000_000  # per batch: more fits no device
 _MAX_ROW_LENGTH = 1_000_000
 _MAX_SUBWORDS = 1_000_000
 
+SIDES = ("source", "target")
+
 UNITS = ("subwords", "words")
 
 LAYOUTS = ("packed", "length_buckets")
@@ -128,7 +130,7 @@ class DataConfig:
         problems.require("data.dev_pairs", self.dev_pairs, self.dev_pairs >= 0, rule)
         rule = "be at least 1, or 0 for one per core"
         problems.require("data.workers", self.workers, self.workers >= 0, rule)
-        for side, rate in zip(("source", "target"), self.bpe_dropout, strict=True):
+        for side, rate in zip(SIDES, self.bpe_dropout, strict=True):
             key, rule = f"data.{side}_bpe_dropout", "be a probability from 0 to 1"
             problems.require(key, rate, 0 <= rate <= 1, rule)
         problems.limit("data.workers", self.workers, 1_024)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from t2t_jax.config import Config
+from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.corpora.open import reads_trees
-from t2t_jax.data.token_cache.statistics import short_name
 from t2t_jax.errors import UserError
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_duration

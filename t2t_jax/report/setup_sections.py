@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config
+from t2t_jax.data.config import SIDES
+from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.report.leakage import copy_warnings, leak_warnings
 from t2t_jax.data.report.page import DROP_REASONS
-from t2t_jax.data.token_cache.statistics import SIDES, short_name
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object, sha256_of
 from t2t_jax.model.architectures import count_parameters

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from t2t_jax.data.batching.pipeline import START, find_batch
-from t2t_jax.data.corpora.mixture import PairLocation
+from t2t_jax.data.config import SIDES
+from t2t_jax.data.corpora.corpus import PairLocation
 from t2t_jax.data.files.progress_bar import Log
-from t2t_jax.data.token_cache.statistics import SIDES
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.training.progress_and_patience import Record
 from t2t_jax.types import DataPosition

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config
-from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.vocabulary.pair import FILES, VocabularyPair, joint_fingerprint
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.files import read_json_object

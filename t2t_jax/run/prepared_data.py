@@ -21,12 +21,11 @@ from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.corpora.open import (
     open_corpus,
     train_and_dev,
 )
-from t2t_jax.data.files.cache_paths import check_cache_writable
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.report.leakage import (
     copy_warnings,
@@ -39,6 +38,7 @@ from t2t_jax.data.report.statistics import describe_data, drop_warnings, summary
 from t2t_jax.data.source_lines import KEY as SOURCE_LINES
 from t2t_jax.data.source_lines import measure_source_lines
 from t2t_jax.data.token_cache import known_words
+from t2t_jax.data.token_cache.cache_paths import check_cache_writable
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora.base import Corpus
+from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair

@@ -11,8 +11,7 @@ from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.views import InspectDataOptions
 from t2t_jax.cli.translation.progress import start_progress
-from t2t_jax.data.corpora.base import Corpus
-from t2t_jax.data.corpora.mixture import SliceCorpus, parts_of
+from t2t_jax.data.corpora.corpus import Corpus, SliceCorpus, parts_of
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
 from t2t_jax.data.files.progress_bar import ProgressLabels

@@ -37,8 +37,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.base import Corpus
-from t2t_jax.data.corpora.mixture import MixtureCorpus, Part, SliceCorpus, parts_of
+from t2t_jax.data.corpora.corpus import (
+    Corpus,
+    MixtureCorpus,
+    Part,
+    SliceCorpus,
+    parts_of,
+)
 from t2t_jax.data.corpora.phrasebook import open_phrasebook
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text, open_tsv
 from t2t_jax.data.corpora.tfds import open_tfds

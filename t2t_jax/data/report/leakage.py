@@ -11,11 +11,16 @@ from typing import Any
 import numpy as np
 
 from t2t_jax.data.arrays import Flags, Hashes, Integers
-from t2t_jax.data.corpora.base import Corpus
-from t2t_jax.data.corpora.mixture import locate_pair, parts_of
+from t2t_jax.data.corpora.corpus import (
+    Corpus,
+    locate_pair,
+    parts_of,
+    short_name,
+    truncate,
+)
 from t2t_jax.data.corpora.open import open_corpus, split_spec
 from t2t_jax.data.token_cache.filters import pair_hashes, text_hashes
-from t2t_jax.data.token_cache.statistics import MAX_EXAMPLES, short_name, truncate
+from t2t_jax.data.token_cache.shards import MAX_EXAMPLES
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.errors import ErrorCollector, InputMissingError
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from t2t_jax.data.config import SIDES
+from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.report.leakage import copy_warnings, leak_counts, leak_warnings
 from t2t_jax.data.token_cache.known_words import MAX_WORDS
-from t2t_jax.data.token_cache.statistics import SIDES, short_name
 
 _MAX_BAR_WIDTH = 24
 _MAX_PARTS = 40

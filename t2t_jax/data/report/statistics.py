@@ -6,11 +6,11 @@ import math
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
-from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.mixture import locate_pair
+from t2t_jax.data.config import SIDES, DataConfig
+from t2t_jax.data.corpora.corpus import locate_pair, short_name
 from t2t_jax.data.report.leakage import find_copies
 from t2t_jax.data.token_cache.filters import REASONS
-from t2t_jax.data.token_cache.statistics import MAX_EXAMPLES, SIDES, short_name
+from t2t_jax.data.token_cache.shards import MAX_EXAMPLES
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -13,58 +12,31 @@ from typing import Any
 
 import numpy as np
 
-from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.base import Corpus
-from t2t_jax.data.corpora.mixture import Part, parts_of
+from t2t_jax.data.config import SIDES, DataConfig
+from t2t_jax.data.corpora.corpus import Corpus, Part, parts_of, short_name
 from t2t_jax.data.corpora.open import estimate_pairs
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache import shards as token_shards
-from t2t_jax.data.token_cache.encoder import PairEncoder, max_characters
+from t2t_jax.data.token_cache.encoder import Chunk, PairEncoder, max_characters
 from t2t_jax.data.token_cache.filters import (
     DuplicateFilter,
     mark_duplicates,
     pair_hashes,
 )
-from t2t_jax.data.token_cache.shards import EncodedChunk, Shard
-from t2t_jax.data.token_cache.statistics import SIDES, examples_of, short_name
+from t2t_jax.data.token_cache.shards import EncodedChunk, Shard, examples_of
 from t2t_jax.data.token_cache.worker_pool import (
     CHUNK_PAIRS,
-    Chunk,
     Result,
     encode_chunks,
     num_workers,
 )
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import DataError, UserError
-from t2t_jax.files import locked
 
 META_FILE = "meta.json"
 
 TOKEN_DTYPES = ("<u2", "<u4")
 """Types of stored ids: the smaller one if all ids fit."""
-
-
-@contextlib.contextmanager
-def exclusive_lock(building: Path, progress: ProgressBar) -> Iterator[None]:
-    """Locks a build directory until this process ends; waits for other processes.
-
-    Args:
-      building: created if missing. The holder may remove it.
-    """
-    wait = 0.0
-    with contextlib.ExitStack() as held:
-        while True:
-            building.mkdir(parents=True, exist_ok=True)
-            try:
-                held.enter_context(locked(building / "lock", wait=wait))
-                break
-            except BlockingIOError:
-                final = building.with_suffix("")
-                progress.log(f"Another process is preparing {final}: waiting for it …")
-                wait = math.inf
-            except FileNotFoundError:
-                pass  # The holder has removed the directory.
-        yield
 
 
 def build_cache(
@@ -97,12 +69,9 @@ def build_cache(
     encoder = PairEncoder((source.model, target.model), config, dtype)
     try:
         shards = _build_shards(building, corpus, encoder, config, progress)
-        parts = [
-            token_shards.statistics_of(
-                [shard for shard in shards if shard.part == number], dtype
-            )
-            for number in range(len(parts_of(corpus)))
-        ]
+        numbers = range(len(parts_of(corpus)))
+        of_parts = [[shard for shard in shards if shard.part == n] for n in numbers]
+        parts = [token_shards.statistics_of(some, dtype) for some in of_parts]
         _check_not_empty(corpus, parts, config)
     except DataError:
         shutil.rmtree(building, ignore_errors=True)
@@ -122,19 +91,17 @@ def build_cache(
 def _check_not_empty(
     corpus: Corpus, stats: list[dict[str, Any]], config: DataConfig
 ) -> None:
-    problems = []
-    for part, one in zip(parts_of(corpus), stats, strict=True):
-        counts = one["counts"]
+    every = [one["counts"] for one in stats]
+    problems = [
+        f"{part.corpus.spec}: no pair is left of {counts['read']}: {counts['empty']} "
+        f"have an empty side, {counts['too_long']} are longer than data.max_length="
+        f"{config.max_length}, {counts['ratio'] + counts['copies']} are dropped by "
+        "data.max_length_ratio and data.drop_copies. Change the corpus or "
+        "config.data.max_length."
+        for part, counts in zip(parts_of(corpus), every, strict=True)
         # Duplicates of another part's pairs do not make a part empty.
-        if not counts["kept"] + counts["duplicates"]:
-            problems.append(
-                f"{part.corpus.spec}: no pair is left of {counts['read']}: "
-                f"{counts['empty']} have an empty side, {counts['too_long']} are "
-                f"longer than data.max_length={config.max_length}, "
-                f"{counts['ratio'] + counts['copies']} are dropped by "
-                "data.max_length_ratio and data.drop_copies. Change the corpus or "
-                "config.data.max_length."
-            )
+        if not counts["kept"] + counts["duplicates"]
+    ]
     if problems:
         raise DataError(problems)
 
@@ -187,10 +154,8 @@ def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Ch
             for lines, text in zip((chunk.sources, chunk.targets), pair, strict=True):
                 short = len(text) <= most
                 lines.append(text if short else text.strip()[: most + 1])
-            if (
-                len(chunk.sources) == CHUNK_PAIRS
-                or line % token_shards.SHARD_PAIRS == 0
-            ):
+            is_last = line % token_shards.SHARD_PAIRS == 0  # of a shard
+            if is_last or len(chunk.sources) == CHUNK_PAIRS:
                 yield chunk
                 chunk = Chunk(number, line + 1, [], [])
         if chunk.sources:

@@ -26,6 +26,20 @@ def max_characters(config: DataConfig) -> int:
     return _CHARACTERS_PER_SUBWORD * config.max_length
 
 
+class Chunk(NamedTuple):
+    """Consecutive pairs of a corpus.
+
+    Attributes:
+      part: index of the corpus in the mixture.
+      first: line number of its first pair, from 1.
+    """
+
+    part: int
+    first: int
+    sources: list[str]
+    targets: list[str]
+
+
 class EncodedSentences(NamedTuple):
     """P sentences of one language.
 
@@ -87,14 +101,15 @@ class PairEncoder:
 
     def encode(self, sources: Sequence[str], targets: Sequence[str]) -> Encoded:
         """Encodes pairs, special pieces as ordinary text, and filters them."""
-        texts = (sources, targets)
-        source, target = (
+        (source, source_lengths), (target, target_lengths) = (
             self._encode_side(tokenizer, lines)
-            for tokenizer, lines in zip(self._tokenizers, texts, strict=True)
+            for tokenizer, lines in zip(
+                self._tokenizers, (sources, targets), strict=True
+            )
         )
         reasons = drop_reasons(
-            self._filter_lengths(sources, source),
-            self._filter_lengths(targets, target),
+            source_lengths,
+            target_lengths,
             copies=source.hashes == target.hashes,
             config=self._config,
         )
@@ -104,8 +119,10 @@ class PairEncoder:
 
     def _encode_side(
         self, tokenizer: Tokenizer, lines: Sequence[str]
-    ) -> EncodedSentences:
+    ) -> tuple[EncodedSentences, Integers]:
+        """Returns lines, and [P] lengths above the limit for those not encoded."""
         most = max_characters(self._config)
+        skipped = np.fromiter((len(line) > most for line in lines), np.bool_)
         # More threads gain nothing: Python's lock serialises the lists of ids.
         ids = tokenizer.encode(
             [line if len(line) <= most else "" for line in lines],
@@ -115,10 +132,5 @@ class PairEncoder:
         lengths = np.fromiter(map(len, ids), np.int32, len(ids))
         total = int(lengths.sum())
         tokens = np.fromiter(chain.from_iterable(ids), self._dtype, total)
-        return EncodedSentences(tokens, lengths, text_hashes(lines))
-
-    def _filter_lengths(self, lines: Sequence[str], side: EncodedSentences) -> Integers:
-        """Returns [P] lengths, above the limit for lines that were not encoded."""
-        most = max_characters(self._config)
-        skipped = np.fromiter((len(line) > most for line in lines), np.bool_)
-        return np.where(skipped, self._config.max_length + 1, side.lengths)
+        filtered = np.where(skipped, self._config.max_length + 1, lengths)
+        return EncodedSentences(tokens, lengths, text_hashes(lines)), filtered

@@ -6,7 +6,6 @@ place, so after a kill all finished shards are valid and need not be encoded aga
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -16,15 +15,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.token_cache.encoder import Encoded
+from t2t_jax.data.config import SIDES
+from t2t_jax.data.corpora.corpus import truncate
+from t2t_jax.data.token_cache.encoder import Chunk, Encoded
 from t2t_jax.data.token_cache.filters import KEPT, REASONS
 from t2t_jax.data.token_cache.known_words import merge_hashes
-from t2t_jax.data.token_cache.statistics import SIDES, Examples, first_examples
 from t2t_jax.errors import DataError
 from t2t_jax.files import read_json_object, safe_child_path
 from t2t_jax.types import UNK
@@ -36,6 +36,11 @@ _THREADS = 8
 _RECORD = "shard.json"
 _LINES = "line_numbers"
 _CHECKSUM = "sha256"
+
+MAX_EXAMPLES = 3
+
+Examples: TypeAlias = dict[str, list[dict[str, Any]]]
+"""By reason the first three dropped pairs, truncated, and their lines."""
 
 WORDS = "source.words"
 """The file of hashes of the source words, sorted and unique."""
@@ -63,6 +68,30 @@ def read_record(path: Path) -> dict[str, Any]:
 
 def _checksum_of(record: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(record).encode()).hexdigest()
+
+
+def examples_of(chunk: Chunk, encoded: Encoded) -> Examples:
+    """Returns the examples of an encoded chunk."""
+    return {
+        reason: [
+            {
+                "line": chunk.first + int(pair),
+                "source": truncate(chunk.sources[pair]),
+                "target": truncate(chunk.targets[pair]),
+            }
+            for pair in np.flatnonzero(encoded.reasons == number)[:MAX_EXAMPLES]
+        ]
+        for number, reason in enumerate(REASONS)
+    }
+
+
+def _first_examples(parts: Iterable[Examples]) -> Examples:
+    """Returns the first examples of consecutive pieces of a text."""
+    every = list(parts)
+    return {
+        reason: [pair for part in every for pair in part[reason]][:MAX_EXAMPLES]
+        for reason in REASONS
+    }
 
 
 class EncodedChunk(NamedTuple):
@@ -98,25 +127,23 @@ def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
     for left in (partial, path):
         shutil.rmtree(left, ignore_errors=True)
     partial.mkdir()
-    files: dict[str, list[int]] = {}
-    for side in SIDES:
-        sides = [getattr(chunk.encoded, side) for chunk in chunks]
-        for kind in ("tokens", "lengths", "hashes"):
-            arrays = (getattr(one, kind) for one in sides)
-            files[f"{side}.{kind}"] = _write(partial / f"{side}.{kind}", arrays)
-    lines = (
+    arrays = {
+        f"{side}.{kind}": [getattr(getattr(c.encoded, side), kind) for c in chunks]
+        for side in SIDES
+        for kind in ("tokens", "lengths", "hashes")
+    }
+    arrays[_LINES] = [
         (chunk.first + np.flatnonzero(chunk.encoded.reasons == KEPT)).astype(np.int64)
         for chunk in chunks
-    )
-    files[_LINES] = _write(partial / _LINES, lines)
-    words = merge_hashes(chunk.encoded.source_words for chunk in chunks)
-    files[WORDS] = _write(partial / WORDS, [words])
+    ]
+    arrays[WORDS] = [merge_hashes(chunk.encoded.source_words for chunk in chunks)]
+    files = {name: _write(partial / name, parts) for name, parts in arrays.items()}
     reasons = np.concatenate([chunk.encoded.reasons for chunk in chunks])
     shard = Shard(
         path,
         chunks[0].part,
         np.bincount(reasons, minlength=KEPT + 1).tolist(),
-        first_examples(chunk.examples for chunk in chunks),
+        _first_examples(chunk.examples for chunk in chunks),
     )
     facts = {name: getattr(shard, name) for name in ("part", "reasons", "examples")}
     write_record(partial / _RECORD, {**facts, "files": files})
@@ -147,7 +174,7 @@ def statistics_of(shards: Sequence[Shard], dtype: str) -> dict[str, Any]:
         "counts": {**counts, **dict(zip(REASONS, reasons.tolist(), strict=False))},
         "unknown": unknown,
         "lengths": lengths,
-        "examples": first_examples(shard.examples for shard in shards),
+        "examples": _first_examples(shard.examples for shard in shards),
     }
 
 
@@ -213,43 +240,37 @@ def _checksum(path: Path) -> int:
 
 def join_shards(shards: Sequence[Shard], into: Path) -> dict[str, list[int]]:
     """Writes the files of a cache from its shards; returns sizes and CRC-32 by name."""
-    files: dict[str, list[int]] = {}
+
+    def contents(name: str) -> Iterator[npt.NDArray[Any]]:
+        return (shard.array(name, np.uint8) for shard in shards)
+
+    arrays: dict[str, Iterable[npt.NDArray[Any]]] = {}
     for side in SIDES:
-        for kind in ("tokens", "hashes"):
-            name = f"{side}.{kind}"
-            files[name] = _write(into / name, _contents(shards, name))
-        offsets = _offsets(shards, f"{side}.lengths")
-        files[f"{side}.offsets"] = _write(into / f"{side}.offsets", offsets)
-    files[_LINES] = _write(into / _LINES, _contents(shards, _LINES))
-    parts = (shard.array(WORDS, np.uint64) for shard in shards)
-    files[WORDS] = _write(into / WORDS, [merge_hashes(parts)])
-    return files
-
-
-def _contents(shards: Sequence[Shard], name: str) -> Iterator[npt.NDArray[Any]]:
-    return (shard.array(name, np.uint8) for shard in shards)
+        arrays[f"{side}.tokens"] = contents(f"{side}.tokens")
+        arrays[f"{side}.hashes"] = contents(f"{side}.hashes")
+        arrays[f"{side}.offsets"] = _offsets(shards, f"{side}.lengths")
+    arrays[_LINES] = contents(_LINES)
+    arrays[WORDS] = [merge_hashes(shard.array(WORDS, np.uint64) for shard in shards)]
+    return {name: _write(into / name, parts) for name, parts in arrays.items()}
 
 
 def _offsets(shards: Sequence[Shard], name: str) -> Iterator[npt.NDArray[Any]]:
     end = np.zeros(1, np.int64)
     yield end
     for shard in shards:
-        offsets = end + np.cumsum(shard.array(name, np.int32), dtype=np.int64)
+        offsets = end[-1:] + np.cumsum(shard.array(name, np.int32), dtype=np.int64)
         yield offsets
-        end = np.concatenate([end, offsets])[-1:]
+        end = offsets if len(offsets) else end
 
 
 def fsync_dir(directory: Path) -> None:
     """Syncs the files of a directory, and their names, to disk."""
-    for path in directory.iterdir():
-        _fsync(path)
-    with contextlib.suppress(OSError):  # some network file systems refuse directories
-        _fsync(directory)
-
-
-def _fsync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    for path in (*directory.iterdir(), directory):
+        opened = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        except OSError:
+            if path != directory:  # some network file systems refuse directories
+                raise
+        finally:
+            os.close(opened)

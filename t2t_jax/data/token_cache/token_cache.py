@@ -7,12 +7,9 @@ same cache wait for each other.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,27 +19,28 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.data.arrays import Hashes, Integers
-from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.base import Corpus
-from t2t_jax.data.corpora.mixture import PairLocation, locate_pair, parts_of
-from t2t_jax.data.files.cache_paths import (
+from t2t_jax.data.config import SIDES, DataConfig
+from t2t_jax.data.corpora.corpus import (
+    Corpus,
+    PairLocation,
+    locate_pair,
+    parts_of,
+    short_name,
+)
+from t2t_jax.data.files.progress_bar import ProgressBar
+from t2t_jax.data.token_cache.builder import META_FILE, TOKEN_DTYPES, build_cache
+from t2t_jax.data.token_cache.cache_paths import (
+    exclusive_lock,
     partial_path,
     publish,
     remove_abandoned_builds,
     remove_stale_build,
     token_caches,
-)
-from t2t_jax.data.files.progress_bar import ProgressBar
-from t2t_jax.data.token_cache.builder import (
-    META_FILE,
-    TOKEN_DTYPES,
-    build_cache,
-    exclusive_lock,
+    write_errors,
 )
 from t2t_jax.data.token_cache.shards import WORDS, is_valid, read_record
-from t2t_jax.data.token_cache.statistics import SIDES, short_name
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import OutputError, write_error
+from t2t_jax.errors import OutputError
 
 
 class TokenSide(NamedTuple):
@@ -167,19 +165,12 @@ def build_or_open(
         remove_stale_build(building)
         return cache
     meta = {"fingerprint": fingerprint, "spec": corpus.spec, **inputs}
-    with _write_errors(home):
+    with write_errors(home):
         remove_abandoned_builds(home)
         with exclusive_lock(building, progress):
             if _open(path, corpus, fingerprint) is None:  # not built meanwhile
-                finished = build_cache(
-                    building,
-                    corpus,
-                    vocabularies,
-                    config=config,
-                    meta=meta,
-                    progress=progress,
-                )
-                publish(finished, path)
+                how: Any = {"config": config, "meta": meta, "progress": progress}
+                publish(build_cache(building, corpus, vocabularies, **how), path)
             shutil.rmtree(building, ignore_errors=True)
     if (cache := _open(path, corpus, fingerprint)) is None:
         raise OutputError(
@@ -187,19 +178,6 @@ def build_or_open(
             "Change config.data.cache_dir."
         )
     return cache
-
-
-@contextmanager
-def _write_errors(home: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise write_error(
-            home,
-            error,
-            problem="the token cache cannot be written",
-            advice="change config.data.cache_dir",
-        ) from error
 
 
 def _inputs_of(
@@ -229,22 +207,27 @@ def _open(path: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
         dtype = meta["dtype"]
         if dtype not in TOKEN_DTYPES:
             return None
-        source, target = (
-            TokenSide(
-                memory_map(path / f"{side}.tokens", dtype),
-                memory_map(path / f"{side}.offsets", np.int64),
-            )
-            for side in SIDES
+
+        def mapped(kind: str, dtype: npt.DTypeLike) -> list[npt.NDArray[Any]]:
+            return [memory_map(path / f"{side}.{kind}", dtype) for side in SIDES]
+
+        source, target = map(
+            TokenSide, mapped("tokens", dtype), mapped("offsets", np.int64)
         )
+        parts = parts_of(corpus)
+        specs = [{"spec": part.corpus.spec} for part in parts]
+        counted = [a | b for a, b in zip(specs, meta["parts"], strict=True)]
         cache = TokenCache(
             source,
             target,
             memory_map(path / "line_numbers", np.int64),
-            meta,
-            tuple(memory_map(path / f"{side}.hashes", np.uint64) for side in SIDES),
+            {**meta, "spec": corpus.spec, "parts": counted},
+            tuple(mapped("hashes", np.uint64)),
+            weights=tuple(part.weight for part in parts),
+            corpora=tuple(part.corpus for part in parts),
             source_words=np.fromfile(path / WORDS, np.uint64),
         )
-        return _with_specs(cache, corpus) if _is_consistent(cache) else None
+        return cache if _is_consistent(cache) else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return None
 
@@ -259,18 +242,4 @@ def _is_consistent(cache: TokenCache) -> bool:
             len(side.offsets) == pairs + 1 and side.offsets[-1] == len(side.tokens)
             for side in (cache.source, cache.target)
         )
-    )
-
-
-def _with_specs(cache: TokenCache, corpus: Corpus) -> TokenCache:
-    parts = parts_of(corpus)
-    named = [
-        {"spec": part.corpus.spec, **stored}
-        for part, stored in zip(parts, cache.meta["parts"], strict=True)
-    ]
-    return dataclasses.replace(
-        cache,
-        meta={**cache.meta, "spec": corpus.spec, "parts": named},
-        weights=tuple(part.weight for part in parts),
-        corpora=tuple(part.corpus for part in parts),
     )

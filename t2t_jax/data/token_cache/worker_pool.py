@@ -15,14 +15,13 @@ from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from itertools import chain, islice
 from multiprocessing.process import BaseProcess
 from types import ModuleType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.token_cache.encoder import Encoded, PairEncoder
+from t2t_jax.data.token_cache.encoder import Chunk, Encoded, PairEncoder
 from t2t_jax.errors import StoppedError
 
 CHUNK_PAIRS = 2_000
@@ -33,20 +32,6 @@ _MIN_CHUNKS = 10
 _CHUNKS_AHEAD = 3
 
 
-class Chunk(NamedTuple):
-    """Consecutive pairs of a corpus.
-
-    Attributes:
-      part: index of the corpus in the mixture.
-      first: line number of its first pair, from 1.
-    """
-
-    part: int
-    first: int
-    sources: list[str]
-    targets: list[str]
-
-
 Result: TypeAlias = tuple[Chunk, Encoded]
 
 
@@ -54,10 +39,9 @@ def num_workers(workers: int) -> int:
     """Returns the processes for `data.workers`; 0 is one per core, at most 16."""
     if workers:
         return workers
-    if hasattr(os, "sched_getaffinity"):  # may be fewer than cpu_count, as under Slurm
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count() or 1
+    # May be fewer than cpu_count, as under Slurm; not every system has it.
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     return min(cores, _MAX_DEFAULT_WORKERS)
 
 
@@ -115,24 +99,17 @@ def _encode_in_processes(
 
 
 def _submit(pool: ProcessPoolExecutor, chunk: Chunk) -> Future[Encoded]:
-    """Submits a chunk; a process that starts for it ignores the terminal's SIGINT."""
+    """Submits a chunk; a process that starts for it ignores the terminal's SIGINT.
+
+    The main module is hidden from it: it would import and run that.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
     try:
-        with _without_main():
-            return pool.submit(_encode, chunk.sources, chunk.targets)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _without_main() -> Iterator[None]:
-    """Hides the main module from starting processes, which would import and run it."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
+        return pool.submit(_encode, chunk.sources, chunk.targets)
     finally:
         sys.modules["__main__"] = main
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # The encoder of a worker process, set by its initializer.

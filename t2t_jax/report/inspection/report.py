@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_jax.data.corpora.base import Corpus
-from t2t_jax.data.corpora.mixture import PairLocation, SliceCorpus, parts_of
+from t2t_jax.data.corpora.corpus import Corpus, PairLocation, SliceCorpus, parts_of
 from t2t_jax.report.inspection.findings import KINDS, bits_of, kinds_of
 from t2t_jax.report.inspection.inspector import Indices, Inspection
 from t2t_jax.report.page import Block, Note, Section, Table, render

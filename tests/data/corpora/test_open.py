@@ -4,7 +4,7 @@ import re
 import pytest
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.mixture import parts_of
+from t2t_jax.data.corpora.corpus import parts_of
 from t2t_jax.data.corpora.open import (
     count_pairs,
     estimate_pairs,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.corpora.mixture import parts_of
+from t2t_jax.data.corpora.corpus import parts_of
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.lines import read_lines

@@ -4,15 +4,14 @@ import shutil
 import numpy as np
 import pytest
 
-from t2t_jax.data.token_cache.encoder import Encoded, EncodedSentences
+from t2t_jax.data.token_cache.encoder import Chunk, Encoded, EncodedSentences
 from t2t_jax.data.token_cache.shards import (
     EncodedChunk,
+    examples_of,
     find_shards,
     shard_path,
     write_shard,
 )
-from t2t_jax.data.token_cache.statistics import examples_of
-from t2t_jax.data.token_cache.worker_pool import Chunk
 
 
 def piece(first, *lengths):

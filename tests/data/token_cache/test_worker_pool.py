@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.token_cache.encoder import PairEncoder
-from t2t_jax.data.token_cache.worker_pool import Chunk, encode_chunks
+from t2t_jax.data.token_cache.encoder import Chunk, PairEncoder
+from t2t_jax.data.token_cache.worker_pool import encode_chunks
 from t2t_jax.errors import StoppedError
 from tests.data.conftest import ENGLISH, GERMAN, sentences
 
@@ -88,7 +88,8 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_the_processes(
         "from pathlib import Path\n"
         "from t2t_jax.data.config import DataConfig\n"
         "from t2t_jax.data.token_cache.encoder import PairEncoder\n"
-        "from t2t_jax.data.token_cache.worker_pool import Chunk, encode_chunks\n"
+        "from t2t_jax.data.token_cache.encoder import Chunk\n"
+        "from t2t_jax.data.token_cache.worker_pool import encode_chunks\n"
         "print('script runs', flush=True)\n"
         f"model = Path({str(tmp_path / 'vocab.model')!r}).read_bytes()\n"
         "encoder = PairEncoder((model, model), DataConfig(), '<u2')\n"

@@ -1,16 +1,18 @@
-"""Paths of token caches, and removal of unfinished builds."""
+"""Directories of token caches: their paths, unfinished builds, and who may build."""
 
 from __future__ import annotations
 
-import contextlib
+import math
 import os
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from t2t_jax.data.config import DataConfig
+from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.errors import write_error
 from t2t_jax.files import cache_home, expand_user, locked
 
@@ -29,6 +31,25 @@ def token_caches(config: DataConfig) -> Path:
     return expand_user(config.cache_dir, f"data.cache_dir={config.cache_dir!r}")
 
 
+@contextmanager
+def write_errors(home: Path) -> Iterator[None]:
+    """Names the directory of token caches, and what to do, in errors of writing it.
+
+    Raises:
+      OSError: the disk is full or fails.
+      OutputError: the directory is not writable.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise write_error(
+            home,
+            error,
+            problem="the token cache cannot be written",
+            advice="set config.data.cache_dir or XDG_CACHE_HOME to another directory",
+        ) from error
+
+
 def check_cache_writable(config: DataConfig) -> None:
     """Checks that token caches can be written, or that some exist.
 
@@ -41,18 +62,10 @@ def check_cache_writable(config: DataConfig) -> None:
     with suppress(OSError):
         if any(home.glob("tokens-*")):
             return  # A shared, perhaps read-only directory.
-    try:
+    with write_errors(home):
         home.mkdir(parents=True, exist_ok=True)
         # Permissions do not reveal a read-only file system, so try to write.
-        with TemporaryDirectory(prefix=".", dir=home):
-            pass
-    except OSError as error:
-        raise write_error(
-            home,
-            error,
-            problem="the token cache cannot be written",
-            advice="set config.data.cache_dir or XDG_CACHE_HOME to another directory",
-        ) from error
+        TemporaryDirectory(prefix=".", dir=home).cleanup()
 
 
 def partial_path(path: Path) -> Path:
@@ -67,9 +80,32 @@ def publish(finished: Path, path: Path) -> None:
     os.rename(finished, path)
 
 
+@contextmanager
+def exclusive_lock(building: Path, progress: ProgressBar) -> Iterator[None]:
+    """Locks a build directory until this process ends; waits for other processes.
+
+    Args:
+      building: created if missing. The holder may remove it.
+    """
+    wait = 0.0
+    with ExitStack() as held:
+        while True:
+            building.mkdir(parents=True, exist_ok=True)
+            try:
+                held.enter_context(locked(building / "lock", wait=wait))
+                break
+            except BlockingIOError:
+                final = building.with_suffix("")
+                progress.log(f"Another process is preparing {final}: waiting for it …")
+                wait = math.inf
+            except FileNotFoundError:
+                pass  # The holder has removed the directory.
+        yield
+
+
 def remove_stale_build(building: Path) -> None:
     """Removes an unfinished build, unless a process holds its lock."""
-    with contextlib.suppress(OSError):  # the lock holder removes it itself
+    with suppress(OSError):  # the lock holder removes it itself
         with locked(building / "lock"):
             shutil.rmtree(building, ignore_errors=True)
 
@@ -78,6 +114,6 @@ def remove_abandoned_builds(home: Path) -> None:
     """Removes unfinished builds that were not touched for two weeks."""
     oldest = time.time() - _ABANDONED_SECONDS
     for building in home.glob(f"tokens-*{_BUILDING}"):
-        with contextlib.suppress(OSError):  # removed by another process meanwhile
+        with suppress(OSError):  # removed by another process meanwhile
             if building.stat().st_mtime < oldest:
                 remove_stale_build(building)

@@ -1,4 +1,4 @@
-"""Corpora made of others: weighted mixtures, and slices."""
+"""What a corpus is, and corpora made of others: weighted mixtures, and slices."""
 
 from __future__ import annotations
 
@@ -6,11 +6,31 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from t2t_jax.data.corpora.base import Corpus
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.errors import DataError
+
+
+class Corpus(Protocol):
+    """Sentence pairs that can be read repeatedly, always the same."""
+
+    @property
+    def spec(self) -> str:
+        """The corpus's name, as configured."""
+        ...
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        """Streams (source, target)."""
+        ...
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the pairs; raises DataError if that needs more bytes of a file."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Returns a hash of the content."""
+        ...
 
 
 class Part(NamedTuple):
@@ -122,3 +142,13 @@ def locate_pair(corpus: Corpus, number: int) -> PairLocation:
                 return locate_pair(part, number)
             number -= pairs
     return PairLocation(corpus.spec, number)
+
+
+def truncate(text: str, most: int = 80) -> str:
+    """Truncates an example or a name."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def short_name(spec: str) -> str:
+    """Truncates the name of a corpus for a message: a spec may list many files."""
+    return truncate(spec, 300)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.files.cache_paths import (
+from t2t_jax.data.token_cache.cache_paths import (
     partial_path,
     remove_abandoned_builds,
     token_caches,

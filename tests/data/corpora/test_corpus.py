@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_jax.data.corpora.mixture import PairLocation, locate_pair
+from t2t_jax.data.corpora.corpus import PairLocation, locate_pair
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.errors import DataError
 
