@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import html
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -108,11 +108,6 @@ def _piece(match: re.Match[str]) -> Piece:
     return Piece("void" if is_void else "open", raw, name)
 
 
-def _shortened(number: re.Match[str]) -> str:
-    """Shortens a number of nine digits and more, which is no character anyway."""
-    return number[0].lstrip("0")[:8] or "0"
-
-
 def _is_untranslated(piece: Piece) -> bool:
     return piece.name in _UNTRANSLATED or bool(_NOT_TRANSLATED.search(piece.raw))
 
@@ -142,21 +137,20 @@ class HtmlLayout:
 
     def __init__(self, document: str, *, split: str, max_aligned: int = 1_000):
         self._split = split
-        # The text without entities; its white space as blanks, and as it came.
-        self._text: list[str] = []
-        self._original: list[str] = []
-        self._spans: list[Span] = []  # of the sentences
-        self._at: list[Elements] = []  # of each character
+        # The text without entities; white space in sentences as blanks.
+        self._characters: list[str] = []
+        self._around: list[Elements] = []  # of each character
         self._pairs: list[tuple[str, str]] = []  # start and end tag of each element
-        # Markup that is around no character, with the elements around it.
-        self._points: dict[int, list[tuple[str, Elements]]] = defaultdict(list)
-        self._places: list[int] = []  # of inline markup
+        # Markup that is around no character: its position, and what is around it.
+        self._marks: list[tuple[int, str, Elements]] = []
+        self._spans: list[Span] = []  # of the sentences
         self.sentences: tuple[Sentence, ...] = ()
         self._divide(document)
+        self._places = {place for place, _, _ in self._marks}
         self.marked = frozenset(
             number
             for number, (start, end) in enumerate(self._spans)
-            if self._has_marks(start, end) and end - start <= max_aligned
+            if end - start <= max_aligned and self._has_marks(start, end)
         )
 
     def _divide(self, document: str) -> None:
@@ -170,74 +164,68 @@ class HtmlLayout:
                 continue
             self._add_run(run, is_pre=pre > 0)
             run = []
-            self._points[len(self._at)].append((piece.raw, ()))
-            self._original.append("")  # a place of its own, between sentences
-            self._text.append("")
-            self._at.append(())
+            self._marks.append((len(self._around), piece.raw, ()))
+            self._characters.append("")  # a place of its own, between sentences
+            self._around.append(())
             if skipped:
-                depth += change if piece.name == skipped else 0
+                depth += change * (piece.name == skipped)
                 skipped = skipped if depth else ""
-                continue
-            pre = max(0, pre + change) if piece.name == "pre" else pre
-            if piece.kind == "open" and _is_untranslated(piece):
+            elif piece.kind == "open" and _is_untranslated(piece):
                 skipped, depth = piece.name, 1
+            elif piece.name == "pre":
+                pre = max(0, pre + change)
 
     def _add_run(self, run: Sequence[Piece], *, is_pre: bool) -> None:
         """Adds text and inline markup; of markup and white space alone, as it is."""
-        start = len(self._at)
+        end = len(self._around)
         if not any(one.kind == "text" and one.raw.strip() for one in run):
-            self._points[start] += [(one.raw, ()) for one in run]
+            self._marks += [(end, one.raw, ()) for one in run]
             return
-        original, marks = "", []
+        tags: list[tuple[str, int]] = []
         for piece in run:
             if piece.kind == "text":
-                original += html.unescape(_LONG_NUMBER.sub(_shortened, piece.raw))
+                # Of nine digits and more, which are no character anyway.
+                raw = _LONG_NUMBER.sub(lambda n: n[0].lstrip("0")[:8] or "0", piece.raw)
+                self._characters += html.unescape(raw)
+                self._around += [()] * (len(self._characters) - len(self._around))
             else:
-                marks.append((start + len(original), piece))
-        text = original if is_pre else original.translate(_WHITE_SPACE)
+                self._add_markup(piece, tags)
+        text = "".join(self._characters[end:])
+        text = text if is_pre else text.translate(_WHITE_SPACE)
         sentences = lay_out(text, split=self._split).sentences
-        end = start
         for one in sentences:
             begin = end + len(one.gap)
             end = begin + len(one.text)
+            self._characters[begin:end] = one.text
             self._spans.append((begin, end))
         self.sentences += sentences
-        self._text += text
-        self._original += original
-        self._place(marks)
-        self._at += [()] * (start + len(text) - len(self._at))
 
-    def _place(self, marks: Sequence[tuple[int, Piece]]) -> None:
-        """Finds the elements of each character.
+    def _add_markup(self, piece: Piece, tags: list[tuple[str, int]]) -> None:
+        """Adds inline markup: an element around what came since its start, or a mark.
 
-        A tag that closes another element than the last opened one is a point.
+        A tag that closes another element than the last opened one is a mark.
+
+        Args:
+          tags: of open elements: their names, and where they are in `_marks`.
         """
-        partners: dict[int, int] = {}
-        tags: list[tuple[int, str]] = []
-        for number, (position, piece) in enumerate(marks):
-            self._places.append(position)
-            if piece.kind == "open":
-                tags.append((number, piece.name))
-            elif piece.kind == "close" and tags and tags[-1][1] == piece.name:
-                partners[tags.pop()[0]] = number
-        opened: list[int] = []
-        closing = set()
-        for number, (position, piece) in enumerate(marks):
-            self._at += [tuple(opened)] * (position - len(self._at))
-            end, partner = marks[partners.get(number, number)]
-            is_moved = end > position and len(piece.raw) <= _MAX_TAG
-            if is_moved and len(opened) < _MAX_DEPTH:
-                opened.append(len(self._pairs))
-                self._pairs.append((piece.raw, partner.raw))
-                closing.add(partners[number])
-            elif number in closing:
-                opened.pop()
-            else:
-                self._points[position].append((piece.raw, tuple(opened)))
+        position = len(self._around)
+        if piece.kind == "close" and tags and tags[-1][0] == piece.name:
+            _, index = tags.pop()
+            start, raw, _ = self._marks[index]
+            if start < position and len(raw) <= _MAX_TAG and len(tags) < _MAX_DEPTH:
+                new, rest = (len(self._pairs),), self._marks[index + 1 :]
+                self._pairs.append((raw, piece.raw))
+                self._around[start:] = [new + old for old in self._around[start:]]
+                self._marks[index:] = [(n, raw, new + old) for n, raw, old in rest]
+                return
+        elif piece.kind == "open":
+            tags.append((piece.name, len(self._marks)))
+        self._marks.append((position, piece.raw, ()))
 
     def _has_marks(self, start: int, end: int) -> bool:
         """Returns whether there is markup inside a span, not only at its ends."""
-        return bisect_right(self._places, start) < bisect_left(self._places, end)
+        has_element = len({*self._around[start:end]}) > 1
+        return has_element or any(n in self._places for n in range(start + 1, end))
 
     def fill(self, translations: Sequence[Translation], *, rank: int = 0) -> str:
         """Replaces the sentences by their translations.
@@ -245,52 +233,51 @@ class HtmlLayout:
         Args:
           rank: of the hypotheses that are taken; of those that have fewer, the last.
         """
-        writer, position = _Writer(self._pairs, self._points), 0
+        writer, position = _Writer(self._pairs, self._marks), 0
         for (start, end), found in zip(self._spans, translations, strict=True):
-            self._write_characters(writer, self._original, position, start)
+            self._write_characters(writer, position, start)
             hypothesis = found.hypotheses[min(rank, len(found.hypotheses) - 1)]
             if self._has_marks(start, end):
                 self._write_marked(writer, (start, end), hypothesis, found)
             else:
-                writer.write_points((start,))
-                writer.write(hypothesis.text, self._at[start])
+                writer.write_marks(range(start, start + 1))
+                writer.write_text(hypothesis.text, self._around[start])
             position = end
-        self._write_characters(writer, self._original, position, len(self._at))
+        self._write_characters(writer, position, len(self._around))
         return "".join(writer.written)
 
-    def _write_characters(
-        self, writer: _Writer, text: Sequence[str], start: int, end: int
-    ) -> None:
+    def _write_characters(self, writer: _Writer, start: int, end: int) -> None:
         for place in range(start, end):
-            writer.write_points((place,))
-            writer.write(text[place], self._at[place])
+            writer.write_marks(range(place, place + 1))
+            writer.write_text(self._characters[place], self._around[place])
 
     def _write_marked(
         self, writer: _Writer, span: Span, hypothesis: Hypothesis, found: Translation
     ) -> None:
         """Writes each unit of a translation in the elements of its source unit."""
-        source, target, written = "".join(self._text[slice(*span)]), hypothesis.text, 0
+        source, target = "".join(self._characters[slice(*span)]), hypothesis.text
         sources, targets = _units_of(source), _units_of(target)
         links = _links(source, sources, found.source_tokens, targets, hypothesis)
+        written = 0
         for (start, end), link in zip(targets, links, strict=True):
             begin, stop = (span[0] + place for place in sources[link])
             before = span[0] + (sources[link - 1][1] if link else 0)
-            writer.write_points((before,))
-            writer.space += html.escape(target[written:start], quote=False)
-            if writer.write_points(range(before + 1, begin)):
+            writer.write_marks(range(before, before + 1))
+            writer.space += target[written:start]
+            if writer.write_marks(range(before + 1, begin)):
                 writer.space += " "  # white space on both sides
-            writer.write_points(range(begin, stop))
+            writer.write_marks(range(begin, stop))
             if target[start:end] == source[slice(*sources[link])]:
-                self._write_characters(writer, self._text, begin, stop)
+                self._write_characters(writer, begin, stop)
             else:
-                around = Counter(self._at[begin:stop]).most_common(1)[0][0]
-                writer.write(target[start:end], around)
+                around = Counter(self._around[begin:stop]).most_common(1)[0][0]
+                writer.write_text(target[start:end], around)
             written = end
-        writer.space += html.escape(target[written:], quote=False)
-        writer.write_points(range(*span))
+        writer.space += target[written:]
+        writer.write_marks(range(*span))
         # Elements that end here and that no word is in.
-        inside = chain.from_iterable(self._at[slice(*span)])
-        unused = {*inside} - {*self._at[span[1]]} - writer.used
+        inside = chain.from_iterable(self._around[slice(*span)])
+        unused = {*inside} - {*self._around[span[1]]} - writer.used
         writer.written += chain(*(self._pairs[number] for number in sorted(unused)))
 
 
@@ -298,7 +285,6 @@ class _Writer:
     """Writes text, and opens and closes elements around it.
 
     Attributes:
-      points: markup that was not written yet.
       used: elements that text was written in.
       space: white space before what is written next, in the elements that both its
         neighbours are in.
@@ -307,33 +293,35 @@ class _Writer:
     def __init__(
         self,
         pairs: Sequence[tuple[str, str]],
-        points: Mapping[int, Sequence[tuple[str, Elements]]],
+        marks: Sequence[tuple[int, str, Elements]],
     ):
-        self._pairs, self.points = pairs, dict(points)
+        self._pairs, self.used = pairs, set[int]()
         self._open: Elements = ()
-        self.used: set[int] = set()
+        self._marks: dict[int, list[tuple[str, Elements]]] = defaultdict(list)
+        for place, raw, elements in marks:
+            self._marks[place].append((raw, elements))
         self.written: list[str] = []
         self.space = ""
 
-    def write(self, text: str, elements: Elements) -> None:
+    def write_text(self, text: str, elements: Elements) -> None:
         """Writes text that is inside these elements."""
         self.used.update(elements)
-        self._write_raw(html.escape(text, quote=False), elements)
+        self._write(html.escape(text, quote=False), elements)
 
-    def write_points(self, places: Iterable[int]) -> bool:
-        """Writes the markup at these positions; returns whether there was any."""
-        found = [one for place in places for one in self.points.pop(place, ())]
+    def write_marks(self, places: Iterable[int]) -> bool:
+        """Writes the markup at these positions, once; returns whether there was any."""
+        found = [one for place in places for one in self._marks.pop(place, ())]
         for raw, elements in found:
-            self._write_raw(raw, elements)
+            self._write(raw, elements)
         return bool(found)
 
-    def _write_raw(self, raw: str, elements: Elements) -> None:
+    def _write(self, raw: str, elements: Elements) -> None:
         """Closes and opens elements until these are open, and writes markup."""
         shared = 0
         while self._open[shared : shared + 1] == elements[shared : shared + 1] != ():
             shared += 1
         self.written += [self._pairs[n][1] for n in reversed(self._open[shared:])]
-        self.written.append(self.space)
+        self.written.append(html.escape(self.space, quote=False))
         self.written += [self._pairs[n][0] for n in elements[shared:]]
         self.written.append(raw)
         self._open, self.space = elements, ""

@@ -9,12 +9,11 @@ from typing import Any
 from t2t_jax.cli.console.tables import Section
 from t2t_jax.config import ARCHITECTURES
 
-# Keys of paths and of reporting, which do not affect the trained model.
-_NEUTRAL_KEYS = (
-    *("data.train", "data.dev", "data.cache_dir", "data.workers"),
-    *("evaluation", "logging", "profile"),
-)
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
+_MICRO_BATCHES = {
+    0: "auto: as few as fit the devices; the numbers below are for 1",
+    1: "1: all rows of a device at once",
+}
 _Info = Mapping[str, Any]
 
 
@@ -63,7 +62,7 @@ def _configuration(info: _Info) -> Section:
 
 
 def _differences(info: _Info) -> Iterator[Section]:
-    """Yields the changes from the paper's model: varied ones, others, neutral keys."""
+    """Yields the changes from the paper's model: varied ones, then all others."""
     row, varied = info["row"], info["variations"]
     base = "§6.3" if info["parsers"] else "base"
     if info["parsers"]:
@@ -76,25 +75,18 @@ def _differences(info: _Info) -> Iterator[Section]:
     elif varied:
         table = 2 if row.startswith("En-Fr") else 3
         title = f"Row {row} of Table {table}" if row else "Varied in the paper"
-        cells = [(*_changes(e), e["row"] or "not in the paper") for e in varied]
+        cells = [(*_change(e), e["row"] or "not in the paper") for e in varied]
         yield Section(title, cells, ("key", "base", "here", "row"))
     elif row:
         notes = ["It has every number of Table 3's base."]
         yield Section("The paper's base model", notes=notes)
     shown = {entry["key"] for entry in varied}
-    others = [entry for entry in info["differences"] if entry["key"] not in shown]
-    changes = f"{'Changes' if info['parsers'] else 'Other changes'} from {base}"
-    for title, neutral in ((changes, False), ("Paths and reporting", True)):
-        rows = [_changes(e) for e in others if _is_neutral(e["key"]) == neutral]
-        if rows:
-            yield Section(title, rows, ("key", base, "here"))
+    others = [_change(e) for e in info["differences"] if e["key"] not in shown]
+    if others:
+        yield Section(f"Other changes from {base}", others, ("key", base, "here"))
 
 
-def _is_neutral(key: str) -> bool:
-    return key in _NEUTRAL_KEYS or key.partition(".")[0] in _NEUTRAL_KEYS
-
-
-def _changes(entry: _Info) -> tuple[str, str, str]:
+def _change(entry: _Info) -> tuple[str, str, str]:
     return entry["key"], _value(entry["base"]), _value(entry["here"])
 
 
@@ -108,7 +100,7 @@ def _exactness(info: _Info) -> Iterator[Section]:
             if bool(entry["key"]) == by_choice:
                 rows.append((entry["name"], "paper", entry["paper"]))
                 rows.append((f"  {entry['key']}".rstrip(), "here", entry["here"]))
-        notes = [] if rows else ["Nothing."]
+        notes = ["Nothing."] * (not rows)
         yield Section(f"Not the paper's by {why}", rows, notes=notes)
 
 
@@ -130,13 +122,15 @@ def _results(info: _Info) -> Iterator[Section]:
     millions = paper["parameters_in_millions"]
     counted = f"{info['parameters']['total'] / 1e6:,.1f} million"
     printed = f"{millions} million" if millions else "not printed"
-    as_base = "those of base" if paper["parameters_as_base"] else ""
+    as_base = "those of base" * bool(paper["parameters_as_base"])
     rows = [("parameters", counted, printed, as_base)]
-    if paper["perplexity"]:
-        rows.append(("perplexity", "-", f"{paper['perplexity']:.2f}", "per subword"))
-        rows.append(("BLEU", "-", f"{paper['dev_bleu']:.1f}", paper["dev_set"]))
-    if paper["test_bleu"]:
-        rows.append(("BLEU", "-", f"{paper['test_bleu']:.1f}", paper["test_set"]))
+    for name, key, digits, note in (
+        ("perplexity", "perplexity", 2, "per subword"),
+        ("BLEU", "dev_bleu", 1, paper["dev_set"]),
+        ("BLEU", "test_bleu", 1, paper["test_set"]),
+    ):
+        if paper[key]:
+            rows.append((name, "-", f"{paper[key]:.{digits}f}", note))
     notes = ["The paper's BLEU is of tokens, not comparable with sacreBLEU."]
     if millions:
         notes.append(
@@ -166,8 +160,6 @@ def _flops(info: _Info) -> Section:
         f"{pair['flops'] / 1e6:,.1f} MFLOP.",
         training,
     ]
-    if info["passes"] > 1:
-        notes.append(f"A step makes {info['passes']} passes, and all are counted.")
     recurrent = info["config"]["architecture"] != "transformer"
     if recurrent or info["batch"]["micro_batches"] > 1:
         notes.append("The compiler counts the body of a loop only once.")
@@ -178,27 +170,18 @@ def _flops(info: _Info) -> Section:
 def _batch(info: _Info) -> Iterator[tuple[str, str]]:
     batch, rate = info["batch"], info["learning_rate"]
     shape = [f"{batch['rows']:,} rows of {batch['row_length']:,}"]
-    if batch["layout"] == "length_buckets":
-        shape.append("the longest group; the others follow from the text")
     if batch["empty_rows"]:
         shape.append(f"{batch['empty_rows']:,} of them empty to shard them evenly")
     shape += [f"or {more:,} of {shorter:,}" for more, shorter in batch["shorter_rows"]]
-    devices = f"{batch['devices']:,}"
-    if batch["mesh"]["data"] != batch["devices"]:
-        sizes = (f"{axis} {size}" for axis, size in batch["mesh"].items())
-        devices += f" ({' x '.join(sizes)})"
-    micro_batches = {
-        0: "auto: as few as fit the devices; the numbers below are for 1",
-        1: "1: all rows of a device at once",
-    }
+    sizes = " x ".join(f"{axis} {size}" for axis, size in batch["mesh"].items())
+    mesh = f" ({sizes})" * (batch["mesh"]["data"] != batch["devices"])
     remat = ", computed twice (model.remat)" * batch["remat"]
-    if info["memory"]["platform"] == "cpu" and remat:
-        remat += ", which saves no memory on a CPU"
     number = batch["micro_batches"]
     yield "token slots", f"{batch['slots_per_side']:,} on each side"
     yield "shape", ", ".join(shape)
-    yield "devices", f"{devices}, rows of each: {batch['rows_per_device']:,}"
-    yield "micro-batches", micro_batches.get(number, f"{number}")
+    devices = f"{batch['devices']:,}{mesh}, rows of each: {batch['rows_per_device']:,}"
+    yield "devices", devices
+    yield "micro-batches", _MICRO_BATCHES.get(number, f"{number}")
     yield "activations", batch["compute_dtype"] + remat
     yield "peak learning rate", f"{rate['peak']:.3e} at step {rate['step']:,}"
 
@@ -229,11 +212,9 @@ def _time(info: _Info) -> Iterator[tuple[str, str]]:
     if info["epochs"] is not None:
         yield "epochs", f"about {info['epochs']:,.1f}"
     if estimate := info["estimate"]:
-        yield (
-            "estimate, not measured",
-            f"about {estimate['hours']:,.2f} hours on {estimate['devices']:,} x "
-            f"{estimate['peak_tflops']:g} TFLOP/s",
-        )
+        devices = f"{estimate['devices']:,} x {estimate['peak_tflops']:g} TFLOP/s"
+        hours = f"about {estimate['hours']:,.2f} hours on {devices}"
+        yield "estimate, not measured", hours
         reached = f"{estimate['mfu']:.0%} of the peak in {estimate['compute_dtype']}"
         yield "  assuming", reached
     else:
@@ -249,8 +230,6 @@ def _data(info: _Info) -> Section:
         if corpus["pairs"] is not None
     ]
     notes = [line for note in info["data_notes"] for line in note.splitlines()]
-    if notes and not rows:
-        notes.insert(0, "Not available here; nothing above depends on it.")
     return Section("Text", rows, right=(1,), notes=notes)
 
 
