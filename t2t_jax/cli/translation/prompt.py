@@ -13,11 +13,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.translation import TranslateOptions
@@ -26,20 +24,15 @@ from t2t_jax.cli.translation.job import require_ensemble
 from t2t_jax.cli.translation.progress import STATUS_WORDS
 from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.decoding.text.translation import UNFAMILIAR
-from t2t_jax.devices.distributed.rendezvous import hard_exit
 from t2t_jax.errors import UserError
 from t2t_jax.run.text_facts import example_sentences
 from t2t_jax.training.stopping import raise_on_signals
 
 if TYPE_CHECKING:
-    from t2t_jax.decoding.config import DecodingConfig
     from t2t_jax.decoding.text.translation import Translation
-    from t2t_jax.decoding.text.translator import Translator
     from t2t_jax.run.inference.model import TranslationModel
 
 _HISTORY_LINES = 1_000
-_SLICE_SECONDS = 0.2
-_CLOSE_SECONDS = 5.0
 _HELP = """\
 Enter a line to translate it. Commands:
   :n 5        show the 5 best translations
@@ -55,21 +48,15 @@ _SETTINGS: dict[str, tuple[str, Callable[[str], float]]] = {
 }
 _QUIT_COMMANDS = (":quit", ":q", ":exit", "quit", "exit")
 
-_Done = TypeVar("_Done")
-
 
 def is_interactive(options: TranslateOptions) -> bool:
     """Returns whether stdin and stdout are terminals and no batch flags were given."""
-    batch_flags = (
-        *(options.stream, options.format, options.prefixes, options.terms),
-        *(options.shards, options.strict),
-        *(options.token_scores, options.alignments, options.processes.count > 1),
-    )
-    streams = (sys.stdin, sys.stdout)
+    names = "stream format prefixes terms shards strict token_scores alignments".split()
     return (
-        not any(batch_flags)
+        not any(getattr(options, name) for name in names)
+        and options.processes.count == 1
         and (options.input, options.output) == ("-", "-")
-        and all(stream is not None and stream.isatty() for stream in streams)
+        and all(file is not None and file.isatty() for file in (sys.stdin, sys.stdout))
     )
 
 
@@ -93,23 +80,23 @@ def run_prompt(options: TranslateOptions) -> int:
     _log(":help lists the commands.")
     with readline_history() as typed_so_far, raise_on_signals():
         prompt.run(typed_so_far)
-    if not prompt.lock.acquire(timeout=_CLOSE_SECONDS):
-        hard_exit(0)  # A cancelled translation is still running.
     return 0
 
 
 class _Prompt:
-    """The model, its translator and settings.
-
-    Attributes:
-      lock: held while a translation is running, even a cancelled one.
-    """
+    """The model, its translator and settings."""
 
     def __init__(self, model: TranslationModel):
-        self.lock = Lock()
-        self._model, self._lines, self._was_interrupted = model, 0, False
-        # Compiles the shapes of a short line, so that times exclude compilation.
-        self._translator = _warmed_up(model)
+        self._lines, self._was_interrupted = 0, False
+        self._use(model)
+
+    def _use(self, model: TranslationModel) -> None:
+        """Compiles the shapes of a short line, so that times exclude compilation."""
+        translator = model.translator()
+        _log("Warming up …")
+        translator.translate(["a"])
+        # Only now: a cancelled or failed change has no effect.
+        self._model, self._translator = model, translator
 
     def run(self, typed_so_far: Callable[[], str]) -> None:
         """Reads and translates lines until the user quits."""
@@ -143,32 +130,9 @@ class _Prompt:
         elif command:
             text = line.replace("::", ":", 1) if command.startswith("::") else line
             number, self._lines = self._lines, self._lines + 1
-            _show(*self._in_background(lambda: self._translate_timed(text, number)))
-
-    def _in_background(self, act: Callable[[], _Done]) -> _Done:
-        """Runs a function after earlier ones in a thread, and returns its result.
-
-        A signal interrupts the waiting main thread at once, which native code in it
-        would delay. The result of the interrupted function is discarded.
-        """
-        if self.lock.locked():
-            _log("(finishing the cancelled translation …)")
-        future: Future[_Done] = Future()
-
-        def work() -> None:
-            try:
-                with self.lock:
-                    result = act()
-                future.set_result(result)  # not before the lock is free
-            except Exception as error:
-                future.set_exception(error)
-
-        # A daemon, so that an abandoned task does not keep the process alive.
-        Thread(target=work, daemon=True).start()
-        while not future.done():
-            # In slices: a signal just before the wait would not interrupt it.
-            wait([future], timeout=_SLICE_SECONDS)
-        return future.result()
+            began = time.perf_counter()
+            (translation,) = self._translator.translations([text], first=number)
+            _show(translation, time.perf_counter() - began)
 
     def _set(self, command: str, value: str) -> None:
         name, read = _SETTINGS[command]
@@ -179,39 +143,18 @@ class _Prompt:
                 f"{command} must be followed by a number, such as {command} 2, not by "
                 f"{value!r}."
             ) from error
-        decoding = _replace_setting(self._model.decoding, name, number)
-        model = dataclasses.replace(self._model, decoding=decoding)
-        translator = self._in_background(lambda: _warmed_up(model))
-        # Only now: a cancelled or failed change has no effect.
-        self._model, self._translator = model, translator
+        old = self._model.decoding
+        values: dict[str, Any] = {name: number}
+        if name == "n_best" and not old.sample:  # n_best <= beam_size
+            values["beam_size"] = max(old.beam_size, int(number))
+        if name == "beam_size":
+            values["n_best"] = min(old.n_best, max(1, int(number)))
+        decoding = dataclasses.replace(old, **values)
+        self._use(dataclasses.replace(self._model, decoding=decoding))
         _log(
             f"n_best {decoding.n_best}, beam_size {decoding.beam_size}, length_penalty "
             f"{decoding.length_penalty:g}"
         )
-
-    def _translate_timed(self, line: str, number: int) -> tuple[Translation, float]:
-        began = time.perf_counter()
-        (translation,) = self._translator.translations([line], first=number)
-        return translation, time.perf_counter() - began
-
-
-def _warmed_up(model: TranslationModel) -> Translator:
-    translator = model.translator()
-    _log("Warming up …")
-    translator.translate(["a"])
-    return translator
-
-
-def _replace_setting(
-    config: DecodingConfig, name: str, number: float
-) -> DecodingConfig:
-    """Changes a setting, and n_best or beam_size so that n_best <= beam_size."""
-    values = {name: number}
-    if name == "n_best" and not config.sample:
-        values["beam_size"] = max(config.beam_size, int(number))
-    if name == "beam_size":
-        values["n_best"] = min(config.n_best, max(1, int(number)))
-    return dataclasses.replace(config, **values)  # type: ignore[arg-type]
 
 
 def _show(found: Translation, seconds: float) -> None:
@@ -220,10 +163,8 @@ def _show(found: Translation, seconds: float) -> None:
         score = f"{rank:>3}  {one.score:8.3f}  " * (len(hypotheses) > 1)
         print(f"{score}{escape_controls(one.text)}")
     words = [STATUS_WORDS[one] for one in found.statuses if one in STATUS_WORDS]
-    _log(
-        f"  score {found.score:.3f}, {found.num_tokens} tokens, "
-        f"{', '.join([f'{1_000 * seconds:.0f} ms', *words])}"
-    )
+    facts = [f"{found.num_tokens} tokens", f"{1_000 * seconds:.0f} ms", *words]
+    _log(f"  score {found.score:.3f}, {', '.join(facts)}")
     if found.unseen_words is not None and found.unseen_words > UNFAMILIAR:
         _log(
             f"  warning: {found.unseen_words:.0%} of these words did not occur in the "
