@@ -1,27 +1,38 @@
-"""`--mode=translate --shards=N`: a resumable translation job for large files."""
+"""`--mode=translate --shards=N`: a resumable translation job for large files.
+
+Shards of the output are written atomically into a directory beside it, and are merged
+when all are complete. Processes of one or several jobs lock pending shards; the lock of
+a killed process is released.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import os
+import shutil
+import socket
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import islice, pairwise
+from pathlib import Path
 from typing import IO, Any
 
 from t2t_jax.cli.console.text_io import (
     decode_line,
     decode_lines,
     io_errors_as_user_errors,
+    open_output,
     resolve_output,
+    write_lines,
 )
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.cli.processes.start import differences_from_first, settings_of
 from t2t_jax.cli.translation.job import TranslationJob, load_job, validate_options
 from t2t_jax.cli.translation.progress import TranslationProgress
-from t2t_jax.cli.translation.shards import OutputShards
 from t2t_jax.cli.translation.windows import (
     LINE_FILES,
     check_line_counts,
@@ -32,13 +43,28 @@ from t2t_jax.cli.translation.windows import (
 from t2t_jax.data.files.line_counts import Count
 from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.devices.distributed.processes import Processes, barrier
-from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
-from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
+from t2t_jax.errors import (
+    ConfigError,
+    DataError,
+    InputMissingError,
+    OutputError,
+    UserError,
+)
+from t2t_jax.files import (
+    SHARED_FS_TIMEOUT,
+    atomic_write,
+    locked,
+    read_json_object,
+    sha256_of,
+    wait_until_visible,
+)
 
 _STRIDE = 1_000
 """Lines between two indexed offsets, of eight bytes each."""
 
 _POLL_SECONDS = 0.5
+_MANIFEST = "manifest.json"
+_ADVICE = "Move it away to start over."
 
 
 def translate_shards(options: TranslateOptions) -> None:
@@ -50,6 +76,8 @@ def translate_shards(options: TranslateOptions) -> None:
       UserError: options or files are invalid, or on another process than process 0 the
         input differs.
     """
+    from t2t_jax.evaluation.protocol import fingerprint_params
+
     processes = options.processes
     texts, shards = _open_files(options)
     content = {
@@ -69,7 +97,13 @@ def translate_shards(options: TranslateOptions) -> None:
     barrier(processes, "content is compared")  # before anything is created
     job = load_job(options)
     job.check_terms(options.terms)
-    made_of |= _model_facts(job)
+    models = (job.model, *job.model.others)
+    made_of |= {
+        "the step of --checkpoint": [model.step for model in models],
+        "the content of the checkpoint": [
+            fingerprint_params(model.params)[:12] for model in models
+        ],
+    }
     if processes.is_first:
         shards.create(made_of, resume=options.resume)
     barrier(processes, "shards are created")
@@ -93,19 +127,15 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
         )
     validate_options(options)
     files = line_files(options)
-    for name, path in files.items():
+    output = resolve_output(options.output, inputs=files.values())
+    for name, path in {**files, "output": str(output)}.items():
         # A missing file is reported when it is opened.
         if os.path.exists(path) and not os.path.isfile(path):
-            raise InputMissingError(
-                f"--{name}={path} must be a file: --shards reads it more than once. "
-                "Pass a file, or leave --shards out."
+            kind = OutputError if name == "output" else InputMissingError
+            raise kind(
+                f"--{name}={path} must be a file for --shards, which reads and writes "
+                "more than once. Pass a file, or leave --shards out."
             )
-    output = resolve_output(options.output, inputs=files.values())
-    if output.exists() and not output.is_file():
-        raise OutputError(
-            f"--output={options.output} must be a file for --shards, and exists as "
-            "something else. Choose another, or leave --shards out."
-        )
     texts = {
         name: LineIndex(path, flag=name, strict=is_strict(options, name))
         for name, path in files.items()
@@ -116,18 +146,6 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
     return texts, OutputShards(output, count=options.shards, lines=lines)
 
 
-def _model_facts(job: TranslationJob) -> dict[str, Any]:
-    from t2t_jax.evaluation.protocol import fingerprint_params
-
-    models = (job.model, *job.model.others)
-    return {
-        "the step of --checkpoint": [model.step for model in models],
-        "the content of the checkpoint": [
-            fingerprint_params(model.params)[:12] for model in models
-        ],
-    }
-
-
 def _translate(
     texts: dict[str, LineIndex],
     shards: OutputShards,
@@ -135,53 +153,41 @@ def _translate(
     processes: Processes,
 ) -> None:
     """Translates the pending shards, with the other processes, and merges all."""
-    count = texts["input"].count
-    left = sum(len(shards.ranges[shard]) for shard in shards.pending())
-    total, done = Count(count, True), count - left
-    with TranslationProgress(
-        total, is_enabled=processes.is_first, done=done
-    ) as progress:
-        for shard, is_mine in _claim_shards(shards, processes):
-            lines = shards.ranges[shard]
-            if not is_mine:  # Another process has translated it.
-                progress.advance(len(lines))
-                continue
-            parts = {name: text.read_range(lines) for name, text in texts.items()}
-            output = (
-                job.translate_window(window, seen=progress.advance)
-                for window in windows(parts, first=lines.start)
-            )
-            rows = chain.from_iterable(output)
-            shards.write(shard, progress.count_statuses(rows, first=lines.start))
-        barrier(processes, "shards are translated")
-        if processes.is_first:
-            shards.merge()
-
-
-def _claim_shards(
-    shards: OutputShards, processes: Processes
-) -> Iterator[tuple[int, bool]]:
-    """Yields every pending shard: locked by this process (True), or done by another."""
     left = shards.pending()
+    total = texts["input"].count
+    done = total - sum(len(shards.ranges[shard]) for shard in left)
     # Processes start at different shards, so that they rarely compete for a lock; a
     # shard locked elsewhere is tried again, since that process may be killed.
     start = processes.index * len(left) // processes.count
     left = left[start:] + left[:start]
-    while left:
-        made_here = None
-        for shard in left:
-            with shards.try_lock(shard) as is_mine:
-                if is_mine:
-                    yield shard, True
-                    made_here = shard
-                    break
-        else:
-            time.sleep(_POLL_SECONDS)
-        pending = set(shards.pending())
-        for shard in left:
-            if shard not in pending and shard != made_here:
-                yield shard, False
-        left = [shard for shard in left if shard in pending]
+    is_enabled = processes.is_first
+    progress = TranslationProgress(Count(total, True), is_enabled=is_enabled, done=done)
+
+    def output_of(lines: range) -> Iterator[str]:
+        parts = {name: text.read_range(lines) for name, text in texts.items()}
+        for window in windows(parts, first=lines.start):
+            yield from job.translate_window(window, seen=progress.advance)
+
+    with progress:
+        while left:
+            made_here = None
+            for shard in left:
+                with shards.try_lock(shard) as is_mine:
+                    if is_mine:
+                        made_here, lines = shard, shards.ranges[shard]
+                        rows = output_of(lines)
+                        counted = progress.count_statuses(rows, first=lines.start)
+                        shards.write(shard, counted)
+                        break
+            else:
+                time.sleep(_POLL_SECONDS)
+            pending = set(shards.pending())
+            for shard in {*left} - pending - {made_here}:  # translated by another
+                progress.advance(len(shards.ranges[shard]))
+            left = [shard for shard in left if shard in pending]
+        barrier(processes, "shards are translated")
+        if processes.is_first:
+            shards.merge()
 
 
 class LineIndex:
@@ -264,3 +270,202 @@ class LineIndex:
 def _size_and_mtime(status: os.stat_result) -> tuple[int, int]:
     # Not the inode, which may change on network file systems.
     return status.st_size, status.st_mtime_ns
+
+
+class OutputShards:
+    """The shards of one output file of `lines` lines.
+
+    What they depend on, `made_of`, is a mapping of names to JSON values. It is kept
+    beside them, and with the hash of the output when that is complete.
+
+    Attributes:
+      ranges: the line numbers of each shard, from 0.
+
+    Example:
+      >>> OutputShards(Path("out.de"), count=3, lines=10).ranges
+      [range(0, 3), range(3, 6), range(6, 10)]
+    """
+
+    def __init__(self, output: Path, *, count: int, lines: int):
+        self.directory = output.with_name(f"{output.name}.shards")
+        self._record = output.with_name(f"{output.name}.shards.json")
+        self._output = output
+        bounds = [lines * shard // count for shard in range(count + 1)]
+        self.ranges = [range(*pair) for pair in pairwise(bounds)]
+
+    def check(self, made_of: Mapping[str, Any], *, resume: bool) -> bool:
+        """Checks that this job may continue what an earlier one has left, if anything.
+
+        Args:
+          made_of: may be partial.
+
+        Returns:
+          Whether the output is complete.
+
+        Raises:
+          OutputError: there are shards and `resume` is false; or the complete output
+            has been modified.
+          ConfigError: shards or output were made with other settings.
+          DataError: the manifest is missing or corrupt, or the record is corrupt.
+        """
+        if self.directory.exists():
+            if not resume:
+                raise OutputError(
+                    f"{self.directory} holds translations of an earlier job. Pass "
+                    "--resume to continue it, or remove the directory."
+                )
+            try:
+                was = read_json_object(self.directory / _MANIFEST, advice=_ADVICE)
+            except OSError as error:
+                if self.directory.exists():
+                    raise DataError(
+                        f"{self.directory} has no readable {_MANIFEST}. {_ADVICE}"
+                    ) from error
+            else:
+                advice = "Rerun the same command, or remove the directory."
+                _require_same(was, made_of, what=str(self.directory), advice=advice)
+                return False
+        # Without a directory, or another job has merged it just now.
+        return resume and self._is_complete(made_of)
+
+    def _is_complete(self, made_of: Mapping[str, Any]) -> bool:
+        replace = "choose another --output, or rerun without --resume to replace it."
+        try:
+            record = read_json_object(self._record, advice="Remove it.")
+            sha256 = sha256_of(self._output)
+        except OSError:  # The record or the file does not exist.
+            return False
+        _require_same(
+            record.get("made_of"),
+            made_of,
+            what=f"{self._output} is complete and",
+            advice=f"Rerun the same command to keep it, {replace}",
+        )
+        if record.get("sha256") != sha256:
+            raise OutputError(
+                f"{self._output} has been modified since it was written. "
+                f"{replace.capitalize()}"
+            )
+        return True
+
+    def create(self, made_of: Mapping[str, Any], *, resume: bool) -> None:
+        """Creates the directory, unless `resume` finds it, or the complete output.
+
+        Raises:
+          OutputError: the directory cannot be created; or as `check`, like the others.
+        """
+        if self.check(made_of, resume=resume) or self.directory.exists():
+            return
+        partial = self._temporary()
+        try:
+            partial.mkdir()
+            try:
+                manifest = json.dumps(dict(made_of), indent=1)
+                (partial / _MANIFEST).write_text(manifest, encoding="utf-8")
+                # Fails if the directory exists and is not empty.
+                os.rename(partial, self.directory)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+        except OSError as error:
+            # Another job may have created it, or even merged it, just now.
+            if not (self.check(made_of, resume=resume) or self.directory.is_dir()):
+                raise OutputError(
+                    f"Cannot write --output={self._output}: the directory of its "
+                    f"shards, {self.directory.name}, cannot be created "
+                    f"({error.strerror}). Choose another."
+                ) from error
+
+    def is_visible(self, made_of: Mapping[str, Any]) -> bool:
+        """Returns whether this process sees the directory, or the complete output."""
+        with suppress(UserError):  # an output of before
+            return self.directory.exists() or self.check(made_of, resume=True)
+        return False
+
+    def pending(self) -> list[int]:
+        """Lists the incomplete shards; none if another job has merged them."""
+        try:
+            existing = set(os.listdir(self.directory))
+        except FileNotFoundError:
+            return []
+        shards = range(len(self.ranges))
+        return [one for one in shards if self._path(one).name not in existing]
+
+    @contextmanager
+    def try_lock(self, shard: int) -> Iterator[bool]:
+        """Tries to lock a shard; yields whether this process is to write it."""
+        path = self._path(shard)
+        with _lock(path.with_suffix(".lock")) as is_free:
+            yield is_free and not path.exists()
+
+    def write(self, shard: int, lines: Iterable[str]) -> None:
+        """Writes a shard atomically, and syncs it to disk.
+
+        Raises:
+          OutputError: it cannot be created.
+        """
+        with open_output(str(self._path(shard))) as out:
+            write_lines(out, lines)
+            os.fsync(out.fileno())
+
+    def merge(self) -> None:
+        """Merges all shards, which must be complete, into the file and removes them.
+
+        One of several jobs does it, while the others wait.
+
+        Raises:
+          OutputError: the file cannot be created.
+          DataError: the manifest is corrupt.
+        """
+        with _lock(self.directory / "joining.lock", wait=math.inf):
+            try:
+                made_of = read_json_object(self.directory / _MANIFEST, advice=_ADVICE)
+            except FileNotFoundError:
+                return
+            with open_output(str(self._output)) as out:
+                for shard in range(len(self.ranges)):
+                    with self._path(shard).open("rb") as file:
+                        shutil.copyfileobj(file, out)
+                out.flush()
+                os.fsync(out.fileno())
+            record = {"made_of": made_of, "sha256": sha256_of(self._output)}
+            atomic_write(self._record, json.dumps(record, indent=1))
+            removed = self._temporary()
+            os.rename(self.directory, removed)
+            shutil.rmtree(removed, ignore_errors=True)
+
+    def _path(self, shard: int) -> Path:
+        return self.directory / f"{shard:05d}"
+
+    def _temporary(self) -> Path:
+        process = f"{socket.gethostname()}.{os.getpid()}"
+        return self.directory.with_name(f".{self.directory.name}.{process}")
+
+
+def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -> None:
+    """Checks that the settings of this job are those that are recorded."""
+    was = was if isinstance(was, dict) else {}
+    different = [
+        f"{name} was {was.get(name)!r} and is {value!r}"
+        # As JSON gives them back: lists for tuples.
+        for name, value in json.loads(json.dumps(dict(now))).items()
+        if was.get(name) != value
+    ]
+    if different:
+        raise ConfigError(
+            f"{what} was made with other settings: {', '.join(different)}. {advice}"
+        )
+
+
+@contextmanager
+def _lock(path: Path, *, wait: float = 0.0) -> Iterator[bool]:
+    """Yields whether this process has the lock, which the system frees on exit."""
+    is_mine = True
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked(path, wait=wait))
+        except (BlockingIOError, FileNotFoundError):  # locked, or merged
+            is_mine = False
+        except OSError:
+            # Without file locks two processes may write the same content twice.
+            pass
+        yield is_mine

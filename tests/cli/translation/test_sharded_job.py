@@ -23,9 +23,7 @@ from hypothesis import strategies as st
 from t2t_jax.cli.modes import translate
 from t2t_jax.cli.processes import start
 from t2t_jax.cli.translation import sharded_job
-from t2t_jax.cli.translation import shards as output_shards
-from t2t_jax.cli.translation.sharded_job import LineIndex
-from t2t_jax.cli.translation.shards import OutputShards
+from t2t_jax.cli.translation.sharded_job import LineIndex, OutputShards
 from t2t_jax.errors import (
     ConfigError,
     DataError,
@@ -321,7 +319,7 @@ def test_the_record_is_there_before_the_shards_go_and_one_job_merges(
         assert others[0].is_alive()
         rename(source, to)
 
-    monkeypatch.setattr(output_shards.os, "rename", renamed)
+    monkeypatch.setattr(sharded_job.os, "rename", renamed)
     begun.merge()
     others[0].join(timeout=20)
     assert len(others) == 1
