@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.options import ModelOptions
+from t2t_jax.cli.flags.options import AverageOptions, ExportOptions, ModelOptions
 from t2t_jax.cli.flags.translation import VASWANI, EvaluateOptions
 from t2t_jax.cli.processes.shared_model import load_mean, load_one
 from t2t_jax.cli.translation.job import TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.windows import LineWindow
+from t2t_jax.data.corpora.base import Corpus as CorpusOfPairs
+from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
 from t2t_jax.data.files.line_counts import Count
 from t2t_jax.data.files.lines import read_lines, require_files
@@ -79,6 +81,27 @@ def open_pair(source: str, reference: str, *, joiner: str) -> TextCorpus:
     files = Path(source), Path(reference)
     require_files(*files, change="--source or --reference")
     return TextCorpus(f"text:{source},{reference}", *files, joiner)
+
+
+def read_pairs(
+    options: AverageOptions | ExportOptions,
+) -> tuple[str, list[tuple[str, str]]]:
+    """Reads the pairs of `--source` and `--reference`, or of the development set.
+
+    Returns:
+      The spec of the text, and its pairs.
+
+    Raises:
+      UserError: a file does not exist, or is no valid text.
+    """
+    joiner = options.config.data.subword_joiner
+    corpus: CorpusOfPairs
+    if options.source:
+        corpus = open_pair(options.source, options.reference, joiner=joiner)
+    else:
+        _, spec = train_and_dev(options.config.data)
+        corpus = open_corpus(spec, key="data.dev", joiner=joiner)
+    return corpus.spec, list(corpus)
 
 
 def read_corpus(options: EvaluateOptions) -> Corpus:

@@ -30,11 +30,14 @@ from t2t_jax.exchange.formats import (
     IMPORT_FORMATS,
     POSITIONS,
     QUANTIZATIONS,
+    QUANTIZED_FORMATS,
 )
 
 if TYPE_CHECKING:
     from t2t_jax.config import Config
     from t2t_jax.run.workdir import Workdir
+
+_QUANTIZED = f"format={'|'.join(QUANTIZED_FORMATS)}"
 
 
 # Without eq and repr a class is made in a third of the time, which every start takes.
@@ -170,14 +173,14 @@ class AverageOptions(RunOptions):
         "average --workdir=runs/mine --sliding --last=3",
     )
 
-    source: str = flag(FILE)
-    reference: str = flag(FILE)
+    source: str = flag(FILE, requires="reference sliding")
+    reference: str = flag(FILE, requires="source sliding")
     to: str = flag(DIRECTORY, required=True, unless="sliding")
     last: int = flag(COUNT, excludes="average_steps")
     average_steps: tuple[int, ...] = flag(STEPS)
     force: bool = flag(SWITCH)
     trained: bool = flag(SWITCH)
-    sliding: bool = flag(SWITCH)
+    sliding: bool = flag(SWITCH, excludes="average_steps")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -215,8 +218,8 @@ class ExportOptions(ModelOptions):
     reference: str = flag(FILE, requires="source")
     format: str = flag(metavar="FORMAT", choices=EXPORT_FORMATS, required=True)
     to: str = flag(DIRECTORY, required=True)
-    quantization: str = flag(metavar="TYPE", choices=QUANTIZATIONS)
-    max_bleu_loss: float | None = flag(LOSS)
+    quantization: str = flag(metavar="TYPE", choices=QUANTIZATIONS, requires=_QUANTIZED)
+    max_bleu_loss: float | None = flag(LOSS, requires=_QUANTIZED)
     languages: tuple[str, str] | None = flag(LANGUAGES)
     license: str = flag(LICENSE)
     check_lines: int = flag(COUNT, default="100")

@@ -188,13 +188,14 @@ def _relation_problems(
             if name == "workdir"
             else f"--mode={mode} requires --{name}. {flag_help(name, mode)}{words}"
         )
-    required, _, value = flag.requires.partition("=")
-    satisfied = given.get(required) and value in ("", given[required])
-    if name in given and required and not satisfied:
-        yield (
-            f"--{name} requires --{flag.requires} with --mode={mode}. Pass both, or "
-            "neither."
-        )
+    for needed in flag.requires.split() if name in given else ():
+        required, _, values = needed.partition("=")
+        text = given.get(required, "")
+        if not text or (values and text not in values.split("|")):
+            yield (
+                f"--{name} requires --{needed} with --mode={mode}. Pass both, or "
+                "neither."
+            )
     if name in given and flag.excludes in given:
         yield (
             f"--{name} and --{flag.excludes} are mutually exclusive. Pass one of them."

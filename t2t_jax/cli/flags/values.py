@@ -131,7 +131,7 @@ class Flag(NamedTuple):
       default: text of the default value.
       choices: the valid values, if they are few.
       unless: a switch, or FLAG=VALUE, without which the flag is required.
-      requires: a flag that must be given too, or FLAG=VALUE.
+      requires: flags that must be given too, each FLAG or FLAG=VALUE|VALUE.
       excludes: a flag that must not be given too.
       key: the configuration key that the flag is short for.
     """

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.evaluation.corpus import open_pair
+from t2t_jax.cli.evaluation.corpus import read_pairs
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import AverageOptions
 from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
-from t2t_jax.data.corpora.open import open_corpus, train_and_dev
-from t2t_jax.errors import ErrorCollector, UserError
+from t2t_jax.errors import UserError
 from t2t_jax.files import atomic_write
 from t2t_jax.run.workdir import Workdir
 
@@ -36,12 +35,10 @@ def run(options: AverageOptions) -> int:
       UserError: options, workdir or text are invalid.
     """
     options.workdir.require()
-    _check_options(options)
-    to = Path(options.to)
-    steps = options.average_steps
     from t2t_jax.run.inference.average import average_checkpoints
     from t2t_jax.run.inference.model_dir import check_new_dir
 
+    to, steps = Path(options.to), options.average_steps
     if options.sliding:
         if options.to:
             check_new_dir(options.workdir, to)
@@ -63,30 +60,11 @@ def run(options: AverageOptions) -> int:
     return 0
 
 
-def _check_options(options: AverageOptions) -> None:
-    """Raises all conflicts of options at once."""
-    problems = ErrorCollector()
-    text = [f"--{name}" for name in ("source", "reference") if getattr(options, name)]
-    problems.check(
-        not (options.sliding and options.average_steps),
-        "--sliding and --average_steps are mutually exclusive. Pass one of them.",
-    )
-    problems.check(
-        not options.sliding or len(text) != 1,
-        f"{''.join(text)} requires the other of --source and --reference. Pass both, "
-        "or neither for the development set.",
-    )
-    problems.check(
-        options.sliding or not text,
-        f"{' and '.join(text)} {'require' if len(text) > 1 else 'requires'} --sliding. "
-        "Pass it, or leave them out.",
-    )
-    problems.raise_if_any(UserError)
-
-
 def _slide(options: AverageOptions) -> tuple[int, ...]:
     """Scores all windows, writes the results, and returns the steps of the best."""
-    spec, pairs = _read(options)
+    spec, pairs = read_pairs(options)
+    if not options.source:  # as in training
+        pairs = pairs[: options.config.evaluation.bleu_sentences or None]
     windows = _windows(options)
     folder = Workdir(options.workdir.path / "averages")
     folder.create()
@@ -118,17 +96,6 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
     _write(folder, result)
     _log_best(options, best, folder)
     return tuple(best["steps"])
-
-
-def _read(options: AverageOptions) -> tuple[str, Sequence[tuple[str, str]]]:
-    """Reads the given pairs, or those of the development set scored in training."""
-    joiner = options.config.data.subword_joiner
-    if options.source:
-        corpus = open_pair(options.source, options.reference, joiner=joiner)
-        return corpus.spec, list(corpus)
-    _, spec = train_and_dev(options.config.data)
-    dev = open_corpus(spec, key="data.dev", joiner=joiner)
-    return dev.spec, list(dev)[: options.config.evaluation.bleu_sentences or None]
 
 
 def _windows(options: AverageOptions) -> list[Selection]:
@@ -181,9 +148,8 @@ def _write(folder: Workdir, result: Mapping[str, Any]) -> None:
         return
     from t2t_jax.evaluation.plots.curves import plot_averages
 
-    columns = ("newest", "average_bleu", "newest_bleu")
     steps, averages, singles = (
-        [window[key] for window in result["windows"]] for key in columns
+        [window[key] for window in result["windows"]] for key in _HEADER[2:5]
     )
     figure = plot_averages(
         steps, averages=averages, singles=singles, last=result["last"]

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.evaluation.corpus import open_pair
+from t2t_jax.cli.evaluation.corpus import open_pair, read_pairs
 from t2t_jax.cli.flags.options import ExportOptions
-from t2t_jax.data.corpora.open import open_corpus, train_and_dev
-from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
-from t2t_jax.exchange.formats import QUANTIZED_FORMATS
+from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.dev_outputs import FOLDER, REFERENCE, SOURCE
 
 if TYPE_CHECKING:
@@ -30,7 +28,6 @@ def run(options: ExportOptions) -> int:
         exported model differs from the original.
     """
     options.workdir.require()
-    _check_options(options)
     from t2t_jax.exchange.exporting.base import ExportSpec
     from t2t_jax.exchange.exporting.exporter import FORMATS, export, tolerance_of
     from t2t_jax.exchange.exporting.model_dir import load_for_export
@@ -69,36 +66,17 @@ def run(options: ExportOptions) -> int:
     return 0
 
 
-def _check_options(options: ExportOptions) -> None:
-    """Raises all errors of the options at once."""
-    problems = ErrorCollector()
-    quantized = f"--format={' or '.join(QUANTIZED_FORMATS)}"
-    for flag, value, why in (
-        ("quantization", options.quantization or None, "keep float32"),
-        ("max_bleu_loss", options.max_bleu_loss, "must be exact"),
-    ):
-        problems.check(
-            value is None or options.format in QUANTIZED_FORMATS,
-            f"--{flag}={value} requires {quantized}: other formats {why}. Remove it, "
-            "or change --format.",
-        )
-    problems.raise_if_any(UserError)
-
-
 def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
     """Reads the text of the verification: the given files, or the development set.
 
     Where the text of the configuration is not found, for one because its path is
     relative to another directory, that of the run's own outputs is read.
     """
-    joiner = options.config.data.subword_joiner
-    if options.source:
-        corpus = open_pair(options.source, options.reference, joiner=joiner)
-        return corpus.spec, list(corpus)
-    _, spec = train_and_dev(options.config.data)
     try:
-        return spec, list(open_corpus(spec, key="data.dev", joiner=joiner))
+        return read_pairs(options)
     except UserError as error:
+        if options.source:
+            raise
         own = [options.workdir.path / FOLDER / name for name in (SOURCE, REFERENCE)]
         if isinstance(error, InputMissingError) and all(map(Path.is_file, own)):
             log(f"{error.problems[0]}\nVerifying on {own[0]} instead.")
