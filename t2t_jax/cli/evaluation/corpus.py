@@ -18,7 +18,7 @@ from t2t_jax.cli.processes.shared_model import load_mean, load_one
 from t2t_jax.cli.translation.job import TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.windows import LineWindow
-from t2t_jax.data.corpora.base import Corpus as CorpusOfPairs
+from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
 from t2t_jax.data.files.line_counts import Count
