@@ -28,9 +28,13 @@ from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.model_dir import check_equal
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
-from t2t_jax.exchange.importing.huggingface.settings import CONFIG, GENERATION, MARKER
-from t2t_jax.exchange.importing.huggingface.trained import (
+from t2t_jax.exchange.importing.huggingface.settings import (
+    COMPUTED,
+    CONFIG,
+    GENERATION,
     HF_EPSILON,
+    MARKER,
+    MOST_FIRST_POSITION,
     POSITION_TABLES,
     position_table,
 )
@@ -43,7 +47,7 @@ from t2t_jax.exchange.importing.huggingface.vocabulary import (
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.layout import (
     foreign_layers,
-    interleaved_from_halves,
+    foreign_matrices,
     torch_name,
 )
 from t2t_jax.model.architectures import make_module
@@ -51,7 +55,6 @@ from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _WEIGHTS = "model.safetensors"
-_MOST_FIRST_POSITION = 2
 _SEARCH_NOTE = (
     "With a beam, Transformers divides log-probabilities by n^alpha, and the paper by "
     "((5 + n) / 6)^alpha."
@@ -87,7 +90,7 @@ class HFMarianFormat:
             ("num_heads", "divisors of d_model", whole),
             ("d_k", depth, model.d_k * model.num_heads == model.d_model),
             ("d_v", depth, model.d_v * model.num_heads == model.d_model),
-            ("first_position", "0 to 2", model.first_position <= _MOST_FIRST_POSITION),
+            ("first_position", "0 to 2", model.first_position <= MOST_FIRST_POSITION),
             (
                 "layer_norm_epsilon",
                 f"at most {HF_EPSILON:g}, which is HF's",
@@ -123,13 +126,8 @@ class HFMarianFormat:
         """Reads it again, and compares the parameters bit by bit."""
         written = read_hf_marian(directory, ImportOptions(positions="huggingface"))
         check_equal(original.model.params, written.params)
-        keys = {
-            key.removeprefix("model."): value
-            for key, value in written.config.items()
-            if key.startswith("model.")
-        }
         network = dataclasses.replace(
-            original.config.model, **keys, compute_dtype="float32"
+            original.config.model, **written.model, compute_dtype="float32"
         )
         model = dataclasses.replace(
             original.model,
@@ -216,7 +214,7 @@ def _config(config: Config, *, start: int) -> dict[str, Any]:
         **_special_ids(start),
         "dtype": "float32",
         MARKER: {
-            **{key: getattr(model, key) for key in _NOTED},
+            **{key: getattr(model, key) for key in COMPUTED},
             "decoding": {
                 key: value
                 for key, value in dataclasses.asdict(config.decoding).items()
@@ -224,12 +222,6 @@ def _config(config: Config, *, start: int) -> dict[str, Any]:
             },
         },
     }
-
-
-_NOTED = (
-    *("position_rates", "first_position", "layer_norm_epsilon"),
-    *("attention_biases", "output_bias"),
-)
 
 
 def _special_ids(start: int) -> dict[str, Any]:
@@ -319,6 +311,12 @@ def _write_json(path: Path, values: Mapping[str, Any]) -> None:
     path.write_text(f"{text}\n", encoding="utf-8")
 
 
+_MATRICES = {
+    "embedding": "model.shared.weight",
+    "source_embedding": "model.encoder.embed_tokens.weight",
+    "target_embedding": "model.decoder.embed_tokens.weight",
+    "pre_softmax": "lm_head.weight",
+}
 Tensors: TypeAlias = dict[str, npt.NDArray[np.float32]]
 
 
@@ -333,20 +331,9 @@ def to_tensors(params: Params, *, config: TransformerConfig, positions: int) -> 
         f"model.{torch_name(path, kind)}": array.T
         for path, kind, array in foreign_layers(params, config)
     }
-    order = np.argsort(interleaved_from_halves(config.d_model))
-    names = {"embedding": "model.shared.weight"}
-    if config.tying != "all":
-        names = {
-            "source_embedding": "model.encoder.embed_tokens.weight",
-            "target_embedding": "model.decoder.embed_tokens.weight",
-        }
-    if config.tying == "none":
-        names["pre_softmax"] = "lm_head.weight"
-    for ours, theirs in names.items():
-        tensors[theirs] = np.asarray(params[ours]["table"])[:, order]
-    output = params[list(names)[-1]]
-    zeros = np.zeros(len(output["table"]), np.float32)
-    tensors["final_logits_bias"] = np.asarray(output.get("bias", zeros))[None]
+    tables, bias = foreign_matrices(params, config)
+    tensors |= {_MATRICES[path]: table for path, table in tables.items()}
+    tensors["final_logits_bias"] = bias[None]
     if has_other_positions(config):
         rates, first = config.position_rates, config.first_position
         table = position_table(positions, config.d_model, rates=rates, first=first)

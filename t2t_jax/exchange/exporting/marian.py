@@ -29,9 +29,8 @@ from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.exchange.importing.layout import foreign_layers, interleaved_from_halves
-from t2t_jax.exchange.importing.marian.model import read_marian
-from t2t_jax.exchange.importing.marian.weights import marian_name
+from t2t_jax.exchange.importing.layout import foreign_layers, foreign_matrices
+from t2t_jax.exchange.importing.marian import marian_name, read_marian
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.run.inference.model import TranslationModel
@@ -232,6 +231,12 @@ def _check_params(params: Params, imported: Params) -> None:
         )
 
 
+_MATRICES = {
+    "embedding": "Wemb",
+    "source_embedding": "encoder_Wemb",
+    "target_embedding": "decoder_Wemb",
+    "pre_softmax": "decoder_ff_logit_out_Wt",
+}
 Tensors: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
@@ -302,21 +307,10 @@ def marian_tensors(
         marian_name(path, kind): array if kind == "kernel" else array[None]
         for path, kind, array in foreign_layers(params, config)
     }
-    order = np.argsort(interleaved_from_halves(config.d_model))
-    source_ids, target_ids = map(list, ids)
-    names = {"embedding": ("Wemb", target_ids)}
-    if config.tying != "all":
-        names = {
-            "source_embedding": ("encoder_Wemb", source_ids),
-            "target_embedding": ("decoder_Wemb", target_ids),
-        }
-    if config.tying == "none":
-        names["pre_softmax"] = ("decoder_ff_logit_out_Wt", target_ids)
-    for ours, (theirs, rows) in names.items():
-        tensors[theirs] = np.asarray(params[ours]["table"])[rows][:, order]
-    output = params[list(names)[-1]]
-    bias = np.asarray(output.get("bias", np.zeros(len(output["table"]))))
-    tensors["decoder_ff_logit_out_b"] = bias[None, target_ids]
+    tables, bias = foreign_matrices(params, config)
+    for path, table in tables.items():
+        tensors[_MATRICES[path]] = table[list(ids[path != "source_embedding"])]
+    tensors["decoder_ff_logit_out_b"] = bias[None, list(ids[1])]
     tensors = {
         name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()
     }

@@ -1,16 +1,18 @@
-"""What an importer is asked for, and what it returns."""
+"""What every importer shares: its options, settings that are checked, its result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import DataError, short_repr
-from t2t_jax.model.config import is_size
+from t2t_jax.model.config import is_number
 from t2t_jax.types import Params
+
+_LARGEST = 1_000_000
 
 
 class ImportOptions(NamedTuple):
@@ -38,79 +40,150 @@ class ImportedModel(NamedTuple):
     """Another toolkit's model, as one of ours.
 
     Attributes:
-      config: value by key, such as "model.d_model", where it is not the default.
+      model: values of `config.model` by key, where they are not the default.
+      search: value by key of other sections, such as "decoding.beam_size".
       params: of the `Transformer` of this configuration, nested dict of float32.
       files: that were read.
       notes: sentences for the model's README.md: what was left out, or is not exact.
       languages: of source and target, as codes, if they are known.
+      shared_ids: whether two vocabularies have the same pieces with the same ids.
     """
 
-    config: Mapping[str, Any]
+    model: Mapping[str, Any]
+    search: Mapping[str, Any]
     params: Params
     vocabularies: VocabularyPair
     files: tuple[Path, ...]
     notes: tuple[str, ...] = ()
     languages: tuple[str, str] | None = None
+    shared_ids: bool = False
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Value by key, such as "model.d_model", where it is not the default."""
+        source, target = self.vocabularies
+        config = {"vocabulary.size": target.size}
+        if not self.vocabularies.shared:
+            config["vocabulary.source_size"] = source.size
+            config["vocabulary.shared_ids"] = self.shared_ids
+        model = {f"model.{key}": value for key, value in self.model.items()}
+        return {**config, **model, **self.search}
 
 
-def require_values(
-    found: Mapping[str, Any], supported: Mapping[str, tuple[Any, ...]], *, name: str
-) -> None:
-    """Checks settings of another toolkit whose other values would be another model.
+class Settings:
+    """Settings of another toolkit, none of which is trusted.
 
-    Args:
-      supported: values by setting; the first is that of a setting that is not there.
-
-    Raises:
-      DataError: one has another value.
-    """
-    for key, values in supported.items():
-        if (value := found.get(key, values[0])) not in values:
-            raise DataError(
-                f"{name}: models with {key}={short_repr(value)} are not supported, "
-                f"only {values[0]!r}."
-            )
-
-
-def sizes_of(
-    found: Mapping[str, Any], names: Mapping[str, str], *, name: str
-) -> dict[str, int]:
-    """Returns the sizes of `config.model`, of heads that share d_model.
+    What would make another model is refused by its name.
 
     Args:
-      names: the toolkit's setting of each.
-
-    Raises:
-      DataError: one is not a size, or heads do not share d_model.
+      values: by key.
+      name: of their file, for messages.
+      advice: what to do about one that is refused, a sentence.
     """
-    sizes: dict[str, Any] = {key: found.get(names[key]) for key in names}
-    for key, size in sizes.items():
-        if not is_size(size):
-            raise DataError(
-                f"{name}: {names[key]}={short_repr(size)} is not a size of a model. "
-                "Pass a complete model."
-            )
-    d_model, heads = sizes["d_model"], sizes["num_heads"]
-    if d_model % 2 or d_model % heads:
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        *,
+        name: object,
+        advice: str = "Pass another model.",
+    ):
+        self._values, self._name, self._advice = values, name, advice
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Returns a value, whatever it is."""
+        return self._values.get(key, default)
+
+    def refuse(self, key: str, supported: str) -> NoReturn:
+        """Raises a DataError for a value."""
         raise DataError(
-            f"{name}: {names['d_model']}={d_model} must be even, and divisible by "
-            f"{names['num_heads']}={heads}. Pass a complete model."
+            f"{self._name}: {key}={short_repr(self.get(key))} is not supported, only "
+            f"{supported}. {self._advice}"
         )
-    return {**sizes, "d_k": d_model // heads, "d_v": d_model // heads}
 
+    def require(self, supported: Mapping[str, tuple[Any, ...]]) -> None:
+        """Checks settings whose other values would be another model.
 
-def dropouts_of(found: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, float]:
-    """Returns the dropouts of the training, which no output depends on.
+        Args:
+          supported: values by key; the first is that of a key that is not there.
+        """
+        for key, allowed in supported.items():
+            if self.get(key, allowed[0]) not in allowed:
+                self.refuse(key, repr(allowed[0]))
 
-    Args:
-      names: our key of each of the toolkit's settings.
-    """
-    rates = {key: found.get(theirs) for theirs, key in names.items()}
-    return {
-        key: float(rate)
-        for key, rate in rates.items()
-        if isinstance(rate, int | float) and 0 <= rate < 1
-    }
+    def require_equal(self, first: str, *others: str) -> None:
+        """Checks that settings have one value, or none."""
+        for key in others:
+            if (self.get(key) or None) != (self.get(first) or None):
+                self.refuse(key, f"{short_repr(self.get(first))}, as {first}")
+
+    def size(
+        self,
+        key: str,
+        *,
+        default: int | None = None,
+        least: int = 1,
+        most: int = _LARGEST,
+    ) -> int:
+        """Returns a whole number within bounds."""
+        found = self.get(key)
+        if found is None and default is not None:
+            return default
+        if type(found) is not int or not least <= found <= most:
+            self.refuse(key, f"whole numbers from {least} to {most:,}")
+        return found
+
+    def sizes(self, names: Mapping[str, str]) -> dict[str, int]:
+        """Returns the sizes of `config.model`, of heads that share d_model.
+
+        Args:
+          names: the toolkit's setting of each.
+        """
+        sizes = {key: self.size(name) for key, name in names.items()}
+        d_model, heads = sizes["d_model"], sizes["num_heads"]
+        if d_model % 2 or d_model % heads:
+            key, of_heads = names["d_model"], f"{names['num_heads']}={heads}"
+            self.refuse(key, f"even numbers that are divisible by {of_heads}")
+        return {**sizes, "d_k": d_model // heads, "d_v": d_model // heads}
+
+    def number(
+        self, key: str, *, default: float | None = None, most: float = 1_000
+    ) -> float:
+        """Returns a number from 0."""
+        found = self.get(key)
+        if found is None and default is not None:
+            return default
+        # Comparisons with NaN are False.
+        if not is_number(found) or not 0 <= found <= most:
+            self.refuse(key, f"numbers from 0 to {most:,g}")
+        return float(found)
+
+    def flag(self, key: str, *, default: bool | None = None) -> bool:
+        """Returns true or false."""
+        found = self.get(key, default)
+        if not isinstance(found, bool):
+            self.refuse(key, "true and false")
+        return found
+
+    def choice(self, key: str, known: Mapping[str, str], *, default: str = "") -> str:
+        """Returns our word for one of the toolkit's."""
+        found = self.get(key, default)
+        if not isinstance(found, str) or found not in known:
+            self.refuse(key, ", ".join(known))
+        return known[found]
+
+    def dropouts(self, names: Mapping[str, str]) -> dict[str, float]:
+        """Returns the dropouts of the training, which no output depends on.
+
+        Args:
+          names: our key of each of the toolkit's settings.
+        """
+        rates = {key: self.get(theirs) for theirs, key in names.items()}
+        return {
+            key: float(rate)
+            for key, rate in rates.items()
+            if is_number(rate) and 0 <= rate < 1
+        }
 
 
 def length_limits(model: Mapping[str, Any], *, extra: int = 200) -> dict[str, int]:

@@ -18,11 +18,11 @@ from t2t_jax.errors import (
 )
 from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.formats import POSITIONS
-from t2t_jax.exchange.importing.fairseq.model import is_fairseq, read_fairseq
+from t2t_jax.exchange.importing.fairseq import is_fairseq, read_fairseq
 from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
 from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportOptions
-from t2t_jax.exchange.importing.marian.model import is_marian, read_marian
-from t2t_jax.exchange.importing.tensor2tensor.model import is_t2t, read_t2t
+from t2t_jax.exchange.importing.marian import is_marian, read_marian
+from t2t_jax.exchange.importing.tensor2tensor import is_t2t, read_t2t
 from t2t_jax.files import sha256_of
 from t2t_jax.model.architectures import count_parameters, make_module
 from t2t_jax.run.description.departures import departures

@@ -18,8 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.errors import DataError
+from t2t_jax.exchange.importing.vocabularies import Ids
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.types import Params
+from t2t_jax.types import BOS, EOS, PAD, Params
 
 Array: TypeAlias = npt.NDArray[np.float32]
 
@@ -30,15 +31,23 @@ class Source:
     """Tensors by name.
 
     Args:
-      tensors: of any type of numbers.
+      tensors: by name, of any type of numbers; checked, as a file may hold anything.
 
     Attributes:
       name: of the file, for messages.
+
+    Raises:
+      DataError: they are something else.
     """
 
-    def __init__(self, tensors: Mapping[str, npt.NDArray[Any]], *, name: str):
+    def __init__(self, tensors: Any, *, name: str):
+        if not isinstance(tensors, dict) or not all(
+            isinstance(key, str) and isinstance(one, np.ndarray)
+            for key, one in tensors.items()
+        ):
+            raise DataError(f"{name} has no tensors by name. Pass a complete model.")
         self.name = name
-        self._tensors = tensors
+        self._tensors: dict[str, npt.NDArray[Any]] = tensors
         self._taken: set[str] = set()
 
     def __iter__(self) -> Iterator[str]:
@@ -84,6 +93,21 @@ class Source:
             )
         return array
 
+    def take_equal(self, names: Sequence[str], *shape: int) -> Array:
+        """Returns a tensor that may be there under several names.
+
+        Raises:
+          DataError: as in `take`; or those that are there differ.
+        """
+        known = [name for name in names if name in self] or names[:1]
+        first, *others = (self.take(name, *shape) for name in known)
+        if not all(np.array_equal(first, other) for other in others):
+            raise DataError(
+                f"{self.name}: {', '.join(known)} must be equal by its configuration, "
+                "and differ. Pass the files of one model."
+            )
+        return first
+
     def check_all_taken(self, *, ignored: Iterable[str] = ()) -> None:
         """Checks that no tensor is left over, which would make another model.
 
@@ -114,28 +138,6 @@ def interleaved_from_halves(d_model: int) -> npt.NDArray[np.intp]:
       [0, 3, 1, 4, 2, 5]
     """
     return np.arange(d_model).reshape(2, -1).T.ravel()
-
-
-def our_ids(
-    size: int,
-    *,
-    eos: int,
-    unk: int | None,
-    bos: int | None = None,
-    pad: int | None = None,
-) -> list[int | None]:
-    """Returns the foreign id of each of our ids: pad, bos, eos, unk, and the rest.
-
-    Args:
-      size: of the foreign vocabulary.
-      eos, unk, bos, pad: foreign ids; None for one that it does not have.
-
-    Example:
-      >>> our_ids(5, eos=0, unk=1)
-      [None, None, 0, 1, 2, 3, 4]
-    """
-    special = (pad, bos, eos, unk)
-    return [*special, *(number for number in range(size) if number not in special)]
 
 
 _Shapes: TypeAlias = dict[str, tuple[int, ...]]
@@ -179,6 +181,48 @@ def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str, _Shapes]]:
             yield f"{stack}/final_norm", norm
 
 
+MATRICES = {
+    "all": ("embedding",),
+    "decoder": ("source_embedding", "target_embedding"),
+    "none": ("source_embedding", "target_embedding", "pre_softmax"),
+}
+"""Paths of the vocabulary matrices by `model.tying`; the last is that of the logits."""
+
+
+def take_matrices(
+    source: Source,
+    config: Mapping[str, Any],
+    sizes: tuple[int, int],
+    *,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    shared: Sequence[str] = (),
+) -> dict[str, Array]:
+    """Takes the vocabulary matrices [V, D] by our paths.
+
+    One that serves several purposes may be there for each of them.
+
+    Args:
+      config: values of `config.model` by key.
+      sizes: V of source and target.
+      inputs: names of the embeddings of source and target.
+      outputs: possible names of the matrix of the logits.
+      shared: further names of a matrix for everything.
+    """
+    names: dict[str, list[Sequence[str]]] = {
+        "all": [[*shared, *inputs, *outputs]],
+        "decoder": [inputs[:1], [inputs[1], *outputs]],
+        "none": [inputs[:1], inputs[1:], outputs],
+    }
+    paths = MATRICES[config["tying"]]
+    return {
+        path: source.take_equal(
+            equal, sizes[path != "source_embedding"], config["d_model"]
+        )
+        for path, equal in zip(paths, names[config["tying"]], strict=True)
+    }
+
+
 def reorder(path: str, kind: str, array: Array, order: npt.NDArray[np.intp]) -> Array:
     """Reorders the axis of an array of a part that touches the residual stream."""
     reads = path.rpartition("/")[2] in ("query", "key", "value", "inner")
@@ -204,6 +248,21 @@ def foreign_layers(
         for kind, shape in shapes.items():
             array = np.asarray(part.get(kind, np.zeros(shape, np.float32)))
             yield path, kind, reorder(path, kind, array.reshape(shape), order)
+
+
+def foreign_matrices(
+    params: Params, config: TransformerConfig
+) -> tuple[dict[str, Array], Array]:
+    """Returns the vocabulary matrices of another toolkit, and its logits' bias.
+
+    Returns:
+      [V, D] by our path, and [V], zeros if the model has none.
+    """
+    order = np.argsort(interleaved_from_halves(config.d_model))
+    paths = MATRICES[config.tying]
+    tables = {path: np.asarray(params[path]["table"])[:, order] for path in paths}
+    zeros = np.zeros(len(tables[paths[-1]]), np.float32)
+    return tables, np.asarray(params[paths[-1]].get("bias", zeros))
 
 
 Take: TypeAlias = Callable[..., Array]
@@ -241,24 +300,39 @@ class ParameterTree:
                     array = array.reshape(heads, -1, shape[-1])
                 self._add(path, **{kind: array})
 
-    def add_table(
-        self, path: str, rows: Array, *, ids: Sequence[int | None] | None = None
-    ) -> None:
+    def add_table(self, path: str, rows: Array, *, ids: Ids | None = None) -> None:
         """Adds a matrix of embeddings or positions [rows, D].
 
         Args:
           ids: the foreign id of each row of ours, None for zeros; None for the same.
         """
-        self._add(path, table=select_rows(rows, ids)[:, self._order])
+        if ids is not None:
+            rows = _select_rows(rows, ids)
+        self._add(path, table=rows[:, self._order])
 
-    def add_output_bias(
-        self, path: str, bias: Array, *, ids: Sequence[int | None] | None = None
+    def add_matrices(
+        self,
+        tables: Mapping[str, Array],
+        ids: tuple[Ids, Ids],
+        *,
+        bias: Array | None = None,
     ) -> None:
-        """Adds the bias [V] of the logits to a matrix; `ids` as in `add_table`.
+        """Adds the vocabulary matrices.
 
-        Ids that the foreign model does not have get no probability.
+        Args:
+          tables: [V, D] by the paths of `MATRICES`.
+          ids: of source and target.
+          bias: [V] of the logits, if there is one. Ids that the foreign model does not
+            have get no probability.
         """
-        self._add(path, bias=select_rows(bias, ids, fill=_NO_PROBABILITY))
+        for path, rows in tables.items():
+            self.add_table(path, rows, ids=ids[path != "source_embedding"])
+        if bias is not None:
+            own = [*ids[1]]
+            if own[BOS] in (own[PAD], own[EOS]):
+                own[BOS] = None  # A second copy of a row would take probability.
+            bias = _select_rows(bias, own, fill=_NO_PROBABILITY)
+            self._add([*tables][-1], bias=bias)
 
     def _add(self, path: str, **arrays: Array) -> None:
         node = self.params
@@ -268,12 +342,8 @@ class ParameterTree:
             node[name] = np.ascontiguousarray(array)
 
 
-def select_rows(
-    rows: Array, ids: Sequence[int | None] | None, *, fill: float = 0
-) -> Array:
+def _select_rows(rows: Array, ids: Ids, *, fill: float = 0) -> Array:
     """Selects rows, filled where the id is None."""
-    if ids is None:
-        return rows
     found = np.full((len(ids), *rows.shape[1:]), fill, rows.dtype)
     for number, one in enumerate(ids):
         if one is not None:

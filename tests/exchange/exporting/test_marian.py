@@ -22,7 +22,7 @@ from t2t_jax.exchange.exporting.exporter import without_forbidden_tokens
 from t2t_jax.exchange.exporting.marian import MarianFormat, require_marian_model
 from t2t_jax.exchange.formats import FORBIDDING_FORMATS
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.exchange.importing.marian.model import read_marian
+from t2t_jax.exchange.importing.marian import read_marian
 from t2t_jax.model.config import TransformerConfig
 from tests.exchange.exporting.counting import SIZE, WORDS, original, vocabulary
 from tests.model.tiny import tiny_apply, tiny_params

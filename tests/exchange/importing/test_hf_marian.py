@@ -13,10 +13,10 @@ import pytest
 import sentencepiece
 from numpy.testing import assert_allclose
 
-from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.huggingface import settings
 from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
-from t2t_jax.exchange.importing.huggingface.trained import position_table
+from t2t_jax.exchange.importing.huggingface.settings import position_table
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.model.architectures import make_module
 from t2t_jax.types import BOS, EOS, PAD, UNK
@@ -185,8 +185,6 @@ def test_what_is_known_of_the_training_decides(tmp_path):
     assert rates == "paper"
     assert "files of a training" in note
     assert trained_by(directory, positions="marian")[0] == "tensor2tensor"
-    with pytest.raises(UserError, match=r"positions='hf' must be"):
-        read(directory, positions="hf")
 
 
 def test_a_bias_of_zero_was_trained_in_hf(tmp_path):

@@ -51,6 +51,9 @@ def test_a_model_is_imported_and_loaded_by_one_call(marian, tmp_path, imported):
         t2t_jax.import_model(marian, tmp_path / "mine")
     with pytest.raises(UserError, match="is not a model of marian"):
         t2t_jax.import_model(marian, tmp_path / "other", toolkit="onnx")
+    options = ImportOptions(positions="hf")
+    with pytest.raises(UserError, match=r"positions='hf' must be"):
+        t2t_jax.import_model(marian, tmp_path / "other", options=options)
 
 
 def test_the_readme_says_where_the_model_is_from(imported, marian):

@@ -9,7 +9,7 @@ import sentencepiece
 
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.exchange.importing.marian.model import is_marian, read_marian
+from t2t_jax.exchange.importing.marian import is_marian, read_marian
 from t2t_jax.types import UNK
 from tests.exchange import marian_save
 from tests.exchange.hf_directory import pieces

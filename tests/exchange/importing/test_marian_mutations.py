@@ -11,7 +11,7 @@ import pytest
 
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.exchange.importing.marian.model import read_marian
+from t2t_jax.exchange.importing.marian import read_marian
 from tests.exchange import marian_save
 from tests.exchange.importing.mutations import check_mutations, mutated
 

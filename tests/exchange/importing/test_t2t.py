@@ -17,8 +17,8 @@ from t2t_jax.data.vocabulary.tensor2tensor import SubwordEncoder
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.importer import find_format
-from t2t_jax.exchange.importing.tensor2tensor.model import is_t2t, read_t2t
-from t2t_jax.exchange.importing.tensor2tensor.vocabulary import find_vocabularies
+from t2t_jax.exchange.importing.tensor2tensor import is_t2t, read_t2t
+from t2t_jax.exchange.importing.vocabularies import t2t_vocabularies
 from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
 from t2t_jax.model.architectures import make_module
 from tests.exchange.importing.imported_config import config_of, greedy_translator
@@ -200,11 +200,11 @@ def test_a_checkpoint_of_tensor2tensor_itself_computes_what_it_did(tmp_path):
 @pytest.mark.parametrize("size", ["8k.8192", "32k.32768"])
 def test_the_published_vocabularies_give_1000_lines_back(tmp_path, size):
     path = published(tmp_path, size)
-    found = find_vocabularies(tmp_path, given=(path,), sizes=(), divisor=1)
+    found = t2t_vocabularies(tmp_path, given=(path,), sizes=(), divisor=1)
     for name in ("train.de.gz", "train.en.gz"):
         text = gzip.decompress(real_file(f"multi30k/{name}").read_bytes()).decode()
         lines = text.split("\n")[:500]
-        vocabulary = found.vocabularies.target
+        vocabulary = found.pair.target
         encoded = vocabulary.encode(lines)
         assert vocabulary.decode(encoded) == lines
         assert min(min(ids, default=4) for ids in encoded) >= 4
@@ -254,8 +254,8 @@ def test_the_target_space_must_be_known(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"norm_type": "batch"}, "norm_type='batch' are not supported, only 'layer'"),
-        ({"num_heads": 0}, "num_heads=None is not a size"),
+        ({"norm_type": "batch"}, "norm_type='batch' is not supported, only 'layer'"),
+        ({"num_heads": 0}, "num_heads=None is not"),
         ({"num_encoder_layers": 2}, "no tensor .*encoder/layer_1"),
         ({"norm_epsilon": "x"}, "norm_epsilon='x'"),
         ({"vocab_divisor": 7}, "no tensor .*symbol_modality_35|has 0"),

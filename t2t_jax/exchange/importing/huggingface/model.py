@@ -6,39 +6,41 @@ computes the paper's; so which of the two a model needs depends on where it was 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from t2t_jax.checkpointing.safetensors_io import read_safetensors
 from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.huggingface.settings import (
     CONFIG,
     GENERATION,
+    Architecture,
     Generation,
-    Settings,
+    Trained,
+    find_trained,
+    read_architecture,
     read_generation,
-    read_settings,
 )
-from t2t_jax.exchange.importing.huggingface.trained import Trained, find_trained
 from t2t_jax.exchange.importing.huggingface.vocabulary import (
     HFVocabularies,
-    Ids,
     read_vocabularies,
 )
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.layout import (
+    MATRICES,
     Array,
     ParameterTree,
     Source,
+    take_matrices,
     torch_layers,
 )
 from t2t_jax.exchange.readers.torch_file import read_torch_file
-from t2t_jax.types import BOS, EOS, PAD, Params
 
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_SHARED, _HEAD, _BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
+_EMBEDDINGS = [f"model.{stack}.embed_tokens.weight" for stack in ("encoder", "decoder")]
 _FIRST_BYTES = 1 << 16
 _POSITION_NOTES = {
     "marian": (
@@ -52,7 +54,6 @@ _POSITION_NOTES = {
     ),
     "t2t_jax": "Positions, epsilon and search are those that {why} with.",
 }
-_MOST_EXTRA_TOKENS = 200
 _MARIAN_SEARCH = {
     "beam_rule": "shrinking",
     "max_length_ratio": 3.0,
@@ -79,132 +80,120 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     Raises:
       DataError: a file is damaged or of another model, or the model is not supported.
       InputMissingError: a file is missing.
-      UserError: a package is not installed, or an option is not known.
+      UserError: a package is not installed.
     """
-    settings = read_settings(path)
-    generation = read_generation(path, settings=settings)
-    weights = find_weights(path)
-    tensors = read_weights(weights)
+    architecture = read_architecture(path)
+    generation = read_generation(path, architecture=architecture)
+    weights = _find_weights(path)
+    is_torch = weights.name != WEIGHTS[0]
+    tensors = read_torch_file(weights) if is_torch else read_safetensors(weights)[0]
     source = Source(tensors, name=str(weights))
-    matrices = take_matrices(source, settings)
+    tables, bias = _take_matrices(source, architecture)
     trained = find_trained(
-        path, source, bias=matrices.bias, settings=settings, wanted=options.positions
+        path, source, bias=bias, architecture=architecture, wanted=options.positions
     )
+    inputs = tables[MATRICES[architecture.model["tying"]][:2][-1]]  # of the decoder
+    bos, normalize = _bos_of(inputs, architecture), options.normalize
     vocabularies = read_vocabularies(
-        path,
-        settings=settings,
-        bos=_bos_of(matrices, settings),
-        normalize=options.normalize,
+        path, architecture=architecture, bos=bos, normalize=normalize
     )
     ids = vocabularies.ids
-    model = _model_config(settings, matrices, trained)
-    model["attention_biases"] |= has_attention_biases(tensors)
-    model["output_bias"] |= None in ids[1] or bool(matrices.bias.any())
-    if trained.is_marian and _is_empty_pad(matrices, settings):
-        ids = (ids[0], [None, *ids[1][1:]])
-    params = build_params(source, matrices, settings=settings, model=model, ids=ids)
-    source.check_all_taken()
+    model = {**architecture.model, **trained.model}
+    model["start"] = _start_of(inputs, architecture)
+    biases = [name for name in source if name.endswith("_proj.bias")]
+    model["attention_biases"] |= any(tensors[name].any() for name in biases)
+    model["output_bias"] |= None in ids[1] or bool(bias.any())
+    is_empty = not (inputs[architecture.pad].any() or bias[architecture.pad])
+    if trained.is_marian and is_empty:
+        ids = ids[0], [None, *ids[1][1:]]  # HF's addition would take probability.
+    tree = ParameterTree(model)
+    tree.add_stacks(torch_layers(source, prefix="model."))
+    tree.add_matrices(tables, ids, bias=bias if model["output_bias"] else None)
+    source.check_all_taken(ignored=() if model["attention_biases"] else biases)
+    files = (path / name for name in (CONFIG, GENERATION))
     return ImportedModel(
-        config={
-            **{f"model.{key}": value for key, value in model.items()},
-            **_vocabulary_config(settings, vocabularies),
-            **_decoding_config(generation, settings, vocabularies, trained),
-        },
-        params=params,
+        model=model,
+        search=_search(generation, architecture, vocabularies, trained),
+        params=tree.params,
         vocabularies=vocabularies.pair,
-        files=(
-            weights,
-            *(path / name for name in (CONFIG, GENERATION) if (path / name).exists()),
-            *vocabularies.files,
-        ),
+        files=(weights, *filter(Path.exists, files), *vocabularies.files),
         notes=_notes(trained, vocabularies, generation, options),
         languages=vocabularies.languages,
+        shared_ids=vocabularies.shared,
     )
 
 
-def _bos_of(matrices: Matrices, settings: Settings) -> int | None:
-    """Returns the foreign id that becomes our bos."""
-    if settings.start == settings.eos:
-        known = settings.bos not in (settings.eos, settings.pad)
-        return settings.bos if known else None
-    if settings.start == settings.pad and not matrices.target[settings.pad].any():
-        return None
-    return settings.start
+def _find_weights(directory: Path) -> Path:
+    for name in WEIGHTS:
+        if (directory / name).exists():
+            return directory / name
+    raise InputMissingError(
+        f"{directory} has neither {' nor '.join(WEIGHTS)}. Pass a complete model, in "
+        "one file."
+    )
 
 
-def _model_config(
-    settings: Settings, matrices: Matrices, trained: Trained
-) -> dict[str, Any]:
-    """Returns `config.model` where it is not the default."""
-    start = "bos" if matrices.target[settings.start].any() else "zero"
-    depth = settings.d_model // settings.num_heads
-    unequal = settings.decoder_layers != settings.encoder_layers
-    tied = "decoder" if settings.tied else "none"
-    return {
-        "num_layers": settings.encoder_layers,
-        "num_decoder_layers": settings.decoder_layers if unequal else 0,
-        "d_model": settings.d_model,
-        "d_ff": settings.d_ff,
-        "num_heads": settings.num_heads,
-        "d_k": depth,
-        "d_v": depth,
-        "activation": settings.activation,
-        "attention_biases": trained.attention_biases,
-        "output_bias": trained.output_bias,
-        "scale_embeddings": settings.scale_embedding,
-        "position_rates": trained.position_rates,
-        "first_position": trained.first_position,
-        "layer_norm_epsilon": trained.layer_norm_epsilon,
-        "start": "eos" if settings.start == settings.eos else start,
-        "tying": "all" if settings.shared else tied,
-    }
+def _take_matrices(
+    source: Source, architecture: Architecture
+) -> tuple[dict[str, Array], Array]:
+    """Takes the vocabulary matrices, and the bias of the logits."""
+    tables = take_matrices(
+        source,
+        architecture.model,
+        architecture.sizes,
+        inputs=_EMBEDDINGS,
+        outputs=[_HEAD],
+        shared=[_SHARED],
+    )
+    size = architecture.sizes[1]
+    if _BIAS in source:
+        return tables, source.take(_BIAS, 1, size)[0]
+    return tables, np.zeros(size, np.float32)
 
 
-def _is_empty_pad(matrices: Matrices, settings: Settings) -> bool:
-    """Returns whether the pad row is HF's addition, whose logit takes probability."""
-    return not (matrices.target[settings.pad].any() or matrices.bias[settings.pad])
+def _start_of(inputs: Array, architecture: Architecture) -> str:
+    """Returns `model.start`."""
+    if architecture.start == architecture.eos:
+        return "eos"
+    return "bos" if inputs[architecture.start].any() else "zero"
 
 
-def _vocabulary_config(
-    settings: Settings, vocabularies: HFVocabularies
-) -> dict[str, Any]:
-    source, target = vocabularies.pair
-    sizes: dict[str, Any] = {"vocabulary.size": target.size}
-    if not vocabularies.pair.shared:
-        sizes["vocabulary.source_size"] = source.size
-        sizes["vocabulary.shared_ids"] = vocabularies.shared
-    return sizes
+def _bos_of(inputs: Array, architecture: Architecture) -> int | None:
+    """Returns the foreign id that becomes our bos.
+
+    Args:
+      inputs: embeddings of the decoder.
+    """
+    pad, eos = architecture.pad, architecture.eos
+    if architecture.start == eos:
+        return architecture.bos if architecture.bos not in (eos, pad) else None
+    is_empty = architecture.start == pad and not inputs[pad].any()
+    return None if is_empty else architecture.start
 
 
-def _decoding_config(
+def _search(
     generation: Generation,
-    settings: Settings,
+    architecture: Architecture,
     vocabularies: HFVocabularies,
     trained: Trained,
 ) -> dict[str, Any]:
     """Returns `config.decoding`: HF's settings, within Marian's limits for Marian's."""
-    noted = settings.marker.get("decoding")
+    noted = architecture.marker.get("decoding")
     if trained.by == "t2t_jax" and isinstance(noted, dict):
         return {f"decoding.{key}": value for key, value in noted.items()}
-    ordinary = generation.never - {settings.pad, settings.start, vocabularies.unk}
+    ordinary = generation.never - {
+        architecture.pad,
+        architecture.start,
+        vocabularies.unk,
+    }
     if ordinary:
         raise DataError(
             f"{GENERATION}: bad_words_ids={short_repr(sorted(ordinary))} is not "
             "supported, only those of pad and unknown tokens. Remove it, if outputs "
             "may have them."
         )
-    extra = _MOST_EXTRA_TOKENS
-    if generation.max_length:
-        extra = min(extra, generation.max_length)
-    found = {
-        "beam_size": generation.num_beams,
-        "length_penalty": generation.length_penalty,
-        "length_normalization": "power",
-        "max_extra_tokens": extra,
-        "max_source_length": max(settings.max_positions, 2),
-        "min_tokens": generation.min_tokens,
-        "allow_unk": vocabularies.unk not in generation.never,
-    }
+    allow_unk = vocabularies.unk not in generation.never
+    found = {**generation.search, "allow_unk": allow_unk}
     if trained.is_marian:
         found |= _MARIAN_SEARCH
     return {f"decoding.{key}": value for key, value in found.items()}
@@ -241,139 +230,3 @@ def _notes(
             "search may differ from those of Hugging Face Transformers."
         )
     return tuple(notes)
-
-
-WEIGHTS = ("model.safetensors", "pytorch_model.bin")
-
-_SHARED, _HEAD, _BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
-_STACKS = ("encoder", "decoder")
-
-
-def find_weights(directory: Path) -> Path:
-    """Returns the file of weights of a directory.
-
-    Raises:
-      InputMissingError: there is none.
-    """
-    for name in WEIGHTS:
-        if (directory / name).exists():
-            return directory / name
-    raise InputMissingError(
-        f"{directory} has neither {' nor '.join(WEIGHTS)}. Pass a complete model, in "
-        "one file."
-    )
-
-
-def read_weights(path: Path) -> dict[str, npt.NDArray[Any]]:
-    """Reads all tensors of a file of weights, by name.
-
-    Raises:
-      DataError: the file is damaged, or has more than tensors.
-      OSError: it cannot be read.
-    """
-    if path.name == WEIGHTS[0]:
-        return read_safetensors(path)[0]
-    found = read_torch_file(path)
-    if not isinstance(found, dict):
-        raise DataError(f"{path} has no tensors by name. Pass a state dict.")
-    tensors = {
-        name: one
-        for name, one in found.items()
-        if isinstance(name, str) and isinstance(one, np.ndarray)
-    }
-    if len(tensors) < len(found):
-        raise DataError(f"{path} has more than tensors by name. Pass a state dict.")
-    return tensors
-
-
-class Matrices(NamedTuple):
-    """The vocabulary matrices [V, D]; `output` is None if it is the target's."""
-
-    source: Array
-    target: Array
-    output: Array | None
-    bias: Array
-
-
-def take_matrices(source: Source, settings: Settings) -> Matrices:
-    """Takes the vocabulary matrices and the bias of the logits.
-
-    Raises:
-      DataError: one is missing or has another shape, or two that are tied differ.
-    """
-    stacks = [f"model.{stack}.embed_tokens.weight" for stack in _STACKS]
-    d_model = settings.d_model
-    target_shape = (settings.decoder_vocab_size, d_model)
-    if settings.shared:
-        rows = target = _take_equal(source, (_SHARED, *stacks, _HEAD), target_shape)
-    else:
-        rows = source.take(stacks[0], settings.vocab_size, d_model)
-        equal = (stacks[1], _HEAD) if settings.tied else stacks[1:]
-        target = _take_equal(source, equal, target_shape)
-    bias = np.zeros(settings.decoder_vocab_size, np.float32)
-    if _BIAS in source:
-        bias = source.take(_BIAS, 1, settings.decoder_vocab_size)[0]
-    output = None if settings.tied else source.take(_HEAD, *target_shape)
-    return Matrices(rows, target, output, bias)
-
-
-def _take_equal(source: Source, names: Sequence[str], shape: tuple[int, int]) -> Array:
-    """Takes a matrix that may be stored under several names."""
-    found = [source.take(name, *shape) for name in names if name in source]
-    if not found:
-        found = [source.take(names[0], *shape)]
-    if not all(np.array_equal(found[0], other) for other in found):
-        raise DataError(
-            f"{', '.join(names)} must be one matrix by the configuration, and differ. "
-            "Pass the files of one model."
-        )
-    return found[0]
-
-
-def has_attention_biases(tensors: Mapping[str, npt.NDArray[Any]]) -> bool:
-    """Returns whether any bias of an attention is not 0."""
-    return any(one.any() for name, one in tensors.items() if _is_attention_bias(name))
-
-
-def _is_attention_bias(name: str) -> bool:
-    return name.endswith("_proj.bias")
-
-
-def build_params(
-    source: Source,
-    matrices: Matrices,
-    *,
-    settings: Settings,
-    model: Mapping[str, Any],
-    ids: tuple[Ids, Ids],
-) -> Params:
-    """Takes all other tensors, and returns the parameters of a `Transformer`.
-
-    Args:
-      model: values of `config.model`.
-      ids: the foreign id of each of ours, of source and target.
-
-    Raises:
-      DataError: a tensor is missing or has another shape.
-    """
-    tree = ParameterTree(model)
-    tree.add_stacks(torch_layers(source, prefix="model."))
-    if not model["attention_biases"]:
-        for name in filter(_is_attention_bias, source):  # of zeros
-            source.take(name, settings.d_model)
-    if settings.shared:
-        tree.add_table("embedding", matrices.target, ids=ids[1])
-    else:
-        tree.add_table("source_embedding", matrices.source, ids=ids[0])
-        tree.add_table("target_embedding", matrices.target, ids=ids[1])
-    output = "embedding" if settings.shared else "target_embedding"
-    if matrices.output is not None:
-        output = "pre_softmax"
-        tree.add_table(output, matrices.output, ids=ids[1])
-    if model["output_bias"]:
-        # A second copy of a row would take probability.
-        own = list(ids[1])
-        if own[BOS] in (own[PAD], own[EOS]):
-            own[BOS] = None
-        tree.add_output_bias(output, matrices.bias, ids=own)
-    return tree.params

@@ -2,23 +2,30 @@
 
 Of `config.json` and `generation_config.json`, everything that changes the outputs is
 read or refused by name.
+
+HF converted OPUS-MT's weights from Marian but computes other wavelengths of positions
+and another epsilon than they were trained with. What is known of a directory decides:
+what an export of this package noted, stored positions, files of HF's training, or the
+bias of the logits, which Marian trains and HF does not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from t2t_jax.errors import DataError, short_repr
+import numpy as np
+
+from t2t_jax.errors import DataError
+from t2t_jax.exchange.importing.imported import Settings
+from t2t_jax.exchange.importing.layout import Array, Source, interleaved_from_halves
 from t2t_jax.files import read_json_object
+from t2t_jax.functional.positions import sinusoidal_positions
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 MARKER = "t2t_jax"
 """The key of `config.json` under which an export of ours keeps what is not HF's."""
-
-_LARGEST = 1_000_000
-_ADVICE = "Pass a complete model."
 
 # Keys whose other values would be another model; some are of earlier versions.
 _REQUIRED: Mapping[str, tuple[Any, ...]] = {
@@ -72,31 +79,55 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "renormalize_logits": (False, None, True),  # noted in README.md
     "cache_implementation": (None, "dynamic", "static", "offloaded"),
 }
+_MOST_EXTRA_TOKENS = 200
+_SIZES = {
+    "d_model": "d_model",
+    "d_ff": "encoder_ffn_dim",
+    "num_heads": "encoder_attention_heads",
+    "num_layers": "encoder_layers",
+    "num_decoder_layers": "decoder_layers",
+}
+
+HF_EPSILON = 1e-5
+"""Of torch's layer normalization, which no configuration of HF changes."""
+
+POSITION_TABLES = tuple(
+    f"model.{stack}.embed_positions.weight" for stack in ("encoder", "decoder")
+)
+"""Tensors with which HF replaces the positions that it computes."""
+
+COMPUTED = {
+    "position_rates": "paper",
+    "first_position": 0,
+    "layer_norm_epsilon": HF_EPSILON,
+    "attention_biases": True,
+    "output_bias": True,
+}
+"""Values of `config.model` by key, of what HF computes without stored positions."""
+
+_MARIAN = {**COMPUTED, "position_rates": "tensor2tensor", "layer_norm_epsilon": 1e-6}
+_BIASES = ("attention_biases", "output_bias")
+_TRAINING_FILES = ("trainer_state.json", "training_args.bin", "optimizer.pt")
+MOST_FIRST_POSITION = 2
+"""Of fairseq; of sinusoids that are stored."""
+
+_TABLE_TOLERANCE = 1e-3  # float32 angles of 1,000 positions
 
 
-class Settings(NamedTuple):
-    """The architecture of a MarianMTModel, in HF's names.
+class Architecture(NamedTuple):
+    """What `config.json` says of a MarianMTModel.
 
     Attributes:
-      activation: in our names.
-      shared: whether source and target have one matrix of embeddings.
-      tied: whether the target's matrix is that of the logits.
+      model: values of `config.model` by key.
+      sizes: of the vocabularies of source and target.
+      max_positions: most tokens of a source, and of an output.
       start: id with which decoding starts.
       marker: what an export of ours noted; empty for other models.
     """
 
-    vocab_size: int
-    decoder_vocab_size: int
-    d_model: int
-    num_heads: int
-    d_ff: int
-    encoder_layers: int
-    decoder_layers: int
+    model: dict[str, Any]
+    sizes: tuple[int, int]
     max_positions: int
-    activation: str
-    scale_embedding: bool
-    shared: bool
-    tied: bool
     pad: int
     start: int
     eos: int
@@ -105,84 +136,71 @@ class Settings(NamedTuple):
 
 
 class Generation(NamedTuple):
-    """How a model's outputs are searched, in HF's names.
+    """How a model's outputs are searched.
 
     Attributes:
+      search: values of `config.decoding` by key.
       never: ids that are never produced.
-      max_length: tokens of an output with the start; 0 if it is not set.
       early_stopping: of the beam search: False, True or "never".
       renormalized: whether probabilities are, after some tokens are left out.
     """
 
-    num_beams: int
-    length_penalty: float
-    max_length: int
-    min_tokens: int
+    search: dict[str, Any]
     never: frozenset[int]
     early_stopping: bool | str
     renormalized: bool
 
 
-def read_settings(directory: Path) -> Settings:
+def read_architecture(directory: Path) -> Architecture:
     """Reads `config.json`.
 
     Raises:
       DataError: it is damaged or incomplete, or of an unsupported model.
       OSError: it cannot be read.
     """
-    values = _Values(directory / CONFIG)
+    values = _values_of(directory / CONFIG)
     values.require(_REQUIRED)
-    d_ff, num_heads = (
-        values.equal_sizes(f"encoder_{name}", f"decoder_{name}")
-        for name in ("ffn_dim", "attention_heads")
-    )
-    activation = values.get("activation_function", "gelu")
-    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
-        values.refuse("activation_function", ", ".join(_ACTIVATIONS))
-    shared, tied, vocab_size, target_size = _vocabulary_sizes(values)
-    d_model = values.size("d_model")
-    if d_model % 2 or d_model % num_heads:
-        values.refuse("d_model", f"even multiples of {num_heads} attention heads")
-    marker = values.get(MARKER, {})
-    return Settings(
-        vocab_size=vocab_size,
-        decoder_vocab_size=target_size,
-        d_model=d_model,
-        num_heads=num_heads,
-        d_ff=d_ff,
-        encoder_layers=values.size("encoder_layers"),
-        decoder_layers=values.size("decoder_layers"),
-        max_positions=values.size("max_position_embeddings", default=1024),
-        activation=_ACTIVATIONS[activation],
-        scale_embedding=values.flag("scale_embedding", default=False),
-        shared=shared,
-        tied=tied,
-        pad=values.id("pad_token_id", target_size),
-        start=values.id("decoder_start_token_id", target_size),
-        eos=values.id("eos_token_id", target_size),
-        bos=None
-        if values.get("bos_token_id") is None
-        else values.id("bos_token_id", target_size),
-        marker=marker if isinstance(marker, dict) else {},
-    )
-
-
-def _vocabulary_sizes(values: _Values) -> tuple[bool, bool, int, int]:
-    """Returns `shared`, `tied` and the sizes of both sides."""
+    values.require_equal("encoder_ffn_dim", "decoder_ffn_dim")
+    values.require_equal("encoder_attention_heads", "decoder_attention_heads")
+    model: dict[str, Any] = values.sizes(_SIZES)
+    if model["num_decoder_layers"] == model["num_layers"]:
+        model["num_decoder_layers"] = 0
     shared = values.flag("share_encoder_decoder_embeddings", default=True)
     tied = values.flag("tie_word_embeddings", default=True)
     if shared and not tied:
         values.refuse("tie_word_embeddings", "true where the embeddings are shared")
-    vocab_size = values.size("vocab_size")
-    target_size = vocab_size
-    if values.get("decoder_vocab_size") is not None:
-        target_size = values.size("decoder_vocab_size")
-    if shared and target_size != vocab_size:
+    size = values.size("vocab_size")
+    target_size = values.size("decoder_vocab_size", default=size)
+    if shared and target_size != size:
         values.refuse("decoder_vocab_size", "vocab_size, as embeddings are shared")
-    return shared, tied, vocab_size, target_size
+    model["activation"] = values.choice(
+        "activation_function", _ACTIVATIONS, default="gelu"
+    )
+    model["scale_embeddings"] = values.flag("scale_embedding", default=False)
+    model["tying"] = "all" if shared else "decoder" if tied else "none"
+    pad, start, eos = (
+        values.size(f"{name}_token_id", least=0, most=target_size - 1)
+        for name in ("pad", "decoder_start", "eos")
+    )
+    marker = values.get(MARKER, {})
+    bos = values.size("bos_token_id", default=-1, least=0, most=target_size - 1)
+    return Architecture(
+        model=model,
+        sizes=(size, target_size),
+        max_positions=values.size("max_position_embeddings", default=1024),
+        pad=pad,
+        start=start,
+        eos=eos,
+        bos=None if bos < 0 else bos,
+        marker=marker if isinstance(marker, dict) else {},
+    )
 
 
-def read_generation(directory: Path, *, settings: Settings) -> Generation:
+def _values_of(path: Path) -> Settings:
+    return Settings(read_json_object(path, advice="Pass a complete model."), name=path)
+
+
+def read_generation(directory: Path, *, architecture: Architecture) -> Generation:
     """Reads `generation_config.json`, or what `config.json` has of it.
 
     Raises:
@@ -190,11 +208,16 @@ def read_generation(directory: Path, *, settings: Settings) -> Generation:
       OSError: it cannot be read.
     """
     path = directory / GENERATION
-    values = _Values(path if path.exists() else directory / CONFIG)
+    values = _values_of(path if path.exists() else directory / CONFIG)
     values.require(_NEUTRAL)
-    _require_ids(values, settings)
-    if values.get("forced_eos_token_id", settings.eos) not in (None, settings.eos):
-        values.refuse("forced_eos_token_id", f"{settings.eos}, eos_token_id")
+    for key, known in (
+        ("decoder_start_token_id", architecture.start),
+        ("eos_token_id", architecture.eos),
+        ("pad_token_id", architecture.pad),
+        ("forced_eos_token_id", architecture.eos),
+    ):
+        if values.get(key) not in (None, known, [known]):
+            values.refuse(key, f"{known}, as in {CONFIG}")
     never = values.get("bad_words_ids") or []
     if not isinstance(never, list) or not all(_is_single(one) for one in never):
         values.refuse("bad_words_ids", "lists of one id")
@@ -209,90 +232,128 @@ def read_generation(directory: Path, *, settings: Settings) -> Generation:
         values.size("min_length", default=0, least=0) - 1,
         values.size("min_new_tokens", default=0, least=0),
     )
+    extra = min(_MOST_EXTRA_TOKENS, max_length or _MOST_EXTRA_TOKENS)
     return Generation(
-        num_beams=values.size("num_beams", default=1, most=1_000),
-        length_penalty=values.number("length_penalty", default=1.0),
-        max_length=max_length,
-        min_tokens=max(least, 1),  # no empty output, as in the other searches here
+        search={
+            "beam_size": values.size("num_beams", default=1, most=1_000),
+            "length_penalty": values.number("length_penalty", default=1.0),
+            "length_normalization": "power",
+            "max_extra_tokens": extra,
+            "max_source_length": max(architecture.max_positions, 2),
+            "min_tokens": max(least, 1),  # no empty output, as in other searches here
+        },
         never=frozenset(one[0] for one in never),
         early_stopping=early_stopping,
         renormalized=bool(values.get("renormalize_logits")),
     )
 
 
-def _require_ids(values: _Values, settings: Settings) -> None:
-    """Checks that a search starts, ends and pads with the ids of the model."""
-    for key, known in (
-        ("decoder_start_token_id", settings.start),
-        ("eos_token_id", settings.eos),
-        ("pad_token_id", settings.pad),
-    ):
-        found = values.get(key)
-        if found is not None and found not in (known, [known]):
-            values.refuse(key, f"{known}, as in {CONFIG}")
-
-
 def _is_single(ids: object) -> bool:
     return isinstance(ids, list) and len(ids) == 1 and type(ids[0]) is int
 
 
-class _Values:
-    """Values of a JSON file, each checked when it is read."""
+class Trained(NamedTuple):
+    """What the model keys are by the training of the weights.
 
-    def __init__(self, path: Path):
-        self._path = path
-        self._values = read_json_object(path, advice=_ADVICE)
+    Attributes:
+      by: "marian", "huggingface" or "t2t_jax".
+      why: the evidence for it, a clause.
+      model: values of `config.model` by key.
+    """
 
-    def get(self, key: str, default: Any = None) -> Any:
-        return self._values.get(key, default)
+    by: str
+    why: str
+    model: Mapping[str, Any]
 
-    def refuse(self, key: str, supported: str) -> NoReturn:
-        raise DataError(
-            f"{self._path}: {key}={short_repr(self._values.get(key))} is not "
-            f"supported, only {supported}. Pass another model."
-        )
+    @property
+    def is_marian(self) -> bool:
+        """Whether Marian trained them."""
+        return self.by == "marian"
 
-    def require(self, supported: Mapping[str, tuple[Any, ...]]) -> None:
-        for key, allowed in supported.items():
-            if self._values.get(key, allowed[0]) not in allowed:
-                self.refuse(key, repr(allowed[0]))
 
-    def size(
-        self,
-        key: str,
-        *,
-        default: int | None = None,
-        least: int = 1,
-        most: int = _LARGEST,
-    ) -> int:
-        found = self._values.get(key)
-        if found is None and default is not None:
-            return default
-        if type(found) is not int or not least <= found <= most:
-            self.refuse(key, f"whole numbers from {least} to {most:,}")
-        return found
+def find_trained(
+    directory: Path,
+    source: Source,
+    *,
+    bias: Array,
+    architecture: Architecture,
+    wanted: str,
+) -> Trained:
+    """Finds how weights were trained.
 
-    def equal_sizes(self, *keys: str) -> int:
-        first, *others = (self.size(key) for key in keys)
-        if others != [first]:
-            self.refuse(keys[1], f"{first}, as {keys[0]}")
-        return first
+    Args:
+      source: stored tables of positions are taken from it.
+      bias: [V] of the logits.
+      wanted: "huggingface" for what HF computes, "marian" for Marian's own, or "".
 
-    def id(self, key: str, size: int) -> int:
-        return self.size(key, least=0, most=size - 1)
+    Raises:
+      DataError: stored positions are not sinusoids, or what an export noted is invalid.
+    """
+    stored = _stored_positions(source, architecture)
+    noted = _noted(architecture.marker, directory) if architecture.marker else {}
+    if wanted == "huggingface":
+        biases = {key: noted[key] for key in _BIASES if key in noted}
+        return Trained(wanted, "it was chosen", {**COMPUTED, **biases, **stored})
+    if wanted == "marian":
+        return Trained(wanted, "it was chosen", _MARIAN)
+    if noted:
+        return Trained("t2t_jax", "t2t_jax exported the model", noted)
+    if stored.get("position_rates", "paper") != "paper":
+        why = "its positions are stored with it"
+    elif any((directory / name).exists() for name in _TRAINING_FILES):
+        why = "it has files of a training with it"
+    elif not bias.any():
+        why = "its final_logits_bias is zero, and Marian trains one"
+    else:
+        why = "it has a trained final_logits_bias, which only Marian trains"
+        return Trained("marian", why, _MARIAN)
+    return Trained("huggingface", why, {**COMPUTED, **stored})
 
-    def flag(self, key: str, *, default: bool) -> bool:
-        found = self._values.get(key, default)
-        if not isinstance(found, bool):
-            self.refuse(key, "true and false")
-        return bool(found)
 
-    def number(self, key: str, *, default: float) -> float:
-        found = self._values.get(key)
-        if found is None:
-            return default
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            self.refuse(key, "numbers")
-        if not 0 <= found < 1_000:
-            self.refuse(key, "numbers of at least 0")
-        return float(found)
+def _stored_positions(source: Source, architecture: Architecture) -> dict[str, Any]:
+    """Returns rates and first position of stored tables; {} if there are none."""
+    shape = (architecture.max_positions, architecture.model["d_model"])
+    tables = [source.take(name, *shape) for name in POSITION_TABLES if name in source]
+    if not tables:
+        return {}
+    for first in range(MOST_FIRST_POSITION + 1):
+        for rates in ("paper", "tensor2tensor"):
+            sinusoids = position_table(*shape, rates=rates, first=first)
+            if all(
+                np.abs(table - sinusoids).max() < _TABLE_TOLERANCE for table in tables
+            ):
+                return {"position_rates": rates, "first_position": first}
+    raise DataError(
+        f"{POSITION_TABLES[0]} must be sinusoids with the rates of the paper or of "
+        "Marian, and is not. Remove it, if HF's are to be used."
+    )
+
+
+def position_table(count: int, d_model: int, *, rates: str, first: int) -> Array:
+    """Computes sinusoids [count, D] in HF's layout: sines, then cosines.
+
+    Example:
+      >>> position_table(2, 4, rates="paper", first=0).round(2).tolist()
+      [[0.0, 0.0, 1.0, 1.0], [0.8..., 0.0..., 0.54..., 1.0]]
+    """
+    pairs = np.asarray(
+        sinusoidal_positions(np.arange(first, first + count), d_model, rates=rates)
+    )
+    table = np.empty_like(pairs)
+    table[:, interleaved_from_halves(d_model)] = pairs
+    return table
+
+
+def _noted(marker: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    """Reads what an export of this package noted."""
+    name, advice = f"{directory}: {MARKER} in {CONFIG}", "Export the model again."
+    values = Settings(marker, name=name, advice=advice)
+    rates = {name: name for name in ("paper", "tensor2tensor")}
+    return {
+        "position_rates": values.choice("position_rates", rates),
+        "first_position": values.size(
+            "first_position", least=0, most=MOST_FIRST_POSITION
+        ),
+        "layer_norm_epsilon": values.number("layer_norm_epsilon", most=1),
+        **{key: values.flag(key) for key in _BIASES},
+    }

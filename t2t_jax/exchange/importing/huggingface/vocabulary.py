@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import DataError, InputMissingError, short_repr
-from t2t_jax.exchange.importing.huggingface.settings import Settings
+from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.exchange.importing.huggingface.settings import Architecture
+from t2t_jax.exchange.importing.imported import Settings
+from t2t_jax.exchange.importing.vocabularies import Ids, our_ids
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.types import UNK
 
 TOKENIZER = "tokenizer_config.json"
 SPM = ("source.spm", "target.spm")
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
-
-Ids: TypeAlias = list[int | None]
 
 _ADVICE = "Pass a complete model."
 
@@ -58,7 +58,7 @@ class _Tokens(NamedTuple):
 
 
 def read_vocabularies(
-    directory: Path, *, settings: Settings, bos: int | None, normalize: bool
+    directory: Path, *, architecture: Architecture, bos: int | None, normalize: bool
 ) -> HFVocabularies:
     """Reads the vocabularies of both sides.
 
@@ -71,67 +71,58 @@ def read_vocabularies(
       InputMissingError: a file is missing.
       UserError: a package is not installed.
     """
-    tokens = _read_tokens(directory)
-    names = [VOCABULARY] + [TARGET_VOCABULARY] * tokens.separate
-    sizes = [settings.vocab_size] + [settings.decoder_vocab_size] * tokens.separate
-    if not tokens.separate and settings.vocab_size != settings.decoder_vocab_size:
+    tokens, (size, target_size) = _read_tokens(directory), architecture.sizes
+    if not tokens.separate and size != target_size:
         raise DataError(
             f"{directory}: one {VOCABULARY} requires equal vocab_size and "
             f"decoder_vocab_size. {_ADVICE}"
         )
+    names = [VOCABULARY] + [TARGET_VOCABULARY] * tokens.separate
     tables = [
-        _read_table(directory / name, size)
-        for name, size in zip(names, sizes, strict=True)
+        _read_table(directory / name, most)
+        for name, most in zip(names, architecture.sizes, strict=False)
     ]
-    target_ids = _ids_of(tables[-1], tokens, settings=settings, bos=bos, name=names[-1])
+    target_ids = _ids_of(tables[-1], tokens, target_size, architecture, bos=bos)
     source_ids = target_ids
     if tokens.separate:
-        source_ids = _source_ids_of(tables[0], tokens, size=sizes[0])
+        source_ids = _ids_of(tables[0], tokens, size)
     moses = (tokens.languages or ("en",))[0] if normalize else ""
-    sides = []
-    for name, table, ids, language in zip(
-        SPM, (tables[0], tables[-1]), (source_ids, target_ids), (moses, ""), strict=True
-    ):
-        sides.append(_vocabulary(directory / name, table, ids=ids, moses=language))
-    same = not tokens.separate and sides[0].model == sides[1].model
+    source, target = (
+        _vocabulary(directory / name, table, ids=ids, moses=language)
+        for name, table, ids, language in (
+            (SPM[0], tables[0], source_ids, moses),
+            (SPM[1], tables[-1], target_ids, ""),
+        )
+    )
+    same = not tokens.separate and source.model == target.model
+    files = (directory / name for name in (*SPM, *names, TOKENIZER))
     return HFVocabularies(
-        pair=VocabularyPair(sides[1] if same else sides[0], sides[1]),
+        pair=VocabularyPair(target if same else source, target),
         ids=(source_ids, target_ids),
         unk=tables[-1].get(tokens.unk),
         shared=not tokens.separate,
         languages=tokens.languages,
         language_tokens=tuple(filter(_is_language, tables[0])),
-        files=tuple(
-            directory / name
-            for name in (*SPM, *names, TOKENIZER)
-            if (directory / name).exists()
-        ),
+        files=tuple(filter(Path.exists, files)),
     )
 
 
 def _read_tokens(directory: Path) -> _Tokens:
-    values: Mapping[str, Any] = {}
     path = directory / TOKENIZER
-    if path.exists():
-        values = read_json_object(path, advice=_ADVICE)
-    if values.get("tokenizer_class") not in (None, "MarianTokenizer"):
-        raise DataError(
-            f"{path}: tokenizer_class={short_repr(values['tokenizer_class'])} is not "
-            "supported, only MarianTokenizer. Pass another model."
-        )
-    if values.get("sp_model_kwargs"):
-        raise DataError(
-            f"{path}: sp_model_kwargs={short_repr(values['sp_model_kwargs'])} is not "
-            "supported. Remove it, if the text is to be split without."
-        )
+    found = read_json_object(path, advice=_ADVICE) if path.exists() else {}
+    values = Settings(found, name=path)
+    values.require(
+        {
+            "tokenizer_class": ("MarianTokenizer", None),
+            "sp_model_kwargs": ({}, None),
+        }
+    )
     eos, unk, pad = (
         _content(values.get(f"{name}_token"), default=default)
         for name, default in (("eos", "</s>"), ("unk", "<unk>"), ("pad", "<pad>"))
     )
-    found = (values.get("source_lang"), values.get("target_lang"))
-    languages = None
-    if all(isinstance(one, str) and one.isalnum() for one in found):
-        languages = (str(found[0]), str(found[1]))
+    codes = [str(values.get(f"{side}_lang") or "") for side in ("source", "target")]
+    languages = (codes[0], codes[1]) if all(map(str.isalnum, codes)) else None
     return _Tokens(eos, unk, pad, values.get("separate_vocabs") is True, languages)
 
 
@@ -163,42 +154,28 @@ def _read_table(path: Path, size: int) -> dict[str, int]:
 def _ids_of(
     table: Mapping[str, int],
     tokens: _Tokens,
+    size: int,
+    architecture: Architecture | None = None,
     *,
-    settings: Settings,
-    bos: int | None,
-    name: str,
+    bos: int | None = None,
 ) -> Ids:
-    """Returns the foreign ids of the target, and of the source if it is the same."""
-    unk = table.get(tokens.unk)
-    if table.get(tokens.eos) != settings.eos:
-        raise DataError(
-            f"{name} must have {tokens.eos:.50} with id {settings.eos}, eos_token_id, "
-            f"and has {table.get(tokens.eos)}. Pass the vocabulary of the model."
-        )
-    if unk is None or unk in (settings.eos, settings.pad, settings.start):
-        raise DataError(
-            f"{name} must have {tokens.unk:.50} with an id that is not that of pad, "
-            f"start or eos, and has {unk}. Pass the vocabulary of the model."
-        )
-    if settings.pad == settings.eos:
-        raise DataError(
-            f"{name}: pad_token_id must not be eos_token_id, {settings.eos}. Pass "
-            "another model."
-        )
-    specials = [settings.pad, bos, settings.eos, unk]
-    rest = set(range(settings.decoder_vocab_size)) - {*specials, settings.start}
-    return [*specials, *sorted(rest)]
+    """Returns the foreign ids of a side, of which the special ones must differ.
 
-
-def _source_ids_of(table: Mapping[str, int], tokens: _Tokens, *, size: int) -> Ids:
-    """Returns the foreign ids of a source with its own vocabulary."""
-    eos, unk, pad = (table.get(one) for one in (tokens.eos, tokens.unk, tokens.pad))
-    if eos is None or unk is None or len({eos, unk, pad}) != 3:
+    Args:
+      architecture: for the target, whose special ids it has.
+    """
+    eos, unk = table.get(tokens.eos), table.get(tokens.unk)
+    wanted, pad, start = eos, table.get(tokens.pad), None
+    if architecture is not None:
+        wanted, pad, start = architecture.eos, architecture.pad, architecture.start
+    is_unk = unk is not None and unk not in (eos, pad, start)
+    if eos is None or eos != wanted or eos == pad or not is_unk:
         raise DataError(
-            f"{VOCABULARY} must have {tokens.eos:.50} and {tokens.unk:.50}, with "
-            "different ids. Pass the vocabulary of the model."
+            f"A vocabulary must have {tokens.eos:.50} with id {wanted}, eos_token_id, "
+            f"and {tokens.unk:.50} with another, not those of pad and start ({pad}, "
+            f"{start}), and has {eos} and {unk}. Pass the vocabulary of the model."
         )
-    return [pad, None, eos, unk, *sorted(set(range(size)) - {pad, eos, unk})]
+    return our_ids(size, pad=pad, bos=bos, eos=eos, unk=unk)
 
 
 def _vocabulary(

@@ -14,23 +14,21 @@ from typing import Any
 import numpy as np
 
 from t2t_jax.errors import DataError, short_repr
-from t2t_jax.exchange.importing.fairseq.vocabulary import find_vocabularies
 from t2t_jax.exchange.importing.imported import (
     ImportedModel,
     ImportOptions,
-    dropouts_of,
+    Settings,
     length_limits,
-    sizes_of,
 )
 from t2t_jax.exchange.importing.layout import (
     Array,
     ParameterTree,
     Source,
-    our_ids,
+    take_matrices,
     torch_layers,
 )
+from t2t_jax.exchange.importing.vocabularies import ADVICE, Ids, fairseq_vocabularies
 from t2t_jax.exchange.readers.torch_file import read_torch_file
-from t2t_jax.types import Params
 
 _STACKS = ("encoder", "decoder")
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
@@ -54,7 +52,7 @@ _EQUAL_IN_BOTH = (
     *("attention_heads", "embed_dim", "ffn_embed_dim", "learned_pos"),
     "normalize_before",
 )
-_ACTIVATIONS = ("relu", "gelu")
+_ACTIVATIONS = {"relu": "relu", "gelu": "gelu"}
 _DROPOUTS = {
     "dropout": "dropout",
     "attention_dropout": "attention_dropout",
@@ -99,34 +97,31 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
       InputMissingError: a file is missing.
     """
     checkpoint = _checkpoint_of(path)
-    name = str(checkpoint)
-    arguments, tensors = _read_checkpoint(checkpoint)
-    source = Source(tensors, name=name)
-    model = _config_of(arguments, source, name=name)
+    state = read_torch_file(checkpoint)
+    state = state if isinstance(state, dict) else {}
+    settings = _settings_of(state, name=checkpoint)
+    source = Source(state.get("model"), name=str(checkpoint))
+    model = _config_of(settings, source)
     languages = tuple(
         language
         for side in ("source", "target")
-        if _LANGUAGE.fullmatch(str(language := arguments.get(f"{side}_lang") or ""))
+        if _LANGUAGE.fullmatch(language := str(settings.get(f"{side}_lang", "")))
     )
-    found = find_vocabularies(
+    found = fairseq_vocabularies(
         checkpoint.parent, languages=languages, given=options.vocabularies
     )
-    shared = found.vocabularies.shared
-    if model["tying"] == "all" and not shared:
+    if model["tying"] == "all" and not found.pair.shared:
         raise DataError(
-            f"{name} has one matrix for both languages, but their dictionaries "
-            "differ. Pass the dictionaries of this model."
+            f"{checkpoint} has one matrix for both languages, but their dictionaries "
+            f"differ. {ADVICE}"
         )
-    params = read_weights(source, model, sizes=found.sizes)
-    config = {f"model.{key}": value for key, value in model.items()}
-    config["vocabulary.size"] = found.sizes[1]
-    config["vocabulary.source_size"] = 0 if shared else found.sizes[0]
     return ImportedModel(
-        config=config | _SEARCH | length_limits(model),
-        params=params,
-        vocabularies=found.vocabularies,
+        model=model,
+        search=_SEARCH | length_limits(model),
+        params=_read_weights(source, model, found.ids),
+        vocabularies=found.pair,
         files=(checkpoint, *found.files),
-        notes=(*found.notes, *_notes_of(arguments, source, model)),
+        notes=(*found.notes, *_notes_of(settings, model)),
         languages=(languages[0], languages[1]) if len(languages) == 2 else None,
     )
 
@@ -146,43 +141,33 @@ def _checkpoint_of(path: Path) -> Path:
     return found[0]
 
 
-def _read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the arguments, in one level, and the tensors by name."""
-    state = read_torch_file(path)
-    tensors = state.get("model") if isinstance(state, dict) else None
-    if not isinstance(tensors, dict) or not all(
-        isinstance(name, str) and isinstance(tensor, np.ndarray)
-        for name, tensor in tensors.items()
-    ):
-        raise DataError(
-            f"{path} has no state of a model. Pass a checkpoint of fairseq, which has "
-            "its arguments and tensors in 'args' or 'cfg', and 'model'."
-        )
-    arguments, config = state.get("args"), state.get("cfg")
-    flat = _flat(arguments)
-    if not flat and isinstance(config, dict):
-        flat = _flat(config.get("task")) | _flat(config.get("model"))
+def _settings_of(state: Mapping[Any, Any], *, name: Path) -> Settings:
+    """Returns the arguments, in one level."""
+    config = state.get("cfg")
+    sections = config if isinstance(config, dict) else {}
+    flat = _flat(state.get("args"))
+    flat = flat or _flat(sections.get("task")) | _flat(sections.get("model"))
     if not flat:
         raise DataError(
-            f"{path} has no arguments of a model, neither 'args' nor 'cfg'. Pass a "
+            f"{name} has no arguments of a model, neither 'args' nor 'cfg'. Pass a "
             "checkpoint that fairseq has saved."
         )
-    return flat, tensors
+    return Settings(flat, name=name)
 
 
 def _flat(section: Any) -> dict[str, Any]:
-    """Returns the values of a section; those of `encoder` as `encoder_…`."""
+    """Returns the values of a section but None; those of `encoder` as `encoder_…`."""
     flat: dict[str, Any] = {}
     for key, value in section.items() if isinstance(section, dict) else ():
         if isinstance(value, dict) and key in (*_STACKS, "quant_noise"):
             flat |= {f"{key}_{name}": _plain(each) for name, each in value.items()}
         elif isinstance(key, str):
             flat[key] = _plain(value)
-    return flat
+    return {key: value for key, value in flat.items() if value is not None}
 
 
 def _plain(value: Any) -> str | float | None:
-    """Returns a value that can be compared, and shown in a message."""
+    """Returns a value that can be compared in little time."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
@@ -191,31 +176,28 @@ def _plain(value: Any) -> str | float | None:
     return None if is_empty else short_repr(value)
 
 
-def _config_of(
-    arguments: Mapping[str, Any], source: Source, *, name: str
-) -> dict[str, Any]:
+def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     """Returns `config.model`, by key."""
-    _check_supported(arguments, name=name)
-    activation = arguments.get("activation_fn") or "relu"
-    if activation not in _ACTIVATIONS:
-        raise DataError(
-            f"{name}: models with activation_fn={short_repr(activation)} are not "
-            f"supported, only {', '.join(_ACTIVATIONS)}."
-        )
+    settings.require(dict.fromkeys(_UNSUPPORTED, (None, False, "")))
+    for argument in _EQUAL_IN_BOTH:
+        settings.require_equal(f"encoder_{argument}", f"decoder_{argument}")
+    sizes = settings.sizes(_SIZES)
+    width = (sizes["d_model"], None)
+    settings.require(dict.fromkeys(("decoder_input_dim", "decoder_output_dim"), width))
     config = {
-        **sizes_of(arguments, _SIZES, name=name),
-        **dropouts_of(arguments, _DROPOUTS),
-        "norm_position": "pre" if arguments.get("encoder_normalize_before") else "post",
-        "activation": activation,
+        **sizes,
+        **settings.dropouts(_DROPOUTS),
+        "norm_position": "pre" if settings.get("encoder_normalize_before") else "post",
+        "activation": settings.choice("activation_fn", _ACTIVATIONS, default="relu"),
         "attention_biases": True,
         "position_rates": "tensor2tensor",
         "first_position": _FIRST_POSITION,
         "start": "eos",
-        "scale_embeddings": not arguments.get("no_scale_embedding"),
-        "tying": _tying_of(arguments),
+        "scale_embeddings": not settings.get("no_scale_embedding"),
+        "tying": _tying_of(settings),
         "layer_norm_epsilon": _LAYER_NORM_EPSILON,
     }
-    if arguments.get("encoder_learned_pos"):
+    if settings.get("encoder_learned_pos"):
         shapes = [source.shape(f"{s}.embed_positions.weight") for s in _STACKS]
         rows = min(shape[0] if shape else 0 for shape in shapes)
         config |= {
@@ -225,45 +207,20 @@ def _config_of(
     return config
 
 
-def _check_supported(arguments: Mapping[str, Any], *, name: str) -> None:
-    for argument in _UNSUPPORTED:
-        if value := arguments.get(argument):
-            raise DataError(
-                f"{name}: models with {argument}={short_repr(value)} are not supported."
-            )
-    for argument in _EQUAL_IN_BOTH:
-        first, second = (arguments.get(f"{stack}_{argument}") for stack in _STACKS)
-        if (first or None) != (second or None):
-            raise DataError(
-                f"{name}: models with encoder_{argument}={short_repr(first)} and "
-                f"decoder_{argument}={short_repr(second)} are not supported, only "
-                "with the same."
-            )
-    d_model = arguments.get("decoder_embed_dim")
-    for argument in ("decoder_input_dim", "decoder_output_dim"):
-        if arguments.get(argument) not in (None, d_model):
-            raise DataError(
-                f"{name}: models with {argument}={short_repr(arguments[argument])} are "
-                f"not supported, only with decoder_embed_dim={short_repr(d_model)}."
-            )
-
-
-def _tying_of(arguments: Mapping[str, Any]) -> str:
-    if arguments.get("share_all_embeddings"):
+def _tying_of(settings: Settings) -> str:
+    if settings.get("share_all_embeddings"):
         return "all"
-    return "decoder" if arguments.get("share_decoder_input_output_embed") else "none"
+    return "decoder" if settings.get("share_decoder_input_output_embed") else "none"
 
 
-def _notes_of(
-    arguments: Mapping[str, Any], source: Source, model: Mapping[str, Any]
-) -> tuple[str, ...]:
+def _notes_of(settings: Settings, model: Mapping[str, Any]) -> tuple[str, ...]:
     notes = [
         "fairseq ends an output after 200 tokens, whatever the length of its source; "
         "here it may have 200 tokens more than its source.",
         "fairseq ends a search with the first hypotheses that are finished, as many as "
         "its beam; here it goes on until no other can overtake them.",
     ]
-    if any(arguments.get(f"{stack}_layerdrop") for stack in _STACKS):
+    if any(settings.get(f"{stack}_layerdrop") for stack in _STACKS):
         notes.append(
             "The model was trained with LayerDrop, which further training here lacks."
         )
@@ -282,24 +239,18 @@ _IGNORED = tuple(
 )
 """Tensors without an effect on the outputs; sinusoids are computed."""
 
+_OUTPUTS = ["decoder.output_projection.weight", "decoder.embed_out"]
 
-def read_weights(
-    source: Source, config: Mapping[str, Any], *, sizes: tuple[int, int]
-) -> Params:
-    """Reads the parameters of a `Transformer`.
 
-    Args:
-      config: values of `config.model` by key.
-      sizes: of the vocabularies of source and target.
-
-    Raises:
-      DataError: a tensor is missing, left over, or of another shape.
-    """
+def _read_weights(
+    source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]
+) -> dict[str, Any]:
+    """Reads the parameters of a `Transformer`."""
     tree = ParameterTree(config)
     tree.add_stacks(torch_layers(source))
     if config.get("positions") == "learned":
         _add_positions(source, tree, config)
-    _add_matrices(source, tree, config, sizes=sizes)
+    tree.add_matrices(_matrices(source, config, ids), ids)
     source.check_all_taken(ignored=_IGNORED)
     return tree.params
 
@@ -319,55 +270,15 @@ def _add_positions(
         tree.add_table(f"{stack}/positions/learned", table[:rows] * scale)
 
 
-def _add_matrices(
-    source: Source,
-    tree: ParameterTree,
-    config: Mapping[str, Any],
-    *,
-    sizes: tuple[int, int],
-) -> None:
-    """Adds the vocabulary matrices."""
-    tables = [
-        _matrix(source, f"{stack}.embed_tokens.weight", size, config["d_model"])
-        for stack, size in zip(_STACKS, sizes, strict=True)
-    ]
-    tying, target_size = config["tying"], sizes[1]
-    # A matrix that is shared may be there once for each of its uses.
-    outputs = [
-        _matrix(source, name, target_size, config["d_model"])
-        for name in ("decoder.output_projection.weight", "decoder.embed_out")
-        if name in source
-    ]
-    shared = {"all": [*tables, *outputs], "decoder": [tables[1], *outputs]}
-    for other in shared.get(tying, outputs)[1:]:
-        if not np.array_equal(other, shared.get(tying, outputs)[0]):
+def _matrices(
+    source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]
+) -> dict[str, Array]:
+    sizes = len(ids[0]), len(ids[1])
+    inputs = [f"{stack}.embed_tokens.weight" for stack in _STACKS]
+    for name, size in zip(inputs, sizes, strict=True):
+        if (rows := (*source.shape(name), 0)[0]) != size:
             raise DataError(
-                f"{source.name}: its matrices of embeddings and logits must "
-                f"be equal by its arguments (tying={tying}), and differ. Pass "
-                "another checkpoint."
+                f"{source.name}: {name} has {rows:,} rows, and the dictionary {size:,} "
+                f"pieces, the four special ones included. {ADVICE}"
             )
-    if tying == "all":
-        _add_table(tree, "embedding", tables[0])
-        return
-    _add_table(tree, "source_embedding", tables[0])
-    _add_table(tree, "target_embedding", tables[1])
-    if tying == "none":
-        if not outputs:
-            source.shape("decoder.output_projection.weight")
-        _add_table(tree, "pre_softmax", outputs[0])
-
-
-def _add_table(tree: ParameterTree, path: str, rows: Array) -> None:
-    ids = our_ids(len(rows), pad=1, bos=0, eos=2, unk=3)
-    tree.add_table(path, rows, ids=ids)
-
-
-def _matrix(source: Source, name: str, size: int, d_model: int) -> Array:
-    rows = (*source.shape(name), 0)[0]
-    if rows != size:
-        raise DataError(
-            f"{source.name}: {name} has {rows:,} rows, and the "
-            f"dictionary {size:,} pieces, the four special ones included. Pass "
-            "the dictionaries of this model."
-        )
-    return source.take(name, size, d_model)
+    return take_matrices(source, config, sizes, inputs=inputs, outputs=_OUTPUTS)

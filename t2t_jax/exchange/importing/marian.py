@@ -1,0 +1,328 @@
+"""Imports models of Marian: `model.npz`, with the vocabularies beside it.
+
+Of its options, `special:model.yml`, which is padded with NULs, everything that changes
+the outputs is read or refused. Vocabularies are SentencePiece models (`.spm`), or lists
+of pieces (`.yml`, `.json`, `.txt`), as of OPUS-MT: there `source.spm` and `target.spm`
+split the text, and a list gives the pieces their ids.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from t2t_jax.errors import DataError, InputMissingError, short_repr
+from t2t_jax.exchange.importing.imported import (
+    ImportedModel,
+    ImportOptions,
+    Settings,
+    length_limits,
+)
+from t2t_jax.exchange.importing.layout import (
+    MATRICES,
+    Array,
+    ParameterTree,
+    Source,
+)
+from t2t_jax.exchange.importing.vocabularies import Ids, marian_vocabularies
+from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
+from t2t_jax.exchange.readers.npz import read_npz
+from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml
+from t2t_jax.files import read_limited
+from t2t_jax.model.config import is_size
+
+_OPTIONS = "special:model.yml"
+_LAYER_NORM_EPSILON = 1e-6
+# Options whose other values would be another model.
+_REQUIRED: Mapping[str, tuple[Any, ...]] = {
+    "type": ("transformer",),
+    "transformer-decoder-autoreg": ("self-attention",),
+    "transformer-ffn-depth": (2,),
+    "transformer-decoder-ffn-depth": (0, 2),
+    "transformer-attention-mask": ("default",),
+    "transformer-postprocess-emb": ("d", ""),
+    **dict.fromkeys(("transformer-tied-layers", "input-types"), ([], None)),
+    **dict.fromkeys(("lemma-dim-emb", "factors-dim-emb"), (0,)),
+    **dict.fromkeys(
+        (
+            *("transformer-no-projection", "transformer-no-affine"),
+            *("transformer-no-bias", "transformer-rnn-projection", "transformer-pool"),
+            *("transformer-disable-position-embeddings", "layer-normalization"),
+            *("right-left", "skip", "ulr"),
+        ),
+        (False,),
+    ),
+}
+_SIZES = {
+    "d_model": "dim-emb",
+    "num_heads": "transformer-heads",
+    "d_ff": "transformer-dim-ffn",
+    "num_layers": "enc-depth",
+    "num_decoder_layers": "dec-depth",
+}
+"""Keys of `config.model`, and Marian's options."""
+
+_NORM_POSITIONS = {"post": ["", "dan", ""], "pre": ["n", "da", "n"]}
+# Its gelu is the exact one: measured with 1.12.42 on a CPU.
+_ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
+
+# Marian's own defaults of decoding.
+_BEAM_SIZE, _LENGTH_FACTOR = 12, 3
+_MAX_BEAM_SIZE = 10_000
+_MAX_NUMBER = 1e6  # of the decoder's other settings
+_PRE_NORM = (
+    "Marian's own decoder (1.12.42, measured) does not normalize keys and values of "
+    "its self-attention after the first token; here they are normalized, so that "
+    "outputs may differ."
+)
+
+
+def is_marian(path: Path) -> bool:
+    """Returns whether a path is a model of Marian, or a directory with one."""
+    try:
+        return _model_file(path) is not None
+    except OSError:
+        return False
+
+
+def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
+    """Reads a model of Marian with its vocabularies.
+
+    Args:
+      path: of the `.npz`, or of a directory with one.
+
+    Raises:
+      DataError: a file is damaged, or the model of an unsupported kind.
+      InputMissingError: the model or a vocabulary is missing.
+      UserError: a package is not installed.
+    """
+    file = _model_file(path)
+    if file is None:
+        raise InputMissingError(f"{path} has no model.npz. Pass Marian's model file.")
+    tensors = read_npz(file)
+    source = Source(tensors, name=str(file))
+    if _OPTIONS not in source:
+        raise DataError(f"{file} has no {_OPTIONS}. Pass a model of Marian.")
+    content = tensors[_OPTIONS].tobytes().rstrip(b"\0")
+    options_of_model = parse_yaml(content, name=f"{file}: {_OPTIONS}")
+    model = _config_of(Settings(options_of_model, name=file), source)
+    is_joint = "Wemb" in source
+    names = ["Wemb"] if is_joint else ["encoder_Wemb", "decoder_Wemb"]
+    sizes = [_rows(source, name) for name in names]
+    decoder, files = _read_decoder(file)
+    found = marian_vocabularies(file, decoder, given=options.vocabularies, sizes=sizes)
+    tree = ParameterTree(model)
+    tree.add_stacks(functools.partial(_take, source, model))
+    _add_matrices(tree, source, model, names=names, ids=found.ids)
+    source.check_all_taken(ignored=(_OPTIONS,))
+    if options.positions == "huggingface":
+        model["position_rates"] = "paper"
+    return ImportedModel(
+        model=model,
+        search=_search(decoder, model),
+        params=tree.params,
+        vocabularies=found.pair,
+        files=tuple(dict.fromkeys([file, *files, *found.files])),
+        notes=(*_notes(decoder, model, options), *found.notes),
+        shared_ids=is_joint,
+    )
+
+
+def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
+    """Returns `config.model`, by key."""
+    settings.require(_REQUIRED)
+    around = [
+        settings.get(f"transformer-{place}") or ""
+        for place in ("preprocess", "postprocess", "postprocess-top")
+    ]
+    norms = [name for name, known in _NORM_POSITIONS.items() if known == around]
+    if not norms:
+        settings.refuse(
+            "transformer-postprocess",
+            "'dan', or 'da' with 'n' as preprocess and postprocess-top",
+        )
+    tying = "decoder" if settings.get("tied-embeddings") else "none"
+    learned = "Wpos" in source
+    return {
+        **settings.sizes(_SIZES),
+        "norm_position": norms[0],
+        "activation": settings.choice(
+            "transformer-ffn-activation", _ACTIVATIONS, default="swish"
+        ),
+        "attention_biases": True,
+        "output_bias": not settings.get("output-omit-bias", False),
+        "positions": "learned" if learned else "sinusoidal",
+        "position_rates": "tensor2tensor",
+        "scale_embeddings": not learned,
+        **({"max_positions": _rows(source, "Wpos")} if learned else {}),
+        "start": "zero",
+        "tying": "all" if settings.get("tied-embeddings-all") else tying,
+        "layer_norm_epsilon": _LAYER_NORM_EPSILON,
+    }
+
+
+def _rows(source: Source, tensor: str) -> int:
+    shape = source.shape(tensor)
+    if len(shape) != 2 or not is_size(shape[0]):
+        raise DataError(
+            f"{source.name} must have a matrix {tensor}, and has one of shape {shape}. "
+            "Pass a complete model."
+        )
+    return shape[0]
+
+
+def _take(
+    source: Source, config: Mapping[str, Any], path: str, kind: str, *shape: int
+) -> Array:
+    """Takes an array of the stacks; see `layout.Take`."""
+    name = marian_name(path, kind)
+    if kind == "kernel":
+        return source.take(name, *shape)
+    is_norm = path.count("/") == 2 and path.endswith("_norm")
+    suffix = "_pre" if is_norm and config["norm_position"] == "pre" else ""
+    row: Array = source.take(f"{name}{suffix}", 1, *shape)[0]
+    return row
+
+
+def _add_matrices(
+    tree: ParameterTree,
+    source: Source,
+    config: Mapping[str, Any],
+    *,
+    names: Sequence[str],
+    ids: tuple[Ids, Ids],
+) -> None:
+    """Adds the vocabulary matrices, the bias of the logits, and learned positions.
+
+    Args:
+      names: of the embeddings of source and target, or of both.
+    """
+    d_model, size = config["d_model"], _rows(source, names[-1])
+
+    def matrix(path: str) -> Array:
+        if path != "pre_softmax":
+            name = names[0 if path == "source_embedding" else -1]
+            return source.take(name, _rows(source, name), d_model)
+        if "decoder_ff_logit_out_W" in source:
+            return source.take("decoder_ff_logit_out_W", d_model, size).T
+        return source.take("decoder_ff_logit_out_Wt", size, d_model)
+
+    bias = None
+    if config["output_bias"]:
+        bias = source.take("decoder_ff_logit_out_b", 1, size)[0]
+    tables = {path: matrix(path) for path in MATRICES[config["tying"]]}
+    tree.add_matrices(tables, ids, bias=bias)
+    if config["positions"] == "learned":
+        table = source.take("Wpos", config["max_positions"], d_model)
+        for stack in ("encoder", "decoder"):
+            tree.add_table(f"{stack}/positions/learned", table)
+
+
+_PARTS = {
+    **{
+        f"{ours}/{name}": f"{theirs}_{{}}{name[0]}"
+        for ours, theirs in (("self_attention", "self"), ("cross_attention", "context"))
+        for name in ("query", "key", "value", "output")
+    },
+    "self_attention_norm": "self_Wo_ln_{}",
+    "cross_attention_norm": "context_Wo_ln_{}",
+    "feed_forward/inner": "ffn_{}1",
+    "feed_forward/outer": "ffn_{}2",
+    "feed_forward_norm": "ffn_ffn_ln_{}",
+}
+"""Parts of a layer of ours, and their names."""
+
+
+def marian_name(path: str, kind: str) -> str:
+    """Returns the name of the tensor of a part; see `layout.Take`.
+
+    Example:
+      >>> marian_name("decoder/layer_1/cross_attention/key", "kernel")
+      'decoder_l2_context_Wk'
+    """
+    stack, layer, *part = path.split("/")
+    if not part:
+        return f"{stack}_top_ln_{kind}"
+    is_norm = path.endswith("_norm")
+    word = kind if is_norm else {"kernel": "W", "bias": "b"}[kind]
+    number = int(layer.removeprefix("layer_")) + 1
+    return f"{stack}_l{number}_{_PARTS['/'.join(part)].format(word)}"
+
+
+def _model_file(path: Path) -> Path | None:
+    """Returns the model itself: of several in a directory, `model.npz`."""
+    if path.is_dir():
+        found = sorted(path.glob("*.npz"))
+        named = [one for one in found if one.name == "model.npz"]
+        usable = [
+            one for one in named or found if _has_options(one, if_bad=bool(named))
+        ]
+        return usable[0] if usable and (named or len(usable) == 1) else None
+    is_model = path.suffix == ".npz" and _has_options(path, if_bad=path.is_file())
+    return path if is_model else None
+
+
+def _has_options(path: Path, *, if_bad: bool) -> bool:
+    """Returns whether a file has Marian's options; `if_bad` of a damaged file.
+
+    Of a file that is meant to be a model the error is the reader's.
+    """
+    try:
+        with path.open("rb") as file, Archive(file) as archive:
+            return "special:model.yml.npy" in archive.sizes
+    except (OSError, *BAD_ZIP_ERRORS):
+        return if_bad and path.is_file()
+
+
+def _read_decoder(model: Path) -> tuple[Settings, list[Path]]:
+    """Reads the settings of decoding that lie beside a model."""
+    values: Mapping[str, Any] = {}
+    names = (f"{model.name}.decoder.yml", "decoder.yml")
+    files = [file for name in names if (file := model.with_name(name)).is_file()][:1]
+    for file in files:
+        content = read_limited(file, max_bytes=MAX_YAML_BYTES, advice="Restore it.")
+        values = parse_yaml(content, name=str(file))
+    # `normalize: true` is an exponent of 1.
+    numbers = {
+        key: float(value) if isinstance(value, bool) else value
+        for key, value in values.items()
+    }
+    advice = "Change it, or remove the file."
+    return Settings(numbers, name=(*files, model)[0], advice=advice), files
+
+
+def _search(decoder: Settings, model: Mapping[str, Any]) -> dict[str, Any]:
+    factor = decoder.number(
+        "max-length-factor", default=_LENGTH_FACTOR, most=_MAX_NUMBER
+    )
+    return {
+        "decoding.beam_size": decoder.size(
+            "beam-size", default=_BEAM_SIZE, most=_MAX_BEAM_SIZE
+        ),
+        "decoding.length_penalty": decoder.number(
+            "normalize", default=0.0, most=_MAX_NUMBER
+        ),
+        "decoding.length_normalization": "power",
+        "decoding.beam_rule": "shrinking",
+        "decoding.max_length_ratio": factor,
+        "decoding.allow_unk": bool(decoder.get("allow-unk")),
+        **length_limits(model),
+    }
+
+
+def _notes(
+    decoder: Settings, model: Mapping[str, Any], options: ImportOptions
+) -> list[str]:
+    notes = []
+    if options.positions == "huggingface":
+        notes.append(
+            "Positions are computed as Hugging Face computes them, not as Marian, with "
+            "which the model was trained: for comparisons."
+        )
+    if penalty := decoder.get("word-penalty"):
+        notes.append(f"word-penalty={short_repr(penalty)} is left out.")
+    if model["norm_position"] == "pre":
+        notes.append(_PRE_NORM)
+    return notes
