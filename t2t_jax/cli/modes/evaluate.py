@@ -26,19 +26,15 @@ def run(options: EvaluateOptions) -> int:
     if not options.processes.is_first:
         serve(load_job(options), options.processes)
         return 0
+    from t2t_jax.cli.evaluation import protocols
+
     if not options.protocol:
         result = _evaluate_as_configured(options)
     elif options.protocol == PARSING:
-        from t2t_jax.cli.evaluation.trees import evaluate_trees
-
-        result = evaluate_trees(options)
+        result = protocols.evaluate_trees(options)
     else:
-        from t2t_jax.cli.evaluation.tokens import evaluate_tokens
-
-        result = evaluate_tokens(options)
-    from t2t_jax.cli.console.protocol_report import show_scores
-
-    show_scores(result, file=sys.stderr)
+        result = protocols.evaluate_tokens(options)
+    protocols.show_scores(result, file=sys.stderr)
     print(json.dumps(result))
     return 0
 
