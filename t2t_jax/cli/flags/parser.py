@@ -230,12 +230,16 @@ def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, A
     except ConfigError:
         raise
     except UserError as error:
-        _require_own(workdir, error)
+        require_own(workdir, error)
         raise
 
 
-def _require_own(workdir: Workdir, cause: UserError | None = None) -> None:
-    """Raises an error if the workdir is a model of another toolkit."""
+def require_own(workdir: Workdir, cause: UserError | None = None) -> None:
+    """Refuses a workdir that is a model of another toolkit, with advice.
+
+    Raises:
+      InputMissingError: it is one.
+    """
     if not workdir.path.exists():
         return
     from t2t_jax.exchange.importing.importer import explain_foreign
@@ -253,7 +257,7 @@ def _configure_existing(
     if command.mode == "describe" and "workdir" in command.given:
         _require_run(workdir, config_given=command.config_given)
     if not workdir.has_config:
-        _require_own(workdir)
+        require_own(workdir)
         chosen = command.overrides
         return parse(adopt_model(command.values, saved=None, chosen=chosen)), chosen
     overrides = {**workdir.read_overrides(), **command.overrides}

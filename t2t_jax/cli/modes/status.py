@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from t2t_jax.cli.flags.parser import require_own
 from t2t_jax.cli.flags.views import StatusOptions
-from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.errors import UserError
 from t2t_jax.quantities import format_duration
 from t2t_jax.run.status import read_status
-from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.reporting.console import shows_sparklines, sparkline
 
 
 def run(options: StatusOptions) -> int:
@@ -21,36 +19,23 @@ def run(options: StatusOptions) -> int:
     Raises:
       UserError: the workdir is not a run or a model, or its config.json is damaged.
     """
-    status = _read(options.workdir)
+    try:
+        status = read_status(options.workdir)
+    except UserError as error:
+        require_own(options.workdir, error)
+        raise
     if options.format == "json":
         print(json.dumps(status, ensure_ascii=False))
-        return 0
-    for line in status_lines(status, plots=shows_sparklines(sys.stdout)):
-        print(line)
+    else:
+        print("\n".join(status_lines(status)))
     return 0
 
 
-def _read(workdir: Workdir) -> dict[str, Any]:
-    try:
-        return read_status(workdir)
-    except UserError as error:
-        if not workdir.path.is_dir():
-            raise
-        from t2t_jax.exchange.importing.importer import explain_foreign
-
-        if advice := explain_foreign(workdir.path):
-            raise InputMissingError(
-                f"{workdir.path} is not a run or a model of t2t_jax. {advice}"
-            ) from error
-        raise
-
-
-def status_lines(status: Mapping[str, Any], *, plots: bool = False) -> Iterator[str]:
+def status_lines(status: Mapping[str, Any]) -> Iterator[str]:
     """Formats a status; five lines for a run, one for a model.
 
     Args:
       status: from `t2t_jax.run.status.read_status`.
-      plots: whether to plot losses and BLEU scores as blocks.
     """
     yield f"{status['workdir']}: {_headline(status)}"
     if status["state"] == "model":
@@ -58,7 +43,7 @@ def status_lines(status: Mapping[str, Any], *, plots: bool = False) -> Iterator[
     yield f"  lock     {_holder(status['holder'])}"
     yield f"  speed    {_speed(status)}"
     yield f"  time     {_time(status)}"
-    yield f"  quality  {_quality(status, plots=plots)}"
+    yield f"  quality  {_quality(status)}"
 
 
 def _headline(status: Mapping[str, Any]) -> str:
@@ -93,32 +78,28 @@ def _speed(status: Mapping[str, Any]) -> str:
 
 
 def _time(status: Mapping[str, Any]) -> str:
-    age = status["record_age_seconds"]
-    last = "no record yet"
-    if age is not None:
-        last = f"last record {format_duration(age)} ago ({status['last_record']})"
+    line, age = "", status["record_age_seconds"]
     if status["seconds_left"] is not None:
         left = format_duration(status["seconds_left"])
-        return f"about {left} left, done at {status['done_at']}; {last}"
-    return last
+        line = f"about {left} left, done at {status['done_at']}; "
+    if age is None:
+        return f"{line}no record yet"
+    return f"{line}last record {format_duration(age)} ago ({status['last_record']})"
 
 
-def _quality(status: Mapping[str, Any], *, plots: bool) -> str:
+def _quality(status: Mapping[str, Any]) -> str:
     if status["loss"] is None:
         return "no metrics yet"
-    plot = f" {sparkline(status['losses'])}" * plots
-    parts = [f"loss {status['loss']:.3f}{plot}"]
+    parts = [f"loss {status['loss']:.3f}"]
     evaluation, best = status["evaluation"], status["best"]
     key = "f1" if "f1" in (evaluation or {}) else "bleu"
     if evaluation is None:
         parts.append("no evaluation yet")
-    elif evaluation["bleu"] is None:
-        parts.append(f"BLEU not computed at step {evaluation['step']:,}")
     else:
-        plot = f" {sparkline(status['bleus'])}" * (plots and key == "bleu")
+        score = evaluation[key]
+        shown = f"{score:.2f}" if score is not None else "not computed"
         parts.append(
-            f"development {key.upper()} {evaluation[key]:.2f}{plot} "
-            f"at step {evaluation['step']:,}"
+            f"development {key.upper()} {shown} at step {evaluation['step']:,}"
         )
     if best is not None:
         parts.append(f"best {best[key]:.2f} at step {best['step']:,}")

@@ -21,19 +21,14 @@ RUNNING = {
     "seconds_left": 510,
     "done_at": "2026-11-23T01:08:42Z",
     "loss": 1.25,
-    "losses": [8.0, 1.25],
     "evaluation": {"step": 1_500, "bleu": 20.5},
     "best": {"step": 1_000, "bleu": 21.0},
-    "bleus": [21.0, 20.5],
 }
 
 
-def lines_of(tmp_path, plots=False, **fields):
-    return list(status_lines({**_unknown(Workdir(tmp_path)), **fields}, plots=plots))
-
-
 def test_five_lines_about_a_running_run(tmp_path):
-    assert lines_of(tmp_path, **RUNNING) == [
+    status = {**_unknown(Workdir(tmp_path)), **RUNNING}
+    assert list(status_lines(status)) == [
         f"{tmp_path}: running (training), at least step 1,500 of 3,000 (50 %)",
         "  lock     process 7 on a since 2026-11-23",
         "  speed    4,130 target tokens/s, 0.34 s a step with evaluations",
