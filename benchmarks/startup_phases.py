@@ -40,10 +40,10 @@ def _import_all(workdir: str, clock: Callable[[str], None]) -> None:
     import t2t_jax.main
 
     clock("import of the command line")
-    from t2t_jax.cli.flags import parser
+    from t2t_jax.cli.flags.parse_argv import parse_argv
     from t2t_jax.devices.runtime.compilation_cache import enable_compilation_cache
 
-    parser.parse_argv(["--mode=translate", f"--workdir={workdir}"])
+    parse_argv(["--mode=translate", f"--workdir={workdir}"])
     clock("flags and configuration")
     enable_compilation_cache()
     import t2t_jax.cli.modes.translate

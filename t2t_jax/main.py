@@ -86,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli.console.text_io import flush_before_exit
-    from t2t_jax.cli.flags.command_line import split
+    from t2t_jax.cli.flags.arguments import split
     from t2t_jax.cli.flags.modes import module_of
     from t2t_jax.cli.flags.options import DistributedOptions
     from t2t_jax.cli.flags.usage import requested_help
@@ -98,7 +98,7 @@ def _run(argv: Sequence[str]) -> int:
     if text is not None:
         print(text, end="")
         return 0
-    from t2t_jax.cli.flags import parser
+    from t2t_jax.cli.flags import parse_argv as parser
 
     options = parser.parse_argv(argv)
     name_flags(vars(options))

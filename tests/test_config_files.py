@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config_files import load_config, resolve, shipped_directory, shipped_names
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from tests.integration.tiny import ROOT

@@ -9,7 +9,7 @@ import pytest
 
 from t2t_jax import errors
 from t2t_jax import main as program
-from t2t_jax.cli.flags import parser as flags
+from t2t_jax.cli.flags import parse_argv as flags
 from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.translation.formats import make_formatter
 from t2t_jax.cli.translation.job import TranslationJob
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation

@@ -1,6 +1,6 @@
 """A workdir that cannot be one, or is another run's, given to the real command line.
 
-Seen to fail: without `forbidden_changes` in cli/flags/parser.py, without
+Seen to fail: without `forbidden_changes` in cli/flags/parse_argv.py, without
 `check_fingerprints` in prepared_data.py, without the lock in run/start.py, without the
 checks of `Workdir.create`, without those of `read_json_object`, and with a file that is
 made in the place of a lock: what a killed process has left keeps everybody out then.

@@ -14,7 +14,7 @@ pytest.importorskip("matplotlib", reason="needs the extra plots")
 
 import t2t_jax
 from t2t_jax.checkpointing.writer import CheckpointWriter
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.model.transformer import Transformer

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from t2t_jax import load
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import average
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.evaluation.bleu import corpus_scores

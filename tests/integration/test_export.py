@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import t2t_jax
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.errors import DataError, OutputError, UserError
 from t2t_jax.run.workdir import Workdir

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.run.estimates import EVALUATION_COST, RunSize, estimate, size_advice
 from t2t_jax.run.start import make_console, open_run
 from tests.integration import tiny

@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.data.batching.pipeline import START
 from t2t_jax.run.inspect_batch import read_batch
 from t2t_jax.run.prepared_data import prepare_data

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.data.batching.planner import PLAN_VERSION
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import KnownWords

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config import Config, keys
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.open import open_corpus

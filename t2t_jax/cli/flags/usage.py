@@ -7,7 +7,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable
 
-from t2t_jax.cli.flags.command_line import CommandLine
+from t2t_jax.cli.flags.arguments import CommandLine
 from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
 from t2t_jax.cli.flags.options import RunOptions

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from t2t_jax.cli.evaluation.corpus import read_aligned, read_corpus, warn_of_exchange
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
 from t2t_jax.errors import DataError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.cli.evaluation.protocols import show_scores, target_language
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config import parse
 from t2t_jax.errors import UserError
 from t2t_jax.main import main

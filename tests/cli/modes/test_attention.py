@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import attention
 from t2t_jax.config import default, parse
 from t2t_jax.errors import InputMissingError, UserError

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import import_
 from t2t_jax.errors import InputMissingError, OutputError
 from tests.exchange import marian_save

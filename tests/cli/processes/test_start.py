@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.processes import start
 from t2t_jax.cli.processes.start import RunHandshake, start_processes
 from t2t_jax.config import Config, parse, to_dict

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig

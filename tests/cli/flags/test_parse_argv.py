@@ -11,7 +11,7 @@ import pytest
 
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS
 from t2t_jax.cli.flags.options import RunOptions
-from t2t_jax.cli.flags.parser import default_config, parse_argv
+from t2t_jax.cli.flags.parse_argv import default_config, parse_argv
 from t2t_jax.config import parse
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS

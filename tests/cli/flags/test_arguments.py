@@ -10,7 +10,7 @@ import shlex
 
 import pytest
 
-from t2t_jax.cli.flags.parser import parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.errors import ConfigError, UserError
 from tests.refusals import problems_of
 
