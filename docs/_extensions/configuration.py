@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from markdown_text import prose, table
 
-from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
-from t2t_jax.cli.flags.modes import FLAGS
+from t2t_jax.cli.flags.modes import FLAGS, KeyDoc, key_docs, section_doc
 from t2t_jax.config import ARCHITECTURES, sections
 from t2t_jax.config_files import shipped_directory, shipped_names
 from t2t_jax.run.description.paper_defaults import paper_defaults

@@ -15,7 +15,7 @@ from t2t_jax.cli.evaluation.corpus import (
     translate_corpus,
 )
 from t2t_jax.cli.flags.translation import PARSING, TOKENIZED, EvaluateOptions
-from t2t_jax.cli.processes.shared_model import require_run_for_last
+from t2t_jax.cli.processes import require_run_for_last
 from t2t_jax.cli.translation.formats import require_parser
 from t2t_jax.data.corpora.tree_files import read_trees
 from t2t_jax.data.files.lines import read_lines

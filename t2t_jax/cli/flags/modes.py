@@ -1,18 +1,24 @@
-"""The modes of the command line, and the flags of each."""
+"""The modes of the command line, the flags of each, and what flags and keys mean.
+
+Meanings are parsed from the docstrings of dataclasses.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
 import shutil
 import sys
 from dataclasses import fields
 from functools import cache
 from keyword import iskeyword
 from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
 
-from t2t_jax.cli.flags import options, translation, views
-from t2t_jax.cli.flags.key_docs import attribute_docs, key_docs
+from t2t_jax.cli.flags import options, translation
 from t2t_jax.cli.flags.options import DistributedOptions, Options
 from t2t_jax.cli.flags.values import Flag
+from t2t_jax.config import KINDS, Config, choices, defaults, sections
 
 OPTIONS: dict[str, type[Options]] = {
     cls.mode: cls
@@ -28,14 +34,14 @@ OPTIONS: dict[str, type[Options]] = {
         translation.ServeOptions,
         options.RecoverOptions,
         options.DescribeOptions,
-        views.AttentionOptions,
-        views.ReportOptions,
-        views.CompareOptions,
-        views.ShowBatchOptions,
-        views.FiguresOptions,
-        views.InspectDataOptions,
-        views.StatusOptions,
-        views.DoctorOptions,
+        options.AttentionOptions,
+        options.ReportOptions,
+        options.CompareOptions,
+        options.ShowBatchOptions,
+        options.FiguresOptions,
+        options.InspectDataOptions,
+        options.StatusOptions,
+        options.DoctorOptions,
     )
 }
 """Mode -> the class of its options."""
@@ -43,6 +49,7 @@ OPTIONS: dict[str, type[Options]] = {
 MODES = {mode: cls.about for mode, cls in OPTIONS.items()}
 """One line about each mode."""
 
+_ENTRY = re.compile(r" {2}(\w+?)_?(?: \(([^)]*)\))?: +(.*)")
 _MODE = Flag(default="train", metavar="MODE", choices=tuple(MODES))
 
 
@@ -112,3 +119,65 @@ def command_of(mode: str) -> list[str]:
         return ["t2t-jax" if is_found else started, mode]
     module = "t2t_jax" if Path(started).name == "__main__.py" else "t2t_jax.main"
     return ["python", "-m", module, f"--mode={mode}"]
+
+
+class KeyDoc(NamedTuple):
+    """Documentation of one key.
+
+    Attributes:
+      key: `section.name`, or `name` at the top level.
+      unit: of a number; "" for other values.
+      meaning: the text of the docstring, in one line.
+      choices: the valid words, if they are few.
+    """
+
+    key: str
+    default: Any
+    unit: str
+    meaning: str
+    choices: tuple[str, ...]
+
+    @property
+    def values(self) -> str:
+        """Describes the valid values: type and unit, or the choices."""
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        kind = KINDS[type(self.default)].removeprefix("an ").removeprefix("a ")
+        return f"{kind}: {self.unit}" if self.unit else kind
+
+
+@cache
+def key_docs() -> dict[str, KeyDoc]:
+    """Maps every settable key to its documentation, in order of declaration."""
+    entries = attribute_docs(Config)
+    for section in sections():
+        of_section = attribute_docs(get_type_hints(Config)[section])
+        entries |= {f"{section}.{name}": entry for name, entry in of_section.items()}
+    words = choices()
+    return {
+        key: KeyDoc(key, default, *entries.get(key, ("", "")), words.get(key, ()))
+        for key, default in defaults().items()
+    }
+
+
+def section_doc(section: str) -> str:
+    """Returns the description of a section of the configuration."""
+    return attribute_docs(Config).get(section, ("", ""))[1]
+
+
+def attribute_docs(cls: type) -> dict[str, tuple[str, str]]:
+    """Maps each documented attribute to (unit, meaning); empty with `python -OO`.
+
+    A final underscore, as of `from_`, is left out.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    name = ""
+    _, _, attributes = (inspect.getdoc(cls) or "").partition("\nAttributes:\n")
+    for line in attributes.split("\n\n")[0].splitlines():
+        if entry := _ENTRY.fullmatch(line):
+            name, unit, text = entry.groups()
+            found[name] = (unit or "", text)
+        elif name:
+            unit, text = found[name]
+            found[name] = (unit, f"{text} {line.strip()}".strip())
+    return found

@@ -8,8 +8,17 @@ import textwrap
 from collections.abc import Iterable
 
 from t2t_jax.cli.flags.arguments import CommandLine
-from t2t_jax.cli.flags.key_docs import KeyDoc, key_docs, section_doc
-from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
+from t2t_jax.cli.flags.modes import (
+    FLAGS,
+    MODES,
+    OPTIONS,
+    KeyDoc,
+    flag_help,
+    flags_of,
+    key_docs,
+    modes_of,
+    section_doc,
+)
 from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.values import SWITCH
 from t2t_jax.config import alternatives, defaults, did_you_mean, sections

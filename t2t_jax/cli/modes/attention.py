@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.output import OutputDirectory
 from t2t_jax.cli.evaluation.corpus import load_model
-from t2t_jax.cli.flags.views import AttentionOptions
+from t2t_jax.cli.flags.options import AttentionOptions
 from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
 from t2t_jax.model.config import decoder_layers

@@ -7,7 +7,7 @@ import sys
 from t2t_jax.cli.console.output import OutputPage
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.tables import Section, show
-from t2t_jax.cli.flags.views import CompareOptions
+from t2t_jax.cli.flags.options import CompareOptions
 
 
 def run(options: CompareOptions) -> int:

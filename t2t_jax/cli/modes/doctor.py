@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from t2t_jax.cli.flags.views import DoctorOptions
+from t2t_jax.cli.flags.options import DoctorOptions
 from t2t_jax.errors import UnavailableError
 from t2t_jax.report.doctor.checks import check_environment
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from t2t_jax.cli.console.output import OutputDirectory
-from t2t_jax.cli.flags.views import FiguresOptions
+from t2t_jax.cli.flags.options import FiguresOptions
 from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.evaluation.corpus import load_model
-from t2t_jax.cli.flags.views import InspectDataOptions
+from t2t_jax.cli.flags.options import InspectDataOptions
 from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.corpora.corpus import Corpus, SliceCorpus, parts_of
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev

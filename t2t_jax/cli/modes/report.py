@@ -13,7 +13,7 @@ from typing import Any
 from t2t_jax.cli.console.output import OutputPage
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.evaluation.corpus import load_model
-from t2t_jax.cli.flags.views import ReportOptions
+from t2t_jax.cli.flags.options import ReportOptions
 from t2t_jax.errors import UserError
 from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
 from t2t_jax.run.text_facts import example_sentences

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.views import ShowBatchOptions
+from t2t_jax.cli.flags.options import ShowBatchOptions
 from t2t_jax.errors import UserError
 from t2t_jax.run.inspect_batch import TextPair, read_batch
 from t2t_jax.run.prepared_data import open_prepared_data

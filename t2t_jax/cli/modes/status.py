@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from t2t_jax.cli.flags.options import StatusOptions
 from t2t_jax.cli.flags.parse_argv import require_own
-from t2t_jax.cli.flags.views import StatusOptions
 from t2t_jax.errors import UserError
 from t2t_jax.quantities import format_duration
 from t2t_jax.run.status import read_status

@@ -7,7 +7,7 @@ import shlex
 from t2t_jax.cli.console.stderr import open_log
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
-from t2t_jax.cli.processes.start import RunHandshake
+from t2t_jax.cli.processes import RunHandshake
 from t2t_jax.config import to_dict
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import StoppedError

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from t2t_jax.cli.console.text_io import text_lines
 from t2t_jax.cli.flags.translation import TranslateOptions
-from t2t_jax.cli.processes.shared_model import load_one
+from t2t_jax.cli.processes import load_one
 from t2t_jax.cli.translation.formats import Render, make_formatter
 from t2t_jax.cli.translation.windows import LineWindow, line_files
 from t2t_jax.data.corpora.text_files import undo_joins

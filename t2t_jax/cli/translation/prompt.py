@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.translation import TranslateOptions
-from t2t_jax.cli.processes.shared_model import load_one
+from t2t_jax.cli.processes import load_one
 from t2t_jax.cli.translation.job import require_ensemble
 from t2t_jax.cli.translation.progress import STATUS_WORDS
 from t2t_jax.data.files.progress_bar import escape_controls

@@ -30,7 +30,7 @@ from t2t_jax.cli.console.text_io import (
     write_lines,
 )
 from t2t_jax.cli.flags.translation import TranslateOptions
-from t2t_jax.cli.processes.start import differences_from_first, settings_of
+from t2t_jax.cli.processes import differences_from_first, settings_of
 from t2t_jax.cli.translation.job import TranslationJob, load_job, validate_options
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.windows import (

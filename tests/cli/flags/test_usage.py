@@ -10,8 +10,15 @@ import shlex
 import pytest
 
 from t2t_jax.cli.flags.arguments import split
-from t2t_jax.cli.flags.key_docs import key_docs
-from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
+from t2t_jax.cli.flags.modes import (
+    FLAGS,
+    MODES,
+    OPTIONS,
+    flag_help,
+    flags_of,
+    key_docs,
+    modes_of,
+)
 from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.flags.usage import help_page, requested_help

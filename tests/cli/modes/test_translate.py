@@ -13,9 +13,9 @@ import time
 
 import pytest
 
+from t2t_jax.cli import processes as start
 from t2t_jax.cli.console import error_report
 from t2t_jax.cli.modes import translate
-from t2t_jax.cli.processes import start
 from t2t_jax.cli.translation import job
 from t2t_jax.decoding.text import translator
 from t2t_jax.errors import ConfigError, DataError, UserError

@@ -20,8 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from t2t_jax.cli import processes as start
 from t2t_jax.cli.modes import translate
-from t2t_jax.cli.processes import start
 from t2t_jax.cli.translation import sharded_job
 from t2t_jax.cli.translation.sharded_job import LineIndex, OutputShards
 from t2t_jax.errors import (
