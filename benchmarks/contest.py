@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any
 
-from t2t_jax.devices.runtime.huge_pages import request_huge_pages
+from t2t_jax.devices.huge_pages import request_huge_pages
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import training_flops
 from t2t_jax.training.config import TrainingConfig

@@ -41,7 +41,7 @@ def _import_all(workdir: str, clock: Callable[[str], None]) -> None:
 
     clock("import of the command line")
     from t2t_jax.cli.flags.parse_argv import parse_argv
-    from t2t_jax.devices.runtime.compilation_cache import enable_compilation_cache
+    from t2t_jax.devices.compilation_cache import enable_compilation_cache
 
     parse_argv(["--mode=translate", f"--workdir={workdir}"])
     clock("flags and configuration")

@@ -13,7 +13,7 @@ from ml_collections import config_dict
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.config_files import load_config
 from t2t_jax.data.line_arguments import as_directory
-from t2t_jax.devices.runtime.compilation_cache import enable_cache_in_process
+from t2t_jax.devices.compilation_cache import enable_cache_in_process
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.initial_model import adopt_model
 from t2t_jax.run.prepared_data import PreparedData

@@ -16,7 +16,7 @@ from t2t_jax.devices.distributed.signals import (
     install_early_handlers,
     set_handlers,
 )
-from t2t_jax.devices.runtime.huge_pages import reexec_with_huge_pages
+from t2t_jax.devices.huge_pages import reexec_with_huge_pages
 
 # Before the slow imports, and not in a program that imports this module.
 _IS_PROGRAM = __name__ == "__main__" or os.path.basename(sys.argv[0]) == "t2t-jax"
@@ -39,12 +39,12 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.error_report import name_flags, report_error
 from t2t_jax.cli.console.stderr import configure_stdout, make_stderr_robust
-from t2t_jax.devices.distributed.cluster_env import require_single_task
-from t2t_jax.devices.distributed.processes import current_processes, initialize
-from t2t_jax.devices.runtime.compilation_cache import (
+from t2t_jax.devices.compilation_cache import (
     disable_cache_on_multiprocess_cpu,
     enable_compilation_cache,
 )
+from t2t_jax.devices.distributed.cluster import require_single_task
+from t2t_jax.devices.distributed.processes import current_processes, initialize
 from t2t_jax.training.stopping import exit_on_signals
 
 if TYPE_CHECKING:

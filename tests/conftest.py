@@ -8,7 +8,7 @@ import os
 import signal
 from pathlib import Path
 
-from t2t_jax.devices.runtime.compilation_cache import enable_compilation_cache
+from t2t_jax.devices.compilation_cache import enable_compilation_cache
 from tests import compiling, tiers
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")

@@ -88,7 +88,7 @@ TIERS = {
     "tests/report/test_browser.py": FULL,
     "tests/run/test_attention_choice.py": DEFAULT,
     "tests/run/test_prepared_data.py": DEFAULT,
-    "tests/devices/runtime/": DEFAULT,
+    "tests/devices/test_huge_pages.py": DEFAULT,
     "tests/devices/distributed/test_signals.py": DEFAULT,
     "tests/test_docs.py": DEFAULT,
     "tests/test_startup.py": DEFAULT,
@@ -116,7 +116,7 @@ TIERS = {
     "tests/model/test_fused_attention.py": FULL,
     "tests/model/test_compute_dtype.py": FULL,
     "tests/model/test_remat.py": FULL,
-    "tests/devices/runtime/test_compilation_cache.py": FULL,
+    "tests/devices/test_compilation_cache.py": FULL,
     # One of the real command, the page in a browser.
     "tests/serving/test_serve.py": FULL,
     "tests/serving/test_page.py": FULL,

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import jax
-import numpy as np
 
 from t2t_jax.checkpointing.array_files import read_arrays
 from t2t_jax.checkpointing.checksums import (
@@ -27,6 +26,7 @@ from t2t_jax.checkpointing.checksums import (
     checksums,
     describe_differences,
     dtype_shapes,
+    shapes_of,
     unpack_file,
     verify_checksums,
 )
@@ -35,7 +35,6 @@ from t2t_jax.checkpointing.diagnosis import (
     RemovedCheckpointError,
     as_io_error,
     short_reason,
-    silence_orbax,
 )
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
 from t2t_jax.devices.sharding.rules import path_of
@@ -154,18 +153,9 @@ class Checkpoints(StepDirs):
           CorruptCheckpointError: they differ from what was saved.
           DataError: they are of another model, or of another version's format.
         """
-        meta = self.read_verified_meta(step)
-        self._check_shapes(step, meta["checksums"], {item: like})
-        with self._diagnosed(step):
-            arrays = read_arrays(self.path(step) / item, dtype_shapes(like))
-        params: Params = jax.tree_util.tree_map_with_path(
-            lambda path, leaf: jax.make_array_from_callback(
-                leaf.shape, leaf.sharding, arrays[path_of(path)].__getitem__
-            ),
-            like,
-        )
-        self.check(step, {item: params}, meta)
-        return params
+        items, meta = self.read(step, {item: like})
+        self.check(step, items, meta)
+        return items[item]
 
     def has_trained(self, step: int) -> bool:
         """Returns whether a checkpoint has parameters that are trained beside `params`.
@@ -191,9 +181,9 @@ class Checkpoints(StepDirs):
         """
         meta = self.read_verified_meta(step)
         self._check_shapes(step, meta["checksums"], like)
-        with self._diagnosed(step):
-            restored = self._restore(step, like)
-        return {name: restored[name] for name in like}, meta
+        return {
+            name: self._arrays(step, name, like=tree) for name, tree in like.items()
+        }, meta
 
     def check(self, step: int, items: Mapping[str, PyTree], meta: Meta) -> None:
         """Verifies the checksums of what `read` has returned.
@@ -248,20 +238,11 @@ class Checkpoints(StepDirs):
         Raises:
           CorruptCheckpointError: they differ from what was saved.
         """
-        import orbax.checkpoint as ocp  # slow; parameters alone do without
-
         meta = self.read_verified_meta(step)
-        handler = ocp.PyTreeCheckpointHandler()
-        for name in meta["checksums"]:  # One at a time, to save memory.
-            path = self.path(step) / name
+        for name, texts in meta["checksums"].items():  # One at a time, to save memory.
             with self._diagnosed(step):
-                as_numpy = jax.tree.map(
-                    lambda _: ocp.RestoreArgs(restore_type=np.ndarray),
-                    handler.metadata(path).tree,
-                )
-                args = ocp.args.PyTreeRestore(restore_args=as_numpy)
-                tree = handler.restore(path, args=args)
-            self.check(step, {name: tree}, meta)
+                arrays = read_arrays(self.path(step) / name, shapes_of(texts))
+            self.check(step, {name: arrays}, meta)
         self.files(step)
 
     def read_verified_meta(self, step: int) -> Meta:
@@ -286,20 +267,16 @@ class Checkpoints(StepDirs):
             )
         return meta
 
-    def _restore(self, step: int, like: Mapping[str, PyTree]) -> Any:
-        import orbax.checkpoint as ocp  # slow; parameters alone do without
-
-        process = jax.process_index()
-        checkpointer = ocp.Checkpointer(
-            ocp.CompositeCheckpointHandler(),
-            multiprocessing_options=ocp.options.MultiprocessingOptions(
-                primary_host=process,
-                active_processes={process},
-                barrier_sync_key_prefix=f"process-{process}",
+    def _arrays(self, step: int, item: str, *, like: PyTree) -> PyTree:
+        """Reads the arrays of an item onto the devices of `like`, without verifying."""
+        with self._diagnosed(step):
+            arrays = read_arrays(self.path(step) / item, dtype_shapes(like))
+        return jax.tree_util.tree_map_with_path(
+            lambda path, leaf: jax.make_array_from_callback(
+                leaf.shape, leaf.sharding, arrays[path_of(path)].__getitem__
             ),
+            like,
         )
-        items = {name: ocp.args.StandardRestore(tree) for name, tree in like.items()}
-        return checkpointer.restore(self.path(step), args=ocp.args.Composite(**items))
 
     def _read_json(self, step: int, item: str) -> Meta:
         """Reads a JSON item without verifying it."""
@@ -317,14 +294,13 @@ class Checkpoints(StepDirs):
 
     @contextmanager
     def _diagnosed(self, step: int) -> Iterator[None]:
-        """Converts the errors of Orbax while it reads arrays."""
+        """Converts the errors of reading arrays."""
         directory = self.path(step)
         try:
             for path in directory.rglob("*"):
                 _check_regular_file(path)
             yield
         except Exception as error:
-            silence_orbax()
             io_error = as_io_error(error, directory)
             if io_error:
                 raise io_error from error
@@ -334,10 +310,7 @@ class Checkpoints(StepDirs):
         self, step: int, saved: Mapping[str, Any], like: Mapping[str, PyTree]
     ) -> None:
         for name, tree in like.items():
-            shapes = {
-                path: text.rpartition(" ")[0]
-                for path, text in saved.get(name, {}).items()
-            }
+            shapes = shapes_of(saved.get(name, {}))
             reason = describe_differences(shapes, dtype_shapes(tree))
             if reason:
                 raise DataError(
@@ -360,7 +333,7 @@ def without_checksums(meta: Meta) -> Meta:
 
 
 def _check_regular_file(path: Path) -> None:
-    """Checks a path that Orbax would open: reading a pipe or device may block."""
+    """Checks a path that may be opened: reading a pipe or device may block."""
     mode = path.lstat().st_mode
     if stat.S_ISDIR(mode):
         return

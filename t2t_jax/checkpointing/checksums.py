@@ -97,6 +97,11 @@ def dtype_shape(leaf: Any) -> str:
     return f"{np.dtype(leaf.dtype).name}[{','.join(map(str, leaf.shape))}]"
 
 
+def shapes_of(texts: Mapping[str, str]) -> dict[str, str]:
+    """Returns the dtype and shape of each text of `checksums`."""
+    return {path: text.rpartition(" ")[0] for path, text in texts.items()}
+
+
 def describe_differences(saved: Mapping[str, str], found: Mapping[str, str]) -> str:
     """Describes the arrays that differ between two maps of path to text; "" if none.
 

@@ -7,14 +7,10 @@ A corrupt checkpoint may be quarantined and another one used. After a system err
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any
 
 from t2t_jax.errors import (
     DataError,
@@ -117,43 +113,6 @@ def short_reason(error: BaseException) -> str:
     lines = str(error).strip().splitlines() or [""]
     kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
     return f"{kind}{lines[0]}"[:300].rstrip(" :.")
-
-
-def silence_orbax() -> None:
-    """Suppresses unraisable errors that Orbax leaves after a read that failed.
-
-    Lasts until the process ends, since Orbax's threads and coroutines may end at any
-    time.
-    """
-    hook = sys.unraisablehook
-    if not isinstance(hook, _OrbaxFilter):
-        sys.unraisablehook = _OrbaxFilter(hook)
-
-
-class _OrbaxFilter:
-    def __init__(self, hook: Callable[[Any], object]):
-        self._hook = hook
-
-    def __call__(self, unraisable: Any) -> None:
-        source = unraisable.object
-        of_orbax = (
-            inspect.iscoroutine(source)
-            and "/orbax/" in source.cr_code.co_filename.replace("\\", "/")
-        ) or _is_late_callback(unraisable)
-        # A signal handler's exception in a coroutine of Orbax is not one of Orbax.
-        if not (of_orbax and isinstance(unraisable.exc_value, Exception)):
-            self._hook(unraisable)
-
-
-def _is_late_callback(unraisable: Any) -> bool:
-    """Returns whether TensorStore has called back into a closed event loop."""
-    traceback: TracebackType | None = unraisable.exc_traceback
-    return (
-        isinstance(unraisable.exc_value, RuntimeError)
-        and str(unraisable.exc_value) == "Event loop is closed"
-        and traceback is not None
-        and traceback.tb_frame.f_code.co_name == "call_soon_threadsafe"
-    )
 
 
 def _error_type(number: int | None, text: str) -> type[Exception]:

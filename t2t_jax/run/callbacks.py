@@ -14,7 +14,7 @@ from t2t_jax.devices.distributed.processes import (
     Processes,
     broadcast_from_first,
 )
-from t2t_jax.devices.runtime.fault_injection import maybe_inject_fault
+from t2t_jax.devices.fault_injection import maybe_inject_fault
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.estimates import RunSize, estimate

@@ -18,7 +18,7 @@ from t2t_jax.devices.distributed.processes import (
     Processes,
     all_reduce_min,
 )
-from t2t_jax.devices.runtime.fault_injection import maybe_inject_fault
+from t2t_jax.devices.fault_injection import maybe_inject_fault
 from t2t_jax.devices.sharding.mesh import local_batch_shard, make_mesh, row_shards
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.evaluation.bleu import BleuSettings

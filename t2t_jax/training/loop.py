@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from t2t_jax.devices.distributed.processes import current_processes
-from t2t_jax.devices.runtime.fault_injection import maybe_inject_fault
+from t2t_jax.devices.fault_injection import maybe_inject_fault
 from t2t_jax.training.progress_and_patience import (
     Intervals,
     Record,

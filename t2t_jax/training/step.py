@@ -12,7 +12,7 @@ import optax
 from flax import linen as nn
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from t2t_jax.devices.runtime.fault_injection import with_injected_nan
+from t2t_jax.devices.fault_injection import with_injected_nan
 from t2t_jax.devices.sharding.rules import batch_sharding, replicated
 from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.training.config import TrainingConfig

@@ -12,9 +12,14 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from t2t_jax.devices.distributed.preemption import PreemptionSync, preemption_sync
 from t2t_jax.devices.distributed.processes import current_processes
-from t2t_jax.devices.distributed.signals import handling, watch_signals, write_stderr
+from t2t_jax.devices.distributed.signals import (
+    PreemptionSync,
+    handling,
+    preemption_sync,
+    watch_signals,
+    write_stderr,
+)
 from t2t_jax.errors import StoppedError
 
 _STUCK_EXIT_CODE = 70

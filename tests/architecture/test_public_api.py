@@ -30,11 +30,7 @@ OF_THE_COMMAND_LINE = (
     *("run/inference/model_dir.py", "exchange/", "evaluation/tokenized_bleu.py"),
     "report/doctor/",
     *("evaluation/bracketing/__main__.py", "evaluation/bracketing/right_branching.py"),
-    *(
-        "devices/distributed/cluster_env.py",
-        "devices/distributed/rendezvous.py",
-        "training/stopping.py",
-    ),
+    *("devices/distributed/cluster.py", "training/stopping.py"),
     # These name commands to run in a shell.
     *(
         "training/step_meter.py",

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from t2t_jax.devices.runtime import fault_injection
+from t2t_jax.devices import fault_injection
 from t2t_jax.training.reporting.metrics_writer import TIME_FIELDS
 from tests.integration import tiny
 

@@ -4,7 +4,7 @@ Durations come from the monotonic clock. Whole runs under libfaketime, with
 FAKETIME_DONT_FAKE_MONOTONIC=1 and 1971 or 2039, ended as usual; without it any wait of
 Python that has a timeout hangs there, in a program of one line too. The clock that
 stands still: tests/training/test_loop.py. The search for unused programs:
-tests/devices/runtime/test_compilation_cache.py.
+tests/devices/test_compilation_cache.py.
 """
 
 import datetime

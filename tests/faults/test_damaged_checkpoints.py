@@ -11,7 +11,6 @@ import shutil
 
 import pytest
 
-from t2t_jax.checkpointing import diagnosis
 from tests.faults import running
 from tests.faults.running import hashes
 from tests.integration import tiny
@@ -56,7 +55,6 @@ def flipped_in(item):
     """
 
     def flip(folder):
-        diagnosis.silence_orbax()  # Some of what is read here is damaged.
         workdir, step = folder.parents[1], int(folder.name)
         path, before = largest(folder / item), running.parameters(workdir, step)
         sound = path.read_bytes()

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.devices.runtime import fault_injection
+from t2t_jax.devices import fault_injection
 from tests.faults import running
 from tests.integration import tiny
 

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from t2t_jax.devices.distributed.rendezvous import HEARTBEAT_SECONDS
+from t2t_jax.devices.distributed.cluster import HEARTBEAT_SECONDS
 from tests.faults.running import end, end_codes, finish, saved, start
 
 again = pytest.mark.soak  # One of each kind is enough for every day.

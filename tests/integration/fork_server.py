@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from t2t_jax.devices.runtime.huge_pages import request_huge_pages
+from t2t_jax.devices.huge_pages import request_huge_pages
 
 _ROOT = Path(__file__).parents[2]
 # What is read when a module is imported must be the server's own.

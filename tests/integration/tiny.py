@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from t2t_jax.devices.runtime import fault_injection
+from t2t_jax.devices import fault_injection
 from tests.compiling import xla_flags
 from tests.integration.fork_server import ForkServer
 

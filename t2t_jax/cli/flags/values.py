@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from t2t_jax.config import defaults
-from t2t_jax.devices.distributed.cluster_env import split_address
+from t2t_jax.devices.distributed.cluster import split_address
 
 _LONGEST = 200
 

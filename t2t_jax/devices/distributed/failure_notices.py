@@ -15,8 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
-from t2t_jax.devices.distributed.rendezvous import hard_exit
-from t2t_jax.devices.distributed.signals import write_stderr
+from t2t_jax.devices.distributed.signals import hard_exit, write_stderr
 from t2t_jax.errors import UnavailableError
 
 _FAILED, _STOP = "failed", "stop"

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from t2t_jax import jax_internals
-from t2t_jax.devices.distributed.cluster_env import detect_cluster
+from t2t_jax.devices.distributed.cluster import (
+    detect_cluster,
+    initialize_jax_distributed,
+)
 from t2t_jax.devices.distributed.failure_notices import FailureMonitor
-from t2t_jax.devices.distributed.rendezvous import hard_exit, initialize_jax_distributed
+from t2t_jax.devices.distributed.signals import hard_exit
 
 # Less than SHUTDOWN_SECONDS, after which JAX ends the process with another code.
 _SHUTDOWN_SECONDS = 25

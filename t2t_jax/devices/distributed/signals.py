@@ -1,7 +1,12 @@
-"""Handlers of the stop signals, and a thread that sees signals during foreign code.
+"""Stop signals: their handlers, a thread that sees them, and the step to stop after.
 
 Python runs signal handlers in the main thread between two bytecode instructions, and
 therefore not while that thread compiles or waits for other processes in C++.
+
+Several processes agree on a step by JAX's preemption service, whose only trigger is its
+own SIGTERM handler, installed from C. With that handler in place Python's would never
+run, and a second signal could not end the process. So Python keeps its handlers, and
+the first signal is forwarded to JAX's.
 """
 
 from __future__ import annotations
@@ -9,11 +14,14 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+from t2t_jax import jax_internals
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
 """The signals that request a process to stop."""
@@ -22,6 +30,8 @@ Handler: TypeAlias = Callable[[int, FrameType | None], object] | int | None
 
 _CLOSE = b"\0"
 _EXIT_CODE = 75  # of `errors.StoppedError`, whose import takes time
+# More than the size of `struct sigaction` on any system.
+_SIGACTION_BYTES = 512
 
 
 def set_handlers(
@@ -78,6 +88,16 @@ def write_stderr(text: str) -> None:
         os.write(2, f"{text}\n".encode())
 
 
+def hard_exit(code: int) -> NoReturn:
+    """Ends this process at once, without cleanup and without waiting for threads."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):  # A closed pipe.
+            continue
+    os._exit(code)
+
+
 @contextmanager
 def watch_signals(
     on_stop: Callable[[str], None],
@@ -126,3 +146,57 @@ def _watch(
             return
         if byte[0] in STOP_SIGNALS:
             on_stop(signal.Signals(byte[0]).name)
+
+
+class PreemptionSync(NamedTuple):
+    """Agreement of all processes on the step after which they stop.
+
+    Attributes:
+      should_stop: call it at each step with its number; True at the agreed step, some
+        time after `request_stop` on any process.
+      request_stop: call it in the main thread.
+    """
+
+    should_stop: Callable[[int], bool]
+    request_stop: Callable[[], None]
+
+
+@contextmanager
+def preemption_sync() -> Iterator[PreemptionSync]:
+    """Starts JAX's preemption service without its signal handler.
+
+    Collective: enter it on every process, in the main thread.
+    """
+    import jax
+    from jax.experimental import multihost_utils
+
+    jax.config.update("jax_enable_preemption_service", True)
+    python_handler = signal.getsignal(signal.SIGTERM)
+    jax_internals.start_preemption_service()
+    action = exchange_action(signal.SIGTERM)
+
+    def request_stop() -> None:
+        current = exchange_action(signal.SIGTERM, action)
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            exchange_action(signal.SIGTERM, current)
+
+    with handling(python_handler, [signal.SIGTERM]):
+        try:
+            yield PreemptionSync(
+                multihost_utils.reached_preemption_sync_point, request_stop
+            )
+        finally:
+            jax_internals.stop_preemption_service()
+
+
+def exchange_action(number: int, action: Any = None) -> Any:
+    """Returns the action of a signal, of Python or C, after setting another, if any."""
+    import ctypes
+
+    before = ctypes.create_string_buffer(_SIGACTION_BYTES)
+    if ctypes.CDLL(None, use_errno=True).sigaction(number, action, before):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return before

@@ -19,8 +19,8 @@ from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.source_lines import SourceLines, Spread
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.devices.compilation_cache import enable_cache_in_process
 from t2t_jax.devices.distributed.gather import replicate
-from t2t_jax.devices.runtime.compilation_cache import enable_cache_in_process
 from t2t_jax.errors import DataError
 from t2t_jax.model.architectures import count_parameters, make_module
 from t2t_jax.run.inference.model import TranslationModel

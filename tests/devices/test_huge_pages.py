@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from t2t_jax.devices.runtime import huge_pages
-from t2t_jax.devices.runtime.huge_pages import request_huge_pages
+from t2t_jax.devices import huge_pages
+from t2t_jax.devices.huge_pages import request_huge_pages
 
 WISH = "glibc.malloc.hugetlb=1"
 
@@ -58,7 +58,7 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(
         "import json, os, pathlib, sys\n"
-        "from t2t_jax.devices.runtime import huge_pages as large_pages\n"
+        "from t2t_jax.devices import huge_pages as large_pages\n"
         "large_pages._MODES = pathlib.Path(sys.argv[1])\n"
         "large_pages.platform.libc_ver = lambda: ('glibc', '2.36')\n"
         "print('begun', flush=True)\n"

@@ -1,7 +1,7 @@
 import pytest
 
-from t2t_jax.devices.runtime import fault_injection
-from t2t_jax.devices.runtime.fault_injection import (
+from t2t_jax.devices import fault_injection
+from t2t_jax.devices.fault_injection import (
     Fault,
     parse,
 )

@@ -17,7 +17,7 @@ import warnings
 
 import pytest
 
-from t2t_jax.devices.runtime.compilation_cache import (
+from t2t_jax.devices.compilation_cache import (
     DIRECTORY,
     SWITCH,
     enable_compilation_cache,
@@ -32,7 +32,7 @@ DAY = 24 * 3600
 # Three programs of other sizes than any other test's, and what comes out of them.
 PROGRAM = """
 import resource, sys
-from t2t_jax.devices.runtime.compilation_cache import enable_compilation_cache
+from t2t_jax.devices.compilation_cache import enable_compilation_cache
 enable_compilation_cache()
 if len(sys.argv) > 1:  # bytes that a file may have: a disk that is full
     size = int(sys.argv[1])
@@ -158,7 +158,7 @@ LIBRARY = """
 import jax
 jax.numpy.ones(3).block_until_ready()
 {before}
-from t2t_jax.devices.runtime.compilation_cache import enable_cache_in_process
+from t2t_jax.devices.compilation_cache import enable_cache_in_process
 enable_cache_in_process()
 jax.jit(lambda x: (x * 1.7).sum())(jax.numpy.arange(13.0)).block_until_ready()
 print(jax.config.jax_compilation_cache_dir)
