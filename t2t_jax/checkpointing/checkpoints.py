@@ -15,9 +15,10 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
+import numpy as np
 
 from t2t_jax.checkpointing.array_files import read_arrays
 from t2t_jax.checkpointing.checksums import (
@@ -36,6 +37,7 @@ from t2t_jax.checkpointing.diagnosis import (
     as_io_error,
     short_reason,
 )
+from t2t_jax.checkpointing.retention import dev_score
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.errors import DataError
@@ -44,9 +46,6 @@ from t2t_jax.types import Params, PyTree
 
 T = TypeVar("T")
 
-NO_SCORE = -1.0
-"""Of a checkpoint that was not evaluated."""
-
 _MAX_ATTEMPTS = 100
 """To read a checkpoint that its run removes meanwhile."""
 
@@ -54,15 +53,6 @@ _MAX_ATTEMPTS = 100
 _MAX_FACTOR = 10
 # Trained float32 numbers are stored in over 80 % of their size; zeros in hardly any.
 _MAX_RATIO, _ALWAYS = 64, 64 << 20
-
-
-def dev_score(meta: Mapping[str, Any]) -> float:
-    """Returns a checkpoint's score on the development set: of trees F1, else BLEU.
-
-    Returns:
-      -1 if it was not scored.
-    """
-    return float(meta.get("f1", meta.get("bleu", NO_SCORE)))
 
 
 class Checkpoints(StepDirs):
@@ -133,13 +123,11 @@ class Checkpoints(StepDirs):
         if not digests:
             return {}
         texts = self._read_json(step, "files")
-        try:
+        with self._diagnosed(step, "in files, {}"):
             return {
                 name: unpack_file(texts.get(name), sha256)
                 for name, sha256 in digests.items()
             }
-        except ValueError as error:
-            raise self.corrupt(step, f"in files, {error}") from error
 
     def params(self, step: int, *, like: PyTree, item: str = "params") -> Params:
         """Restores the parameters of a checkpoint; `like` has the shardings.
@@ -179,11 +167,18 @@ class Checkpoints(StepDirs):
           CorruptCheckpointError: they cannot be read.
           DataError: they are of another model, or of another version's format.
         """
-        meta = self.read_verified_meta(step)
-        self._check_shapes(step, meta["checksums"], like)
-        return {
-            name: self._arrays(step, name, like=tree) for name, tree in like.items()
-        }, meta
+        meta, items = self.read_verified_meta(step), {}
+        for name, tree in like.items():
+            shapes = shapes_of(meta["checksums"].get(name, {}))
+            if reason := describe_differences(shapes, dtype_shapes(tree)):
+                raise DataError(
+                    f"Checkpoint {self.path(step)} was written for another model: "
+                    f"{reason}, in {name}.\nPass a workdir of this model, or the "
+                    "configuration that it was trained with."
+                )
+        for name, tree in like.items():
+            items[name] = place(self._arrays(step, name, dtype_shapes(tree)), tree)
+        return items, meta
 
     def check(self, step: int, items: Mapping[str, PyTree], meta: Meta) -> None:
         """Verifies the checksums of what `read` has returned.
@@ -198,8 +193,7 @@ class Checkpoints(StepDirs):
         # raised after one of them would leave the others waiting in the next.
         computed = {name: checksums(tree) for name, tree in items.items()}
         for name, texts in computed.items():
-            reason = describe_differences(meta["checksums"][name], texts)
-            if reason:
+            if reason := describe_differences(meta["checksums"][name], texts):
                 raise self.corrupt(step, f"in {name}, {reason}")
 
     def check_size(self, step: int, *, parameters: int) -> None:
@@ -212,21 +206,16 @@ class Checkpoints(StepDirs):
         """
         saved = self.read_verified_meta(step)["checksums"].get("params", {})
         shapes = [text[text.find("[") + 1 : text.find("]")] for text in saved.values()]
-        try:
+        files = filter(Path.is_file, (self.path(step) / "params").rglob("*"))
+        with self._diagnosed(step):
             known = sum(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
-        except ValueError as error:
-            raise self.corrupt(step, "a checksum has no shape") from error
+            stored = sum(path.stat().st_size for path in files)
         if parameters > _MAX_FACTOR * known:
             raise DataError(
                 f"Checkpoint {self.path(step)} was written for another model: it has "
                 f"{known:,} parameters, and its configuration {parameters:,}.\nPass a "
                 "workdir of this model."
             )
-        files = filter(Path.is_file, (self.path(step) / "params").rglob("*"))
-        try:
-            stored = sum(path.stat().st_size for path in files)
-        except FileNotFoundError as error:
-            raise self.corrupt(step, short_reason(error)) from error
         if 4 * parameters > _MAX_RATIO * stored + _ALWAYS:
             raise self.corrupt(
                 step, f"{stored:,} bytes cannot hold {parameters:,} parameters"
@@ -240,8 +229,7 @@ class Checkpoints(StepDirs):
         """
         meta = self.read_verified_meta(step)
         for name, texts in meta["checksums"].items():  # One at a time, to save memory.
-            with self._diagnosed(step):
-                arrays = read_arrays(self.path(step) / name, shapes_of(texts))
+            arrays = self._arrays(step, name, shapes_of(texts))
             self.check(step, {name: arrays}, meta)
         self.files(step)
 
@@ -253,8 +241,7 @@ class Checkpoints(StepDirs):
           DataError: it has the format of another version of this program.
         """
         meta = self._read_json(step, "meta")
-        reason = verify_checksums(meta)
-        if reason:
+        if reason := verify_checksums(meta):
             raise self.corrupt(step, reason)
         if meta.get("step", step) != step:
             raise self.corrupt(step, f"it was saved as step {meta['step']}")
@@ -267,69 +254,58 @@ class Checkpoints(StepDirs):
             )
         return meta
 
-    def _arrays(self, step: int, item: str, *, like: PyTree) -> PyTree:
-        """Reads the arrays of an item onto the devices of `like`, without verifying."""
+    def _arrays(
+        self, step: int, item: str, expected: Mapping[str, str]
+    ) -> dict[str, np.ndarray]:
+        """Reads the arrays of an item to the host, without verifying them."""
+        directory = self.path(step)
         with self._diagnosed(step):
-            arrays = read_arrays(self.path(step) / item, dtype_shapes(like))
-        return jax.tree_util.tree_map_with_path(
-            lambda path, leaf: jax.make_array_from_callback(
-                leaf.shape, leaf.sharding, arrays[path_of(path)].__getitem__
-            ),
-            like,
-        )
+            for path in directory.rglob("*"):
+                _check_regular_file(path)
+            return read_arrays(directory / item, expected)
 
     def _read_json(self, step: int, item: str) -> Meta:
         """Reads a JSON item without verifying it."""
-        directory = self.path(step)
-        path = directory / item / "metadata"  # where Orbax puts the JSON of an item
-        try:
+        path = self.path(step) / item / "metadata"  # where Orbax puts it
+        with self._diagnosed(step, f"its {item} cannot be read ({{}})"):
             return read_json_object(path, advice="Choose another step.")
-        except (DataError, OSError) as error:
-            io_error = as_io_error(error, directory)
-            if io_error:
-                raise io_error from error
-            fault = short_reason(error).removeprefix(f"{path} is damaged: ")
-            reason = f"its {item} cannot be read ({fault})"
-            raise self.corrupt(step, reason) from error
 
     @contextmanager
-    def _diagnosed(self, step: int) -> Iterator[None]:
-        """Converts the errors of reading arrays."""
-        directory = self.path(step)
+    def _diagnosed(self, step: int, reason: str = "{}") -> Iterator[None]:
+        """Converts the errors of reading files; `reason` has a place for the cause."""
         try:
-            for path in directory.rglob("*"):
-                _check_regular_file(path)
             yield
         except Exception as error:
-            io_error = as_io_error(error, directory)
-            if io_error:
+            if io_error := as_io_error(error, self.path(step)):
                 raise io_error from error
-            raise self.corrupt(step, short_reason(error)) from error
-
-    def _check_shapes(
-        self, step: int, saved: Mapping[str, Any], like: Mapping[str, PyTree]
-    ) -> None:
-        for name, tree in like.items():
-            shapes = shapes_of(saved.get(name, {}))
-            reason = describe_differences(shapes, dtype_shapes(tree))
-            if reason:
-                raise DataError(
-                    f"Checkpoint {self.path(step)} was written for another model: "
-                    f"{reason}, in {name}.\nPass a workdir of this model, or the "
-                    "configuration that it was trained with."
-                )
+            cause = short_reason(error).rpartition(" is damaged: ")[2]
+            raise self.corrupt(step, reason.format(cause)) from error
 
     def corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
         """Returns the error of a corrupt checkpoint, which names the other steps."""
         others = [other for other in self.steps() if other != step]
         if not self.path(step).exists():
-            return RemovedCheckpointError(self.path(step), others=others)
+            reason = "it was removed while it was read"
+            return RemovedCheckpointError(self.path(step), reason, others=others)
         return CorruptCheckpointError(self.path(step), reason, others=others)
 
 
 def without_checksums(meta: Meta) -> Meta:
     """Returns the JSON object as it was passed to `CheckpointWriter.save`."""
     return {name: value for name, value in meta.items() if name not in CHECKSUM_KEYS}
+
+
+def place(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
+    """Places arrays, by path, on the devices of `like`.
+
+    A process keeps what its own devices need.
+    """
+    return jax.tree_util.tree_map_with_path(
+        lambda path, leaf: jax.make_array_from_callback(
+            leaf.shape, leaf.sharding, arrays[path_of(path)].__getitem__
+        ),
+        like,
+    )
 
 
 def _check_regular_file(path: Path) -> None:

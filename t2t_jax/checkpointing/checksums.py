@@ -34,9 +34,9 @@ All formats compute the digest alike, so a corrupt format number is detected.
 CHECKSUM_KEYS = ("format", "checksums", "files", "digest")
 """The keys that a checkpoint adds to its JSON object."""
 
-_INDEX_FACTORS = (0x9E3779B1, 0x85EBCA77)
-# Odd, so that multiplication modulo 2^32 is bijective; one pair for each sum.
-_MIXERS = ((0x85EBCA6B, 0xC2B2AE35), (0x7FEB352D, 0x846CA68B))
+# Odd, so that multiplication modulo 2^32 is bijective; one, and one pair, for each sum.
+_INDEX_FACTORS = np.uint32(0x9E3779B1), np.uint32(0x85EBCA77)
+_MIXERS = np.array([[0x85EBCA6B, 0xC2B2AE35], [0x7FEB352D, 0x846CA68B]], np.uint32)
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 # Elements per chunk: NumPy's intermediate arrays then fit the processor's cache.
 _CHUNK = 1 << 18
@@ -142,12 +142,12 @@ def verify_checksums(meta: Mapping[str, Any]) -> str:
     return ""
 
 
-def pack_files(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
-    """Encodes small files for JSON, as (SHA-256, Base64) by name."""
-    return {
-        name: (hashlib.sha256(content).hexdigest(), base64.b64encode(content).decode())
-        for name, content in files.items()
-    }
+def pack_files(files: Mapping[str, bytes]) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the SHA-256 of small files, and their content in Base64, by name."""
+    return (
+        {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        {name: base64.b64encode(content).decode() for name, content in files.items()},
+    )
 
 
 def unpack_file(text: Any, sha256: str) -> bytes:
@@ -181,10 +181,7 @@ def checksum_numpy(array: np.ndarray) -> np.ndarray:
     for start in range(0, words.size, _CHUNK):
         chunk = words[start : start + _CHUNK].astype(np.uint32)
         indices = np.arange(start, start + chunk.size, dtype=np.uint64)
-        mixed = [
-            _mix(chunk, indices.astype(np.uint32), np.uint32, which) for which in (0, 1)
-        ]
-        sums += np.sum(mixed, axis=1, dtype=np.uint32)
+        sums += np.sum(_mix(chunk, indices.astype(np.uint32)), axis=1, dtype=np.uint32)
     return sums
 
 
@@ -198,27 +195,27 @@ def checksum_jax(array: jax.Array) -> jax.Array:
     indices, stride = jnp.zeros(array.shape, jnp.uint32), 1
     for axis in reversed(range(array.ndim)):
         along = jax.lax.broadcasted_iota(jnp.uint32, array.shape, axis)
-        indices = indices + along * jnp.uint32(stride % (1 << 32))
+        indices = indices + along * np.uint32(stride % (1 << 32))
         stride *= array.shape[axis]
-    return jnp.stack(
-        [
-            jnp.sum(_mix(words, indices, jnp.uint32, which), dtype=jnp.uint32)
-            for which in (0, 1)
-        ]
-    )
+    sums = [jnp.sum(mixed, dtype=jnp.uint32) for mixed in _mix(words, indices)]
+    return jnp.stack(sums)
 
 
-def _mix(bits: Any, indices: Any, word: Callable[[int], Any], which: int) -> Any:
-    """Mixes bits with indices by shifts and odd factors, which are bijective."""
-    first, second = _MIXERS[which]
-    mixed = bits ^ _scramble(indices * word(_INDEX_FACTORS[which]), word, first, second)
-    return _scramble(mixed + word(_INDEX_FACTORS[which]), word, second, first)
+def _mix(bits: Any, indices: Any) -> list[Any]:
+    """Mixes bits with indices, for each sum by other shifts and odd factors.
+
+    Both are bijective in the bits.
+    """
+    return [
+        _scramble((bits ^ _scramble(indices * of, *mixers)) + of, *mixers[::-1])
+        for of, mixers in zip(_INDEX_FACTORS, _MIXERS, strict=True)
+    ]
 
 
-def _scramble(x: Any, word: Callable[[int], Any], first: int, second: int) -> Any:
-    x = (x ^ (x >> word(16))) * word(first)
-    x = (x ^ (x >> word(13))) * word(second)
-    return x ^ (x >> word(16))
+def _scramble(x: Any, first: np.uint32, second: np.uint32) -> Any:
+    x = (x ^ (x >> 16)) * first
+    x = (x ^ (x >> 13)) * second
+    return x ^ (x >> 16)
 
 
 def _is_small_on_cpu(leaf: jax.Array) -> bool:

@@ -44,26 +44,26 @@ class CorruptCheckpointError(DataError):
       others: the other steps of the directory, for the message.
     """
 
+    _MESSAGE = (
+        "Checkpoint {path} is corrupt: {reason}.\nOther steps there: {others}. "
+        "Choose one of them; training resumes from the newest valid one."
+    )
+
     def __init__(self, path: Path, reason: str, *, others: Sequence[int] = ()):
         self.path, self.reason = path, reason
         steps = ", ".join(map(str, others)) or "none"
-        super().__init__(
-            f"Checkpoint {path} is corrupt: {reason}.\nOther steps there: {steps}. "
-            "Choose one of them; training resumes from the newest valid one."
-        )
+        message = self._MESSAGE.format(path=path, reason=reason, others=steps)
+        super().__init__(message)
 
 
 class RemovedCheckpointError(CorruptCheckpointError):
     """A checkpoint was removed while it was read: its run keeps others."""
 
-    def __init__(self, path: Path, *, others: Sequence[int] = ()):
-        super().__init__(path, "it was removed while it was read", others=others)
-        steps = ", ".join(map(str, others)) or "none"
-        self.problems = (
-            f"Checkpoint {path} was removed while it was read: its run keeps only some "
-            f"of its checkpoints. Now there: {steps}. Choose last or best, or raise "
-            "config.checkpoint.keep.",
-        )
+    _MESSAGE = (
+        "Checkpoint {path} was removed while it was read: its run keeps only some of "
+        "its checkpoints. Now there: {others}. Choose last or best, or raise "
+        "config.checkpoint.keep."
+    )
 
 
 def as_io_error(error: BaseException, path: Path) -> Exception | None:

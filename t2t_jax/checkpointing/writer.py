@@ -8,51 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import jax
 import orbax.checkpoint as ocp
 
-from t2t_jax.checkpointing.checkpoints import NO_SCORE, Checkpoints, dev_score
+from t2t_jax.checkpointing.checkpoints import Checkpoints
 from t2t_jax.checkpointing.checksums import add_checksums, pack_files
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError, short_reason
+from t2t_jax.checkpointing.retention import steps_to_keep
 from t2t_jax.checkpointing.step_dirs import Meta, require_array_path
 from t2t_jax.errors import OutputError, StorageError, UserError
 from t2t_jax.types import Params, PyTree
-
-
-def steps_to_keep(
-    metas: Mapping[int, Mapping[str, Any] | None], *, keep: int
-) -> set[int]:
-    """Returns the newest step, the newest `keep` periodic steps, and the best step.
-
-    A checkpoint that is only `best` or `stopped` does not count as periodic: it must
-    not displace one that an average needs.
-
-    Args:
-      metas: by step, the JSON object of its checkpoint; None if that cannot be read.
-        Such a checkpoint is kept.
-
-    Example:
-      >>> metas = {n: {"kinds": ["periodic"]} for n in (5, 10, 15)}
-      >>> sorted(steps_to_keep({**metas, 7: {"kinds": ["best"], "bleu": 30.0}}, keep=2))
-      [7, 10, 15]
-    """
-    known = {step: meta for step, meta in sorted(metas.items()) if meta is not None}
-    periodic = [step for step, meta in known.items() if "periodic" in meta["kinds"]]
-    scored = [
-        (score, step)
-        for step, meta in known.items()
-        if (score := dev_score(meta)) > NO_SCORE
-    ]
-    return {
-        *periodic[-keep:],
-        *sorted(metas)[-1:],
-        *(step for _, step in sorted(scored)[-1:]),
-        *(metas.keys() - known.keys()),
-    }
 
 
 class CheckpointWriter(Checkpoints):
@@ -103,19 +71,13 @@ class CheckpointWriter(Checkpoints):
           StorageError: the checkpoint cannot be written, or the save before failed.
         """
         self.wait()
-        trees = {"params": params}
-        if optimizer is not None:
-            trees["optimizer"] = optimizer
-        if trained is not None:
-            trees["trained"] = trained
-        packed = pack_files(files or {})
-        if packed:
-            meta = {**meta, "files": {name: sha for name, (sha, _) in packed.items()}}
+        trees = {"params": params, "optimizer": optimizer, "trained": trained}
+        trees = {name: tree for name, tree in trees.items() if tree is not None}
         items = {name: ocp.args.StandardSave(tree) for name, tree in trees.items()}
+        if files:
+            digests, texts = pack_files(files)
+            meta, items["files"] = {**meta, "files": digests}, ocp.args.JsonSave(texts)
         items["meta"] = ocp.args.JsonSave(add_checksums(meta, trees))
-        if packed:
-            texts = {name: text for name, (_, text) in packed.items()}
-            items["files"] = ocp.args.JsonSave(texts)
         self._step = step
         # Barriers have unique names: a process may still wait in one of a failed save.
         self._checkpointer = ocp.AsyncCheckpointer(
@@ -124,15 +86,13 @@ class CheckpointWriter(Checkpoints):
                 barrier_sync_key_prefix=f"step-{step}"
             ),
         )
-        try:
+        with self._aborting():
             if self._is_first:
                 # Threads of a failed save may have continued to write for a while.
                 self.remove_partial()
                 self._replaced = self.clear_step_dir(step)
             args = ocp.args.Composite(**items)
             self._checkpointer.save(self.path(step), args=args)
-        except Exception as error:
-            raise self._abort_save(error) from error
 
     def wait(self) -> None:
         """Waits until the current save is complete.
@@ -145,10 +105,8 @@ class CheckpointWriter(Checkpoints):
         """
         if self._checkpointer is None:
             return
-        try:
+        with self._aborting():
             self._checkpointer.wait_until_finished()
-        except Exception as error:
-            raise self._abort_save(error) from error
         self._close()
         if self._is_first:
             if not self._is_readable:
@@ -175,12 +133,9 @@ class CheckpointWriter(Checkpoints):
         Raises:
           StorageError: the save failed.
         """
-        if self._checkpointer is None:
-            return
-        try:
-            self._checkpointer.check_for_errors()
-        except Exception as error:
-            raise self._abort_save(error) from error
+        if self._checkpointer is not None:
+            with self._aborting():
+                self._checkpointer.check_for_errors()
 
     def check_writable(self, step: int) -> None:
         """Checks that this process can create files here, by writing a small one.
@@ -190,33 +145,36 @@ class CheckpointWriter(Checkpoints):
         """
         # A name that `remove_partial`, called by process 0, does not match.
         probe = self.directory / f"removed-probe-{jax.process_index()}"
+        self._step = step
         try:
-            probe.mkdir(parents=True, exist_ok=True)
-            (probe / "file").write_bytes(bytes(1 << 16))
-        except OSError as error:
-            self._step = step
-            raise self._abort_save(error) from error
+            with self._aborting():
+                probe.mkdir(parents=True, exist_ok=True)
+                (probe / "file").write_bytes(bytes(1 << 16))
         finally:
             shutil.rmtree(probe, ignore_errors=True)
 
-    def _abort_save(self, error: Exception) -> StorageError:
-        """Removes the files of a failed save, and returns the error to raise."""
-        if self._checkpointer is not None:
-            with contextlib.suppress(Exception):
-                self._checkpointer.wait_until_finished()
-            self._close()
-        if self._is_first:
-            self.remove_partial()
-            if self._replaced is not None:
-                self.recover()
-                self._replaced = None
-        newest = max(self.steps(), default=0)
-        resumes = f"resumes from step {newest:,}" if newest else "begins at step 0"
-        return StorageError(
-            f"Step {self._step:,} could not be saved in {self.directory}: "
-            f"{short_reason(error)}.\nUntil a save succeeds, a restart {resumes}. "
-            "Free disk space or fix permissions there."
-        )
+    @contextlib.contextmanager
+    def _aborting(self) -> Iterator[None]:
+        """Removes the files of a save that fails, and raises a StorageError."""
+        try:
+            yield
+        except Exception as error:
+            if self._checkpointer is not None:
+                with contextlib.suppress(Exception):
+                    self._checkpointer.wait_until_finished()
+                self._close()
+            if self._is_first:
+                self.remove_partial()
+                if self._replaced is not None:
+                    self.recover()
+                    self._replaced = None
+            newest = max(self.steps(), default=0)
+            resumes = f"resumes from step {newest:,}" if newest else "begins at step 0"
+            raise StorageError(
+                f"Step {self._step:,} could not be saved in {self.directory}: "
+                f"{short_reason(error)}.\nUntil a save succeeds, a restart {resumes}. "
+                "Free disk space or fix permissions there."
+            ) from error
 
     def _close(self) -> None:
         if self._checkpointer is not None:
