@@ -289,8 +289,9 @@ def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
     content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=advice)
     try:
         # NaN and Infinity are not JSON, but Python's parser accepts them.
+        text = content.decode()
         values = json.loads(
-            content.decode(), parse_constant=_reject_constant, object_pairs_hook=_unique
+            text, parse_constant=_reject_constant, object_pairs_hook=unique_names
         )
     except (RecursionError, ValueError) as error:
         reason = json_fault(content, error)
@@ -308,7 +309,12 @@ def _reject_constant(constant: str) -> NoReturn:
     raise _NotJSONError(f"{constant} is not a number")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes a JSON object whose names are unique: the `object_pairs_hook` of parsers.
+
+    Raises:
+      ValueError: a name occurs twice.
+    """
     values = dict(pairs)
     if len(values) != len(pairs):
         raise _NotJSONError("a name occurs twice in one object")

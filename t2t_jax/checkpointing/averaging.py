@@ -6,6 +6,7 @@ Paper: §6.1: the last 5 checkpoints of a base model, the last 20 of a big one.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -58,18 +59,14 @@ class Spacing(NamedTuple):
           >>> Spacing("steps", (100, 100, 121)).is_even
           False
         """
-        if not self.gaps:
-            return True
-        median = statistics.median(self.gaps)
+        median = statistics.median(self.gaps or [1])
         return median > 0 and all(
             abs(gap - median) <= TOLERANCE * median for gap in self.gaps
         )
 
     def __str__(self) -> str:
-        gaps = ", ".join(
-            str(gap) if isinstance(gap, int) else f"{gap:.4g}" for gap in self.gaps
-        )
-        return f"{gaps} {self.unit}"
+        gaps = (f"{x:.4g}" if isinstance(x, float) else str(x) for x in self.gaps)
+        return f"{', '.join(gaps)} {self.unit}"
 
 
 class Selection(NamedTuple):
@@ -140,15 +137,10 @@ def select(infos: Sequence[CheckpointInfo], units: Sequence[str]) -> Selection:
     steps = tuple(info.steps for info in infos)
     spacings = [_spacing(infos, unit) for unit in units]
     even = [spacing for spacing in spacings if spacing.is_even]
-    faults = []
-    if not even:
-        apart = " or ".join(map(str, spacings))
-        faults.append(f"the gaps are {apart}, which is not even")
-    faults += [
-        f"{step} comes {steps.count(step)} times"
-        for step in dict.fromkeys(steps)
-        if steps.count(step) > 1
-    ]
+    apart = " or ".join(map(str, spacings))
+    faults = [] if even else [f"the gaps are {apart}, which is not even"]
+    counts = Counter(steps).items()
+    faults += [f"{step} comes {count} times" for step, count in counts if count > 1]
     faults += [
         f"{info.steps} is not periodic but {' and '.join(info.kinds)}"
         for info in dict.fromkeys(infos)

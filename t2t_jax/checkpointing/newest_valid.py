@@ -81,10 +81,7 @@ def restore_latest_valid(
             return Restored(step, items, without_checksums(meta), corrupt)
     raise DataError(
         [
-            *(
-                f"Checkpoint {error.path} is corrupt: {error.reason}."
-                for error in corrupt
-            ),
+            *(f"Checkpoint {one.path} is corrupt: {one.reason}." for one in corrupt),
             f"Cannot resume: {directory} has no valid checkpoint. Nothing was changed. "
             "Restore a checkpoint from a copy, or choose another workdir.",
         ]

@@ -19,15 +19,15 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import Checkpoints, place
 from t2t_jax.checkpointing.checksums import (
     checksums,
     describe_differences,
     dtype_shapes,
 )
-from t2t_jax.checkpointing.diagnosis import as_io_error
+from t2t_jax.checkpointing.diagnosis import as_io_error, short_reason
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta, is_safetensors_dir
-from t2t_jax.devices.sharding.rules import leaves_by_path, path_of
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.errors import (
     DataError,
     InputMissingError,
@@ -35,7 +35,13 @@ from t2t_jax.errors import (
     UserError,
     short_repr,
 )
-from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object, require_file
+from t2t_jax.files import (
+    MAX_JSON_BYTES,
+    check_size,
+    read_json_object,
+    require_file,
+    unique_names,
+)
 from t2t_jax.types import Params, PyTree
 
 T = TypeVar("T")
@@ -76,10 +82,8 @@ def write_safetensors(path: Path, params: Params) -> None:
     require_safetensors()
     from safetensors.numpy import save_file
 
-    arrays = {
-        name: np.ascontiguousarray(leaf)
-        for name, leaf in leaves_by_path(params).items()
-    }
+    leaves = leaves_by_path(params)
+    arrays = {name: np.ascontiguousarray(leaf) for name, leaf in leaves.items()}
     path.touch()
     mode = path.stat().st_mode  # That of the umask; the package sets 0600.
     save_file(arrays, path, metadata={_CHECKSUMS: json.dumps(checksums(arrays))})
@@ -132,7 +136,7 @@ def _read_header(
         length = int.from_bytes(file.read(8), "little")
         if not 1 < length <= min(size - 8, _MAX_HEADER_BYTES):
             raise ValueError(f"its header has {length:,} bytes")
-        header = json.loads(file.read(length), object_pairs_hook=_without_duplicates)
+        header = json.loads(file.read(length), object_pairs_hook=unique_names)
     metadata = header.pop("__metadata__", {})
     places, position = {}, 0
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
@@ -152,13 +156,6 @@ def _read_header(
     if position != size - 8 - length:
         raise ValueError("its arrays do not take the whole file")
     return places, 8 + length, metadata
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("its header has a name twice")
-    return found
 
 
 class SafetensorsFile:
@@ -218,29 +215,22 @@ class SafetensorsFile:
           DataError: they differ from what was written, or are of another model.
         """
         self.meta(step)
-        shapes = leaves_by_path(like).values()
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in shapes)
+        expected = dtype_shapes(like)
+        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
         try:
-            arrays = self._read(dtype_shapes(like), size + MAX_JSON_BYTES)
+            arrays = self._read(expected, max_bytes=size + MAX_JSON_BYTES)
         except UserError:
             raise
         except Exception as error:
-            io_error = as_io_error(error, self._path)
-            if io_error:
+            if io_error := as_io_error(error, self._path):
                 raise io_error from error
-            reason = str(error) or type(error).__name__
-            raise self._damaged(reason.splitlines()[0]) from error
-        params: Params = jax.tree_util.tree_map_with_path(
-            lambda path, leaf: jax.device_put(arrays[path_of(path)], leaf.sharding),
-            like,
-        )
-        return params
+            raise self._damaged(short_reason(error)) from error
+        return place(arrays, like)
 
-    def _read(self, expected: Mapping[str, str], max_bytes: int) -> dict[str, Any]:
+    def _read(self, expected: Mapping[str, str], *, max_bytes: int) -> dict[str, Any]:
         """Reads the arrays; checks names and shapes before, checksums after."""
         mapped, metadata = read_safetensors(self._path, max_bytes=max_bytes)
-        reason = describe_differences(dtype_shapes(mapped), expected)
-        if reason:
+        if reason := describe_differences(dtype_shapes(mapped), expected):
             raise DataError(
                 f"{self._path} was written for another model: {reason}.\nRestore "
                 "the config.json of that model."
@@ -249,8 +239,7 @@ class SafetensorsFile:
         arrays = {name: np.array(array) for name, array in mapped.items()}
         # A file written by another program has no checksums.
         saved = json.loads(metadata.get(_CHECKSUMS, "{}"))
-        reason = describe_differences(saved, checksums(arrays)) if saved else ""
-        if reason:
+        if saved and (reason := describe_differences(saved, checksums(arrays))):
             raise self._damaged(reason)
         return arrays
 

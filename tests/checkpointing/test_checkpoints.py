@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from t2t_jax.checkpointing.checkpoints import (
-    NO_SCORE,
-    Checkpoints,
-    dev_score,
-    without_checksums,
-)
-from t2t_jax.checkpointing.writer import CheckpointWriter, steps_to_keep
+from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
+from t2t_jax.checkpointing.retention import NO_SCORE, dev_score, steps_to_keep
+from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import shardings_for
@@ -116,27 +112,14 @@ def test_a_writer_recovers_from_a_crash_and_a_reader_does_not(
     assert {path.name for path in folder.iterdir()} == {"7"}
 
 
-def periodic(**more):
-    return {"kinds": ["periodic"], **more}
-
-
-def test_of_equal_scores_the_newest_is_the_best():
-    metas = {n: periodic(bleu=20.0) for n in (5, 3, 7)}
-    assert steps_to_keep({**metas, 9: periodic()}, keep=1) == {7, 9}
-
-
-def test_an_unreadable_checkpoint_is_kept_and_not_counted():
-    metas = {2: None, 3: periodic(), 5: periodic(), 7: None}
+def test_an_unreadable_checkpoint_is_kept_and_of_equal_scores_the_newest():
+    periodic = {"kinds": ["periodic"]}
+    metas = {2: None, 3: periodic, 5: periodic, 7: None}
     assert steps_to_keep(metas, keep=1) == {2, 5, 7}
+    metas = {n: {**periodic, "bleu": 20.0} for n in (5, 3, 7)}
+    assert steps_to_keep({**metas, 9: periodic}, keep=1) == {7, 9}
 
 
-@pytest.mark.parametrize(
-    ("meta", "score"),
-    [
-        ({"bleu": 0.0}, 0.0),
-        ({"bleu": 87.0, "f1": 72.5}, 72.5),
-        ({}, NO_SCORE),
-    ],
-)
-def test_a_score_of_nothing_is_not_no_score(meta, score):
-    assert dev_score(meta) == score
+def test_a_score_of_nothing_is_not_no_score():
+    scores = map(dev_score, [{"bleu": 0.0}, {"bleu": 87.0, "f1": 72.5}, {}])
+    assert [*scores] == [0.0, 72.5, NO_SCORE]

@@ -22,11 +22,6 @@ from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.errors import DataError
 from tests.checkpointing.small_states import like, params_of, save, trained
 
-# Reading a damaged checkpoint leaves coroutines of Orbax that nobody awaits.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
-
 
 def test_parameters_of_another_shape_or_name_are_refused(checkpoints, one):
     save(checkpoints, 5, "final")
@@ -48,46 +43,32 @@ def other_value(folder):
         writer.save(folder / "params", changed)
 
 
-@pytest.mark.parametrize("way", ["params", "verify"])
-def test_one_other_bit_of_an_array_is_damage(checkpoints, one, way):
+def test_one_other_bit_of_an_array_is_damage(checkpoints, one):
     save(checkpoints, 3, "periodic")
     save(checkpoints, 5, "final")
     other_value(checkpoints.directory / "5")
     reader = Checkpoints(checkpoints.directory)
-    read = {
-        "params": lambda: reader.params(5, like=like(params_of(5), one)),
-        "verify": lambda: reader.verify(5),
-    }
-    with pytest.raises(
-        CorruptCheckpointError, match=r"in params, bias was .*\n.*there: 3\."
-    ):
-        read[way]()
+    reason = r"in params, bias was .*\n.*there: 3\."
+    with pytest.raises(CorruptCheckpointError, match=reason):
+        reader.params(5, like=like(params_of(5), one))
+    with pytest.raises(CorruptCheckpointError, match=reason):
+        reader.verify(5)
     assert reader.meta(5) == {"kinds": ["final"]}
 
 
-@pytest.fixture
-def trained_at_5(checkpoints):
-    """Saves what is trained, and puts other parameters in; returns how to read it."""
+def test_all_checksums_are_computed_before_one_is_compared(
+    checkpoints, one, monkeypatch
+):
     params, state = trained(7)
     checkpoints.save(5, params=params, optimizer=state, meta={"kinds": []})
     checkpoints.wait()
     other_value(checkpoints.directory / "5")
-    return params, state
-
-
-def test_all_checksums_are_computed_before_one_is_compared(
-    checkpoints, one, trained_at_5, monkeypatch
-):
-    summed = []
-
-    def sums(tree):
-        summed.append(tree)
-        return checksums(tree)
-
-    checksums = reading.checksums
-    monkeypatch.setattr(reading, "checksums", sums)
-    params, state = (like(tree, one) for tree in trained_at_5)
-    items, meta = checkpoints.read(5, {"params": params, "optimizer": state})
+    summed, checksums = [], reading.checksums
+    monkeypatch.setattr(
+        reading, "checksums", lambda tree: summed.append(tree) or checksums(tree)
+    )
+    wanted = {"params": like(params, one), "optimizer": like(state, one)}
+    items, meta = checkpoints.read(5, wanted)
     with pytest.raises(CorruptCheckpointError, match="in params"):
         checkpoints.check(5, items, meta)
     assert len(summed) == 2
@@ -120,9 +101,7 @@ def test_another_format_is_an_error_but_not_corrupt(checkpoints, one):
         lambda: checkpoints.verify(5),
         lambda: checkpoints.params(5, like=like(params_of(5), one)),
     ):
-        with pytest.raises(
-            DataError, match=r"must have format 1 .* has 2: another"
-        ) as e:
+        with pytest.raises(DataError, match=r"must have format 1 .* has 2") as e:
             read()
         assert not isinstance(e.value, CorruptCheckpointError)
 
@@ -166,7 +145,5 @@ def test_only_regular_files_are_opened(checkpoints, one, name, other):
         lambda: checkpoints.params(5, like=like(params_of(5), one)),
         lambda: checkpoints.verify(5),
     ):
-        with pytest.raises(
-            CorruptCheckpointError, match="must be a file, and is a link, a pipe"
-        ):
+        with pytest.raises(CorruptCheckpointError, match="must be a file, and is a"):
             read()
