@@ -144,10 +144,7 @@ class ErrorCollector:
           ['data.workers=5,000 must be at most 1,024. Change config.data.workers.']
         """
         reason = f": {why}" if why else ""
-        self.check(
-            value <= most,
-            f"{key}={value:,} must be at most {most:,}{reason}. Change config.{key}.",
-        )
+        self.require(key, f"{value:,}", value <= most, f"be at most {most:,}{reason}")
 
     def try_call(
         self, function: Callable[..., Any], argument: Any, **options: Any

@@ -33,7 +33,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ from t2t_jax.devices.compilation_cache import (
 from t2t_jax.devices.distributed.cluster import require_single_task
 from t2t_jax.devices.distributed.processes import current_processes, initialize
 from t2t_jax.training.stopping import exit_on_signals
+from t2t_jax.version import __version__
 
 if TYPE_CHECKING:
     from t2t_jax.cli.flags.options import Options
@@ -134,24 +135,15 @@ def exit_on_signal(options: Options) -> AbstractContextManager[None]:
             # A sharded job continues only with --resume.
             advice = "Rerun the same command, with --resume."
         elif not (options.shards or options.stream or options.output == "-"):
-            advice += (
-                " To make a long job resumable, pass --shards=N, and --resume on "
-                "reruns."
-            )
+            way = "pass --shards=N, and --resume on reruns."
+            advice += f" To make a long job resumable, {way}"
     return exit_on_signals(flush_before_exit, advice=advice)
 
 
 def _version_text() -> str:
     """Returns the versions of t2t_jax, Python, JAX and Flax, without importing JAX."""
-    import t2t_jax
-
-    parts = [f"Python {platform.python_version()}"]
-    for name in ("JAX", "Flax"):
-        try:
-            parts.append(f"{name} {version(name.lower())}")
-        except PackageNotFoundError:
-            parts.append(f"{name} not installed")
-    return f"t2t-jax {t2t_jax.__version__} ({', '.join(parts)})"
+    others = f"JAX {version('jax')}, Flax {version('flax')}"
+    return f"t2t-jax {__version__} (Python {platform.python_version()}, {others})"
 
 
 class _Stop(KeyboardInterrupt):

@@ -83,14 +83,11 @@ def enable_compilation_cache(
     named = environ.get(DIRECTORY, "")
     if "://" in named:
         return None
-    if named:
-        folder = Path(named)
-        _make_private(folder)
-    elif (default := _default_directory(environ)) is None:
+    folder = Path(named) if named else _default_directory(environ)
+    if folder is None:
         environ[SWITCH] = "false"  # not tried again where a model is loaded
         return None
-    else:
-        folder = default
+    _make_private(folder)
     environ[DIRECTORY] = str(folder)
     for name, value in _THRESHOLDS.items():
         environ.setdefault(name, value)
@@ -198,12 +195,10 @@ def _default_directory(environ: Mapping[str, str]) -> Path | None:
         cpus = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
         key = machine_key(_cpu_lines(), cpus=len(cpus), jaxlib=version("jaxlib"))
         _make_private(home / key)
-    except ConfigError:
-        problem = f"There is no home directory. Set {DIRECTORY} to a directory."
-        _LOGGER.warning(_NOT_CACHED, problem, SWITCH)
-        return None
     except (UserError, OSError) as error:
-        _LOGGER.warning(_NOT_CACHED, error, SWITCH)
+        no_home = f"There is no home directory. Set {DIRECTORY} to a directory."
+        problem = no_home if isinstance(error, ConfigError) else error
+        _LOGGER.warning(_NOT_CACHED, problem, SWITCH)
         return None
     return home / key
 

@@ -25,9 +25,10 @@ VARIABLE = "T2T_JAX_FAULT"
 """The environment variable that configures a fault."""
 
 _ACTIONS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "term": signal.SIGTERM}
-_KINDS = ("raise", "sleep", *_ACTIONS, "nan")
-_PHASES = ("training", "saving", "evaluating", "compiling")
-_FORM = re.compile(r"([a-z]+)(?:_([a-z]+))?@(\d+)(?:-(\d+))?(?::(\d+))?")
+_NAN = re.compile(r"(nan)@(\d+)(?:-(\d+))?")
+_FORM = re.compile(
+    r"(raise|sleep|kill|stop|term)(?:_(saving|evaluating|compiling))?@(\d+)(?::(\d+))?"
+)
 
 
 class Fault(NamedTuple):
@@ -70,23 +71,17 @@ def parse(environ: Mapping[str, str]) -> Fault:
     value = environ.get(VARIABLE, "")
     if not value:
         return Fault()
-    match = _FORM.fullmatch(value)
-    kind, phase, first, last, rank = match.groups() if match else [""] * 5
-    phase = phase or "training"
-    several = kind == "nan"
-    if (
-        kind not in _KINDS
-        or phase not in _PHASES
-        or (several and (phase != "training" or rank))
-        or (last and not several)
-    ):
-        raise UserError(
-            f"{VARIABLE}={value} must be kind@step or kind@step:rank. Kinds: "
-            f"{', '.join(_KINDS)}; all but nan may be followed by _saving, _evaluating "
-            "or _compiling. The variable is for tests. Unset it."
-        )
-    return Fault(
-        kind, phase, int(first), int(last or first), int(rank) if rank else None
+    if found := _NAN.fullmatch(value):
+        kind, first, last = found.groups()
+        return Fault(kind, first=int(first), last=int(last or first))
+    if found := _FORM.fullmatch(value):
+        kind, phase, step, rank = found.groups()
+        of = int(rank) if rank else None
+        return Fault(kind, phase or "training", int(step), int(step), of)
+    raise UserError(
+        f"{VARIABLE}={value} must be kind@step or kind@step:rank. Kinds: raise, sleep, "
+        "kill, stop, term, nan; all but nan may be followed by _saving, _evaluating or "
+        "_compiling. The variable is for tests. Unset it."
     )
 
 

@@ -7,12 +7,11 @@ import json
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import TypeVar
 
 import jax
 import numpy as np
-import numpy.typing as npt
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
@@ -59,10 +58,16 @@ def allgather_strings(
         return [list(lines)]
     from jax.experimental import multihost_utils
 
-    text = _encode(lines)
+    # Any Python string, lone surrogates included.
+    encoded = json.dumps(list(lines), ensure_ascii=False).encode(*_CODEC)
+    text = np.frombuffer(encoded, np.uint8)
     sizes = multihost_utils.process_allgather(np.asarray(text.size, np.int32))
-    texts = multihost_utils.process_allgather(_pad(text, int(sizes.max())))
-    return [_decode(row[:size]) for row, size in zip(texts, sizes, strict=True)]
+    # To the next power of two, since each shape compiles another program.
+    padded = np.zeros(1 << (int(sizes.max()) - 1).bit_length(), np.uint8)
+    padded[: text.size] = text
+    texts = multihost_utils.process_allgather(padded)
+    pairs = zip(texts, sizes, strict=True)
+    return [json.loads(row[:size].tobytes().decode(*_CODEC)) for row, size in pairs]
 
 
 def broadcast_strings(
@@ -79,32 +84,7 @@ def broadcast_strings(
       >>> broadcast_strings(["ein Hund", ""])
       ['ein Hund', '']
     """
-    if processes.count == 1:
-        return list(lines)
-    from jax.experimental import multihost_utils
-
-    text = _encode(lines if processes.is_first else ())
-    size = int(multihost_utils.broadcast_one_to_all(np.asarray(text.size, np.int32)))
-    padded = _pad(text[:size], size)
-    return _decode(multihost_utils.broadcast_one_to_all(padded)[:size])
-
-
-def _encode(lines: Sequence[str]) -> npt.NDArray[np.uint8]:
-    # Any Python string, lone surrogates included.
-    encoded = json.dumps(list(lines), ensure_ascii=False).encode(*_CODEC)
-    return np.frombuffer(encoded, np.uint8)
-
-
-def _decode(text: npt.NDArray[np.uint8]) -> list[str]:
-    lines: list[str] = json.loads(np.asarray(text).tobytes().decode(*_CODEC))
-    return lines
-
-
-def _pad(text: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.uint8]:
-    """Pads to the next power of two, since each shape compiles another program."""
-    padded = np.zeros(1 << (size - 1).bit_length(), np.uint8)
-    padded[: text.size] = text
-    return padded
+    return allgather_strings(lines if processes.is_first else (), processes)[0]
 
 
 def map_lines_across_processes(
@@ -145,16 +125,14 @@ def map_lines_across_processes(
     gathered = allgather_strings(result, processes)
     if any(head == _CANCELLED for head, *_ in gathered):
         raise Cancelled
-    for index, (share, (_, *translated)) in enumerate(
-        zip(shares, gathered, strict=True)
-    ):
-        if len(share) != len(translated):
+    translated = [lines for _, *lines in gathered]
+    for index, (share, texts) in enumerate(zip(shares, translated, strict=True)):
+        if len(share) != len(texts):
             raise DataError(
                 f"{len(share)} lines must have as many translations, and process "
-                f"{index} has made {len(translated)}. Pass the same lines to all "
-                "processes."
+                f"{index} has made {len(texts)}. Pass the same lines to all processes."
             )
-    return [text for _, *translated in gathered for text in translated]
+    return list(chain(*translated))
 
 
 def _shares(lines: Sequence[str], count: int) -> list[range]:
