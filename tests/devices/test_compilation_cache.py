@@ -72,33 +72,29 @@ def entries(home):
 
 
 def test_a_directory_that_is_named_is_used_as_it_is(tmp_path):
-    environ = {
+    own = {
         DIRECTORY: str(tmp_path),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "9",
     }
+    environ, old = dict(own), tmp_path / "old-cache"
     tmp_path.chmod(0o755)
-    old = tmp_path / "old-cache"
     old.touch()
     os.utime(old, (0, 0))
     assert enable_compilation_cache(environ) == tmp_path
-    assert environ == {
-        DIRECTORY: str(tmp_path),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "9",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    }
+    assert environ == own | {"JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"}
     assert (mode(tmp_path), old.exists()) == (0o755, True)
 
 
 def test_what_is_made_is_private_whatever_the_umask(tmp_path):
     before = os.umask(0)
     try:
-        enable_compilation_cache({DIRECTORY: str(tmp_path / "named")})
+        named = enable_compilation_cache({DIRECTORY: str(tmp_path / "named")})
         default = enable_compilation_cache({"XDG_CACHE_HOME": str(tmp_path)})
     finally:
         os.umask(before)
     assert default.parent == tmp_path / "t2t_jax" / "compiled"
-    private = [tmp_path / "named", default, default.parent]
-    assert [mode(folder) for folder in private] == [0o700] * 3
+    modes = [mode(folder) for folder in (named, default, default.parent)]
+    assert modes == [0o700] * 3
 
 
 def others_write(folder, monkeypatch):
@@ -168,32 +164,24 @@ print(jax.config.jax_compilation_cache_dir)
 @pytest.mark.parametrize(
     ("before", "environ", "kept_in"),
     [
-        ("", {}, "t2t_jax/compiled"),
-        ("jax.config.update('jax_compilation_cache_dir', '{own}')", {}, "own"),
-        ("", {DIRECTORY: "{own}"}, "own"),
-        ("import os; os.environ['JAX_ENABLE_COMPILATION_CACHE'] = '0'", {}, ""),
+        ("", {}, "{tmp}/t2t_jax/compiled/"),
+        ("jax.config.update('jax_compilation_cache_dir', '{tmp}')", {}, "{tmp}\n"),
+        ("", {DIRECTORY: "{tmp}"}, "{tmp}\n"),
+        ("import os; os.environ['JAX_ENABLE_COMPILATION_CACHE'] = '0'", {}, "None"),
     ],
 )
 def test_a_program_that_loads_a_model_keeps_what_it_compiles(
     tmp_path, before, environ, kept_in
 ):
-    own = tmp_path / "own"
-    kept = {name: value.format(own=own) for name, value in environ.items()}
-    known = {**tiny.environment(), "XDG_CACHE_HOME": str(tmp_path), **kept}
-    if not environ:
-        known = {key: known[key] for key in known if key != DIRECTORY}
-    code = LIBRARY.format(before=before.format(own=own))
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=known, capture_output=True, text=True
+    known = {**tiny.environment(), "XDG_CACHE_HOME": str(tmp_path), DIRECTORY: ""}
+    known |= {name: value.format(tmp=tmp_path) for name, value in environ.items()}
+    known = {name: value for name, value in known.items() if value}
+    code = LIBRARY.format(before=before.format(tmp=tmp_path))
+    printed = subprocess.check_output(
+        [sys.executable, "-c", code], env=known, text=True
     )
-    assert done.returncode == 0, done.stderr
-    directory = done.stdout.strip()
-    if kept_in:
-        assert directory.startswith(str(tmp_path / kept_in))
-    else:
-        assert directory == "None"
-    is_default = kept_in.startswith("t2t_jax")
-    assert is_default == bool(list(tmp_path.glob("t2t_jax/compiled/*/*-cache")))
+    assert printed.startswith(kept_in.format(tmp=tmp_path))
+    assert ("t2t_jax" in printed) == bool(entries(tmp_path))
 
 
 def test_each_kind_of_machine_has_its_own_programs():
@@ -211,20 +199,18 @@ def test_each_kind_of_machine_has_its_own_programs():
 
 
 def test_programs_unused_for_30_days_go_and_others_stay(tmp_path):
-    now = time.time()
+    young, old = (time.time() - days * DAY for days in (29, 31))
     times = {
-        "a/used-cache": (now - 29 * DAY, now - 80 * DAY),
-        "a/made-cache": (now - 80 * DAY, now - 29 * DAY),
-        "a/unused-cache": (now - 31 * DAY, now - 31 * DAY),
-        "b/unused-cache": (now - 31 * DAY, now - 31 * DAY),
-        "c": (now, now - 31 * DAY),
+        "a/used-cache": (young, old),
+        "a/made-cache": (old, young),
+        "a/unused-cache": (old, old),
+        "b/unused-cache": (old, old),
+        "c/": (time.time(), old),
     }
-    for name in ("a", "b", "c"):
-        (tmp_path / name).mkdir()
     for name, read_and_written in times.items():
         path = tmp_path / name
-        if name != "c":
-            path.touch()
+        path.parent.mkdir(exist_ok=True)
+        path.mkdir() if name.endswith("/") else path.touch()
         os.utime(path, read_and_written)
     evict_unused(tmp_path)
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")}
@@ -260,20 +246,14 @@ def test_a_full_disk_costs_time_only_and_leaves_nothing_cut_off(tmp_path):
 
 def test_a_kept_program_trains_to_the_very_same_bits(tmp_path):
     """On 8 devices; on one it was seen by hand."""
-    said, leaves = {}, {}
     kept = {DIRECTORY: str(tmp_path / "programs")}
-    for name in ("first", "second"):
-        said[name] = running.finish(
-            tmp_path / name,
-            devices=8,
-            seconds=240,
-            environment=kept,
-            evaluation__every_steps=100,
-            checkpoint__every_steps=100,
-        )
-        leaves[name] = running.parameters(tmp_path / name, 12)
+    rare = {"evaluation__every_steps": 100, "checkpoint__every_steps": 100}
+    first, second = tmp_path / "first", tmp_path / "second"
+    for run in (first, second):
+        said = running.finish(run, devices=8, seconds=240, environment=kept, **rare)
+        assert "WARNING" not in said
+        assert "compilation cache" not in said
     assert len(list((tmp_path / "programs").glob("*-cache"))) > 5
-    running.require_bit_equal(leaves["first"], leaves["second"])
-    for text in said.values():
-        assert "WARNING" not in text
-        assert "compilation cache" not in text
+    running.require_bit_equal(
+        running.parameters(first, 12), running.parameters(second, 12)
+    )

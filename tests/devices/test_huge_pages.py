@@ -67,13 +67,12 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
         "sys.exit(7)\n"
     )
     argv = [str(tmp_path / "enabled"), "--a=b c", ""]
-    environ = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
-    with subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-W", "error", str(program), *argv],
         stdout=subprocess.PIPE,
-        env=environ,
-    ) as process:
-        said, _ = process.communicate(timeout=240)
+        env={k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"},
+    )
+    said, _ = process.communicate(timeout=240)
     first, second, last = said.decode().splitlines()
     assert first == second == "begun"
     assert json.loads(last) == [process.pid, [str(program), *argv], WISH]

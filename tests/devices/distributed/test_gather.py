@@ -5,8 +5,6 @@ import sys
 import jax
 import numpy as np
 import pytest
-from jax.sharding import AxisType, Mesh, NamedSharding
-from jax.sharding import PartitionSpec as P
 
 from t2t_jax.devices.distributed.gather import (
     fetch_pipelined,
@@ -21,25 +19,8 @@ from tests.integration import tiny
 HOST = np.arange(8 * 6.0).reshape(8, 6)
 
 
-def mesh_of(*shape):
-    names = ("data", "fsdp", "tensor")[: len(shape)]
-    devices = np.asarray(jax.devices()[: np.prod(shape)]).reshape(shape)
-    return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(shape))
-
-
-@pytest.mark.parametrize("spec", [P(), P("fsdp"), P(("data", "fsdp"), "tensor")])
-def test_parameters_are_gathered_on_each_device_of_the_mesh(spec):
-    mesh = mesh_of(2, 1, 3)
-    split = {"a": jax.device_put(HOST, NamedSharding(mesh, spec)), "b": {}}
-    whole = gather_to_local_devices(split)
-    assert whole["a"].is_fully_replicated
-    assert list(whole["a"].sharding.mesh.devices.flat) == jax.devices()[:6]
-    for shard in whole["a"].addressable_shards:
-        np.testing.assert_array_equal(shard.data, HOST)
-
-
 def test_replicated_parameters_are_not_copied():
-    held = jax.device_put(HOST, NamedSharding(mesh_of(2, 2), P()))
+    held = replicate(HOST, jax.devices()[:4])
 
     def places(array):
         return [s.data.unsafe_buffer_pointer() for s in array.addressable_shards]
@@ -50,14 +31,6 @@ def test_replicated_parameters_are_not_copied():
 def test_parameters_of_no_mesh_stay_where_they_are():
     held = {"a": jax.device_put(HOST, jax.devices()[3]), "b": np.ones(2)}
     assert gather_to_local_devices(held) is held
-
-
-@pytest.mark.parametrize("devices", [None, [2], [5, 3]])
-def test_arrays_are_copied_to_the_devices_that_are_asked_for(devices):
-    chosen = devices and [jax.devices()[number] for number in devices]
-    (array,) = replicate([HOST], chosen)
-    assert list(array.sharding.mesh.devices.flat) == (chosen or jax.local_devices())
-    assert array.is_fully_replicated
 
 
 # --- results

@@ -130,13 +130,9 @@ def gone():
     return writer
 
 
-def full():
-    return os.open("/dev/full", os.O_WRONLY)
-
-
-@pytest.mark.parametrize("kind", [gone, full])
+@pytest.mark.parametrize("kind", [gone, lambda: os.open("/dev/full", os.O_WRONLY)])
 def test_every_signal_is_seen_with_a_closed_or_full_stderr(kind):
-    seen, second, kept, replaced = [], threading.Event(), os.dup(2), kind()
+    seen, second, kept = [], threading.Event(), os.dup(2)
 
     def on_stop(name):
         write_stderr(name)
@@ -144,6 +140,7 @@ def test_every_signal_is_seen_with_a_closed_or_full_stderr(kind):
         if len(seen) == 2:
             second.set()
 
+    replaced = kind()
     os.dup2(replaced, 2)
     try:
         with handling(lambda number, frame: None), watch_signals(on_stop):
@@ -153,6 +150,6 @@ def test_every_signal_is_seen_with_a_closed_or_full_stderr(kind):
             assert second.wait(120)
     finally:
         os.dup2(kept, 2)
-        os.close(kept)
-        os.close(replaced)
+        for file in (kept, replaced):
+            os.close(file)
     assert seen == ["SIGUSR1", "SIGUSR1"]
