@@ -15,7 +15,7 @@ from t2t_jax.config_files import load_config
 from t2t_jax.data.line_arguments import as_directory
 from t2t_jax.devices.compilation_cache import enable_cache_in_process
 from t2t_jax.errors import InputMissingError, UserError
-from t2t_jax.run.initial_model import adopt_model
+from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.start import make_console, open_run, require_trainable

@@ -49,7 +49,6 @@ class DevOutputs:
         self,
         step: int,
         hypotheses: Sequence[str],
-        *,
         sources: Sequence[str],
         references: Sequence[str],
     ) -> None:

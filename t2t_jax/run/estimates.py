@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from t2t_jax.config import Config
@@ -18,87 +17,53 @@ _TOO_LONG = 12 * 3600.0
 _MIN_TOKENS = 1_024
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunSize:
-    """The sizes that determine how long a run takes.
-
-    Attributes:
-      evaluate_every: optimizer steps between evaluations; 0 for none.
-      dev_tokens: target tokens translated at each evaluation.
-      tokens_per_batch: tokens per side of a batch, padding included.
-    """
-
-    steps: int
-    evaluate_every: int = 0
-    dev_tokens: int = 0
-    tokens_per_batch: int = 0
-    parameters: int = 0
-    on_cpu: bool = False
-
-    def evaluations_after(self, step: int) -> int:
-        """Counts the evaluations after a step; the last step has one too."""
-        every = self.evaluate_every
-        if not every or step >= self.steps:
-            return 0
-        return self.steps // every - step // every + (self.steps % every > 0)
-
-    def seconds_left(
-        self, step: int, *, step_seconds: float, tokens_per_second: float = 1.0
-    ) -> float:
-        """Estimates the seconds from a step to the end.
-
-        Args:
-          step_seconds: of one step.
-          tokens_per_second: of evaluations, if they are not part of `step_seconds`.
-        """
-        evaluation = EVALUATION_COST * self.dev_tokens / tokens_per_second
-        steps = max(0, self.steps - step)
-        return steps * step_seconds + self.evaluations_after(step) * evaluation
-
-
 def estimate(
-    size: RunSize, step: int, *, step_seconds: float, tokens_per_second: float
+    config: Config,
+    step: int,
+    *,
+    step_seconds: float,
+    tokens_per_second: float,
+    dev_tokens: int = 0,
+    parameters: int = 0,
+    on_cpu: bool = False,
 ) -> str:
-    """Describes the time left; for a long run on a CPU also what would shorten it."""
-    left = size.seconds_left(
-        step, step_seconds=step_seconds, tokens_per_second=tokens_per_second
-    )
-    evaluations = size.evaluations_after(step)
+    """Describes the time left; for a long run on a CPU also what would shorten it.
+
+    Args:
+      step: the last one, before that of `config.steps`.
+      dev_tokens: target tokens translated at each evaluation.
+    """
+    steps, every = config.steps, config.evaluation.every_steps
+    # The last step has one too.
+    evaluations = steps // every - step // every + (steps % every > 0) if every else 0
+    evaluation = EVALUATION_COST * dev_tokens / tokens_per_second
+    left = (steps - step) * step_seconds + evaluations * evaluation
     pace = f"{step_seconds:{'.2g' if step_seconds < 10 else '.0f'}} s"
-    what = f"{size.steps - step:,} steps of {pace}"
+    what = f"{steps - step:,} steps of {pace}"
     if evaluations:
-        one = EVALUATION_COST * size.dev_tokens / tokens_per_second
         noun = "evaluation" if evaluations == 1 else "evaluations"
         # Outputs of an untrained model run to their length limit.
-        what += f" and {evaluations:,} {noun} of at least {format_duration(one)}, more"
-        what += " as long as translations reach their length limit"
-    line = f"Estimated time left: {format_duration(left)} ({what})."
-    if not size.on_cpu or left <= _TOO_LONG:
-        return line
-    return "\n".join([line, *_suggestions(size, step, left)])
-
-
-def _suggestions(size: RunSize, step: int, left: float) -> list[str]:
-    """Suggests settings with which a run takes about 12 hours."""
-    steps = _round_down(step + _TOO_LONG / left * (size.steps - step))
-    lines = [
-        "  That is more than 12 hours on a CPU. Shorter, each by itself:",
-        f"  --config.steps={steps} takes about {format_duration(_TOO_LONG)} "
-        "(and learns less)",
-    ]
-    tokens = _round_down(_TOO_LONG / left * size.tokens_per_batch)
-    tokens = max(tokens, _MIN_TOKENS)
-    if tokens < size.tokens_per_batch:
-        shorter = left * tokens / size.tokens_per_batch
-        lines.append(
-            f"  --config.data.tokens_per_batch={tokens} takes about "
-            f"{format_duration(shorter)} (in a new --workdir)"
+        what += (
+            f" and {evaluations:,} {noun} of at least {format_duration(evaluation)}, "
+            "more as long as translations reach their length limit"
         )
-    lines.append(
-        f"  a smaller model than this one of {size.parameters:,} parameters, such as "
-        "--config=own_text:small (in a new --workdir)"
+    line = f"Estimated time left: {format_duration(left)} ({what})."
+    if not on_cpu or left <= _TOO_LONG:
+        return line
+    fewer = _round_down(step + _TOO_LONG / left * (steps - step))
+    rows = config.data.tokens_per_batch
+    tokens = max(_MIN_TOKENS, _round_down(_TOO_LONG / left * rows))
+    smaller = (
+        f"\n  --config.data.tokens_per_batch={tokens} takes about "
+        f"{format_duration(left * tokens / rows)} (in a new --workdir)"
     )
-    return [*lines, "  or a GPU or TPU."]
+    return (
+        f"{line}\n  That is more than 12 hours on a CPU. Shorter, each by itself:\n"
+        f"  --config.steps={fewer} takes about {format_duration(_TOO_LONG)} "
+        f"(and learns less){smaller * (tokens < rows)}\n"
+        f"  a smaller model than this one of {parameters:,} parameters, such as "
+        "--config=own_text:small (in a new --workdir)\n  or a GPU or TPU."
+    )
 
 
 def _round_down(number: float) -> int:
@@ -120,6 +85,7 @@ class Row(NamedTuple):
     """A row of configs/own_text.py.
 
     Attributes:
+      least: of the numbers of pairs that it suits, as `most` and `suits`.
       parameters: smallest number of parameters of encoder and decoder that counts as
         this size: the geometric mean of this row's and the smaller row's.
       two_cores: how long all its steps take on two CPU cores, at the speeds of
@@ -127,15 +93,18 @@ class Row(NamedTuple):
     """
 
     name: str
-    pairs: float
+    least: float
+    most: float
+    suits: str
     parameters: float
     two_cores: str
 
 
+_MANY = "50,000 to 500,000 pairs"
 ROWS = (
-    Row("small", 0, 0, "80 minutes"),
-    Row("medium", 50_000, 2_700_000, "10 hours"),
-    Row("large", 500_000, 15_600_000, "2 months"),
+    Row("small", 0, 50_000, "50,000 pairs or fewer", 0, "80 minutes"),
+    Row("medium", 50_000, 500_000, _MANY, 2_700_000, "10 hours"),
+    Row("large", 500_000, math.inf, "500,000 pairs or more", 15_600_000, "2 months"),
 )
 """The rows, smallest first."""
 
@@ -159,29 +128,16 @@ def size_advice(config: Config, pairs: int) -> str:
         return ""
     counted = count_parameters(config.model)
     size = counted.encoder + counted.decoder
-    number = max(n for n, row in enumerate(ROWS) if size >= row.parameters)
-    most = ROWS[number + 1].pairs if number + 1 < len(ROWS) else math.inf
-    fits = max(n for n, row in enumerate(ROWS) if pairs >= row.pairs)
-    size_text = f"of this size ({size:,} parameters without the vocabulary)"
-    row = (
-        f"--config=own_text:{ROWS[fits].name} suits {_range(fits)}; all of it takes "
-        f"{ROWS[fits].two_cores} on two CPU cores."
-    )
-    if pairs * _FACTOR < ROWS[number].pairs:
-        return f"{pairs:,} pairs are few for a model {size_text}. {row}"
-    if pairs > _FACTOR * most:
-        return (
-            f"{pairs:,} pairs are enough for a larger model than one {size_text}. {row}"
-        )
-    return ""
-
-
-def _range(number: int) -> str:
-    """Formats the numbers of pairs that a row suits."""
-    least = ROWS[number].pairs
-    if number + 1 == len(ROWS):
-        return f"{least:,.0f} pairs or more"
-    most = ROWS[number + 1].pairs
+    own = [row for row in ROWS if size >= row.parameters][-1]
+    better = [row for row in ROWS if pairs >= row.least][-1]
+    if pairs * _FACTOR < own.least:
+        found = "few for a model"
+    elif pairs > _FACTOR * own.most:
+        found = "enough for a larger model than one"
+    else:
+        return ""
     return (
-        f"{least:,.0f} to {most:,.0f} pairs" if least else f"{most:,.0f} pairs or fewer"
+        f"{pairs:,} pairs are {found} of this size ({size:,} parameters without the "
+        f"vocabulary). --config=own_text:{better.name} suits {better.suits}; all of it "
+        f"takes {better.two_cores} on two CPU cores."
     )

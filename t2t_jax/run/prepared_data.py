@@ -22,10 +22,7 @@ from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import Corpus
-from t2t_jax.data.corpora.open import (
-    open_corpus,
-    train_and_dev,
-)
+from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.report.leakage import (
     copy_warnings,
@@ -45,9 +42,9 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.text.sentences import lay_out
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.files import atomic_write
-from t2t_jax.run.initial_model import read_vocabularies
-from t2t_jax.run.partial_start import (
+from t2t_jax.run.first_start import (
     load_partial_vocabularies,
+    read_vocabularies,
     require_same_start,
     require_same_vocabularies,
     vocabulary_settings,
@@ -79,17 +76,18 @@ class PreparedData(NamedTuple):
     @property
     def fingerprints(self) -> dict[str, str]:
         """Hashes of vocabularies and corpora, as checkpoints record them."""
-        dev = {"dev": str(self.dev.meta["corpus"])} if self.dev else {}
-        sampling = {"way of sampling subwords": SAMPLING_VERSION}
-        return {
+        hashes = {
             "vocabulary": self.vocabularies.fingerprint,
             "train": str(self.train.meta["corpus"]),
-            **dev,
             # The weights determine the order of the data.
             "weights of train": ", ".join(f"{w:g}" for w in self.train.weights),
             "way of planning batches": PLAN_VERSION,
-            **(sampling if any(self.config.bpe_dropout) else {}),
         }
+        if self.dev:
+            hashes["dev"] = str(self.dev.meta["corpus"])
+        if any(self.config.bpe_dropout):
+            hashes["way of sampling subwords"] = SAMPLING_VERSION
+        return hashes
 
     @property
     def batch_shapes(self) -> list[tuple[int, int]]:
@@ -161,8 +159,7 @@ def prepare_data(
     """
     if not workdir.has_config:
         require_same_start(config, workdir.path)
-    errors = ErrorCollector()
-    joiner = config.data.subword_joiner
+    errors, joiner = ErrorCollector(), config.data.subword_joiner
     held_out = errors.try_call(
         open_held_out, config.data.held_out, log=log, joiner=joiner
     )
@@ -174,20 +171,13 @@ def prepare_data(
             text.fingerprints,
             configs=(workdir.read_config(), config),
         )
-    _save_known_words(text, workdir)
+    words, path = text.train.source_words, workdir.path / known_words.FILE
+    if words is not None and not (workdir.has_config and path.exists()):
+        atomic_write(path, known_words.KnownWords(words).to_bytes())
     _report(text, held_out, config=config, workdir=workdir, log=log)
     if not workdir.has_config:
         text.vocabularies.save(workdir.path)
     return text
-
-
-def _save_known_words(text: PreparedData, workdir: Workdir) -> None:
-    """Writes the source words of the training text, once per run."""
-    path = workdir.path / known_words.FILE
-    if text.train.source_words is None or (workdir.has_config and path.exists()):
-        return
-    words = known_words.KnownWords(text.train.source_words)
-    atomic_write(path, words.to_bytes())
 
 
 def open_prepared_data(config: Config, *, workdir: Workdir, log: Log) -> PreparedData:
@@ -216,32 +206,21 @@ def _read(
     """Reads and encodes both corpora; raises the errors collected before, too."""
     train, dev, dev_lines = _open_corpora(config, errors)
     vocabularies = errors.try_call(load_vocabularies, train)
-    merges = errors.try_call(load_tables, vocabularies, config=config.data)
+    errors.try_call(load_tables, vocabularies, config=config.data)
+    errors.raise_if_any()
     progress = ProgressBar(
         log, every_seconds=config.logging.every_seconds, stream=stream
+    )
+    encode = partial(
+        errors.try_call, build_or_open, vocabularies=vocabularies, progress=progress
     )
     # The filters would select the development pairs.
     unfiltered = dataclasses.replace(
         config.data, max_length_ratio=0.0, drop_copies=False, drop_duplicates=False
     )
-    caches = {
-        name: errors.try_call(
-            build_or_open,
-            corpus,
-            vocabularies=vocabularies,
-            config=settings,
-            progress=progress,
-        )
-        for name, corpus, settings in (
-            ("train", train, config.data),
-            ("dev", dev, unfiltered),
-        )
-        if merges is not None
-    }
+    caches = encode(train, config=config.data), encode(dev, config=unfiltered)
     errors.raise_if_any()
-    return PreparedData(
-        config.data, config.seed, vocabularies, **caches, dev_lines=dev_lines
-    )
+    return PreparedData(config.data, config.seed, vocabularies, *caches, dev_lines)
 
 
 def _open_corpora(
@@ -252,12 +231,10 @@ def _open_corpora(
     Raises:
       UserError: all errors of both, and those collected before.
     """
-    specs = errors.try_call(train_and_dev, config.data) or (None, None)
-    evaluates = config.evaluation.every_steps > 0
-    dev_spec = specs[1] if evaluates else None
-    joiner = config.data.subword_joiner
-    train = errors.try_call(open_corpus, specs[0], key="data.train", joiner=joiner)
-    dev = errors.try_call(partial(_open_dev, config), dev_spec)
+    train_spec, dev_spec = errors.try_call(train_and_dev, config.data) or (None, None)
+    joiner, evaluates = config.data.subword_joiner, config.evaluation.every_steps > 0
+    train = errors.try_call(open_corpus, train_spec, key="data.train", joiner=joiner)
+    dev = errors.try_call(partial(_open_dev, config), dev_spec if evaluates else None)
     errors.try_call(check_cache_writable, config.data)
     dev_lines = errors.try_call(list, dev) if evaluates else ()
     if errors.has_errors:  # Before a vocabulary is trained.
@@ -289,31 +266,23 @@ def _report(
     log: Log,
 ) -> None:
     """Logs a summary of the text; writes `data_report.txt` and `data.json`."""
-    dev = text.dev.corpora if text.dev else ()
-    leaks = find_all_leaks(text.train, [*dev, *held_out])
+    train, dev, path = text.train, text.dev, workdir.path / REPORT
+    leaks = find_all_leaks(train, [*(dev.corpora if dev else ()), *held_out])
     report = describe_data(
-        text.vocabularies,
-        config=config.data,
-        train=text.train,
-        dev=text.dev,
-        leaks=leaks,
+        text.vocabularies, config=config.data, train=train, dev=dev, leaks=leaks
     )
-    for cache in filter(None, (text.train, text.dev)):
+    for cache in filter(None, (train, dev)):
         log(summary_line(cache))
-    copies = {**report["train"]["copies"], **leaks}
-    dropped = drop_warnings(text.train)
-    for warning in [*dropped, *leak_warnings(leaks), *copy_warnings(copies)]:
-        log(f"{warning} See {workdir.path / REPORT}.")
-    atomic_write(workdir.path / REPORT, report_text(report))
-    inputs = {
-        **vocabulary_settings(config),
-        "corpus": str(text.train.meta["corpus"]),
-    }
+    copies = copy_warnings({**report["train"]["copies"], **leaks})
+    for warning in [*drop_warnings(train), *leak_warnings(leaks), *copies]:
+        log(f"{warning} See {path}.")
+    atomic_write(path, report_text(report))
     lines = measure_source_lines(
-        text.train,
+        train,
         text.vocabularies.source,
         count_sentences=lambda line: len(lay_out(line, split="sentences").sentences),
     )
+    inputs = {**vocabulary_settings(config), "corpus": str(train.meta["corpus"])}
     data = {**report, SOURCE_LINES: lines.to_json(), "vocabulary_lesson": inputs}
     workdir.write_json("data.json", data)
 

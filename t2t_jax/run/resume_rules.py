@@ -9,7 +9,7 @@ from typing import Any
 
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError
-from t2t_jax.run.text_paths import absolute_spec
+from t2t_jax.run.text import absolute_spec
 
 _MAX_LISTED = 5
 

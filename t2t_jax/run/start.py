@@ -14,7 +14,7 @@ from t2t_jax.errors import UserError
 from t2t_jax.run.estimates import size_advice
 from t2t_jax.run.prepared_data import PreparedData, prepare_data
 from t2t_jax.run.resume_rules import require_own_checkpoint, require_resumable
-from t2t_jax.run.text_paths import with_absolute_text
+from t2t_jax.run.text import with_absolute_text
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -94,11 +94,9 @@ def open_run(
         _check_frozen(config)
     with workdir.create_locked() as owner:
         require_unchanged(workdir, config)
-        complete = _complete_text(workdir, config)
-        if not _names_own_text(workdir, config):
-            complete = ""  # Other text is compared with that of the run.
-        text = None
-        if complete:
+        complete, text = _complete_text(workdir, config), None
+        # Other text is compared with that of the run.
+        if complete and _names_own_text(workdir, config):
             workdir.read_vocabularies(config.vocabulary)  # Checks them.
             console.log(complete)
         else:

@@ -14,13 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from t2t_jax.checkpointing.step_dirs import StepDirs
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
 from t2t_jax.files import MAX_JSON_BYTES, locked, read_json_object, read_limited
-from t2t_jax.run.estimates import RunSize
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record, best_by
 from t2t_jax.training.reporting.console import Thinned
@@ -43,7 +42,7 @@ class History:
       bleus: of the evaluations, thinned.
       evaluation: the last one; None before.
       best: that of the highest score, of trees F1, else BLEU.
-      last: the last record.
+      last: the last record; empty before.
     """
 
     recent: deque[Record] = field(default_factory=lambda: deque(maxlen=_RECENT_RECORDS))
@@ -51,7 +50,7 @@ class History:
     bleus: Thinned = field(default_factory=Thinned)
     evaluation: Record | None = None
     best: Record | None = None
-    last: Record | None = None
+    last: Record = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> History:
@@ -106,7 +105,7 @@ def read_status(workdir: Workdir, *, now: float | None = None) -> dict[str, Any]
     """
     now = time.time() if now is None else now
     if workdir.is_model:
-        return _status_of_model(workdir)
+        return {**_unknown(workdir), **_status_of_model(workdir)}
     holder = _holder(workdir)
     if not workdir.has_config and (holder or _is_prepared(workdir)):
         state, reason = "preparing", "its text is being prepared"
@@ -115,15 +114,17 @@ def read_status(workdir: Workdir, *, now: float | None = None) -> dict[str, Any]
             reason = "its text was prepared, and training has not begun"
         fields = {"state": state, "reason": reason, "holder": holder, "step": 0}
         return {**_unknown(workdir), **fields}
-    config = workdir.read_config()
+    config, owner = workdir.read_config(), _owner(workdir)
     history = History.read(workdir.path / "metrics.jsonl")
     newest, meta = _newest_checkpoint(workdir)
-    found = _Found(history, holder, _owner(workdir), newest=newest, meta=meta)
-    state, reason = _state(config, found, now)
-    if holder is None and state == "running":
-        holder = {**found.owner, "is_verified": False}
-    step = max([newest or 0, (history.last or {}).get("step", 0)])
-    status: dict[str, Any] = {
+    state, reason = "running", "training" if history.last else "before its first step"
+    if holder is None:
+        state, reason = _state_of_unlocked(config, history.last, owner, meta, now=now)
+        holder = {**owner, "is_verified": False} if state == "running" else None
+    elif newest is not None:
+        reason = "training"
+    step = max(newest or 0, history.last.get("step", 0))
+    status = {
         **_unknown(workdir),
         "state": state,
         "reason": reason,
@@ -132,8 +133,16 @@ def read_status(workdir: Workdir, *, now: float | None = None) -> dict[str, Any]
         "steps": config.steps,
         "percent": round(100 * min(step / config.steps, 1), 1),
         "checkpoint": newest,
+        **_metrics(history, now=now),
     }
-    return {**status, **_metrics(history, now=now), **_time_left(status, history, now)}
+    seconds = history.seconds_per_step
+    if state == "running" and seconds is not None:
+        since = max(0.0, now - _seconds(history.last))
+        left = (config.steps - history.last["step"]) * seconds - since
+        done = datetime.fromtimestamp(now + max(0.0, left), UTC)
+        status["seconds_left"] = round(max(0.0, left))
+        status["done_at"] = done.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return status
 
 
 def _unknown(workdir: Workdir) -> dict[str, Any]:
@@ -163,12 +172,8 @@ def _status_of_model(workdir: Workdir) -> dict[str, Any]:
         what = f", the average of {len(averaged)} {noun}"
     elif isinstance(step, int):
         what = f", exported at step {step:,}"
-    return {
-        **_unknown(workdir),
-        "state": "model",
-        "reason": f"a model and not a run{what}; nothing trains here",
-        "step": step,
-    }
+    reason = f"a model and not a run{what}; nothing trains here"
+    return {"state": "model", "reason": reason, "step": step}
 
 
 def _is_prepared(workdir: Workdir) -> bool:
@@ -177,48 +182,38 @@ def _is_prepared(workdir: Workdir) -> bool:
     return any(written) and not StepDirs(workdir.checkpoints).steps()
 
 
-class _Found(NamedTuple):
-    """What a workdir contains about the state of its run.
+def _state_of_unlocked(
+    config: Config,
+    last: Record,
+    owner: dict[str, Any],
+    meta: dict[str, Any],
+    *,
+    now: float,
+) -> tuple[str, str]:
+    """Returns the state of a run whose lock is free, and a sentence on it.
 
-    Attributes:
-      holder: the process that has the lock; None if none has.
-      owner: the last process that had it, by the lock file.
-      newest: the step of the newest checkpoint; None if there is none.
-      meta: its JSON object.
+    Args:
+      last: the last record; empty if there is none.
+      owner: the last process that had the lock, by the lock file.
+      meta: JSON object of the newest checkpoint, with its `step`; empty if there is
+        none.
     """
-
-    history: History
-    holder: dict[str, Any] | None
-    owner: dict[str, Any]
-    newest: int | None
-    meta: dict[str, Any]
-
-
-def _state(config: Config, found: _Found, now: float) -> tuple[str, str]:
-    """Returns the state of a run and a sentence on it."""
-    history, holder, owner, newest, meta = found
-    last = history.last
-    if holder is not None:
-        begun = last is not None or newest is not None
-        return "running", "training" if begun else "before its first step"
-    if last is None and newest is None:
+    step, saved = last.get("step", 0), meta.get("step", 0)
+    if not last and not meta:
         return "not_started", "no step has been made"
-    if last is not None and last["kind"] == "final":
-        if last["step"] < config.steps:
-            why = "evaluations without a better BLEU reached evaluation.patience"
-            return "complete", f"ended early: {why}"
-        return "complete", "done"
-    if last is not None and _has_diverged(last, config):
-        return "diverged", f"updates were skipped up to step {last['step']:,}"
-    saved = newest or 0
-    if "stopped" in meta.get("kinds", ()) and saved >= (last or {}).get("step", 0):
+    if last and last["kind"] == "final":
+        why = "evaluations without a better BLEU reached evaluation.patience"
+        return "complete", f"ended early: {why}" if step < config.steps else "done"
+    if last and _has_diverged(last, config):
+        return "diverged", f"updates were skipped up to step {step:,}"
+    if "stopped" in meta.get("kinds", ()) and saved >= step:
         return "stopped", f"saved at step {saved:,}, where training resumes"
     is_elsewhere = owner["host"] not in (None, socket.gethostname())
-    if last is not None and is_elsewhere and now - _seconds(last) < _RECENT_SECONDS:
+    if last and is_elsewhere and now - _seconds(last) < _RECENT_SECONDS:
         return "running", (
             "by its records; the lock of another host cannot be seen from here"
         )
-    where = f"at step {saved:,}" if newest else "from the start"
+    where = f"at step {saved:,}" if saved else "from the start"
     return "interrupted", (
         f"ended without saving, as by a crash or kill -9; training resumes {where}"
     )
@@ -234,34 +229,18 @@ def _has_diverged(last: Record, config: Config) -> bool:
 
 def _metrics(history: History, *, now: float) -> dict[str, Any]:
     train = history.recent[-1] if history.recent else {}
-    age = now - _seconds(history.last) if history.last else None
-    seconds = history.seconds_per_step
+    age = max(0, round(now - _seconds(history.last))) if history.last else None
     return {
         "epoch": train.get("epoch"),
-        "last_record": (history.last or {}).get("time"),
-        "record_age_seconds": None if age is None else max(0, round(age)),
+        "last_record": history.last.get("time"),
+        "record_age_seconds": age,
         "target_tokens_per_second": _rounded(train.get("target_tokens_per_second"), 1),
-        "seconds_per_step": _rounded(seconds, 4),
+        "seconds_per_step": _rounded(history.seconds_per_step, 4),
         "loss": train.get("loss"),
         "evaluation": _scores(history.evaluation),
         "best": _scores(history.best),
         "losses": [round(loss, 4) for loss in history.losses.values()],
         "bleus": [round(bleu, 2) for bleu in history.bleus.values()],
-    }
-
-
-def _time_left(status: dict[str, Any], history: History, now: float) -> dict[str, Any]:
-    """Returns an estimate of the time left of a running run; {} for any other."""
-    seconds, last = history.seconds_per_step, history.last
-    if status["state"] != "running" or seconds is None or last is None:
-        return {}
-    since = max(0.0, now - _seconds(last))
-    size = RunSize(steps=status["steps"])
-    left = max(0.0, size.seconds_left(last["step"], step_seconds=seconds) - since)
-    done = datetime.fromtimestamp(now + left, UTC)
-    return {
-        "seconds_left": round(left),
-        "done_at": done.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 
 
@@ -300,11 +279,11 @@ def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, dict[str, Any]]:
     steps = StepDirs(workdir.checkpoints).steps()
     if not steps:
         return None, {}
-    path = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata"
+    path, meta = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata", None
     with suppress(OSError, UserError, ValueError, RecursionError):
         meta = json.loads(read_limited(path, max_bytes=MAX_JSON_BYTES, advice=""))
-        return steps[-1], meta if isinstance(meta, dict) else {}
-    return steps[-1], {}
+    values = meta if isinstance(meta, dict) else {}
+    return steps[-1], {**values, "step": steps[-1]}
 
 
 def _same_process(first: Record, second: Record) -> bool:

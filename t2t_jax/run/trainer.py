@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,10 +27,10 @@ from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.run.attention_choice import choose_attention, run_kernel
 from t2t_jax.run.callbacks import RunCallbacks
-from t2t_jax.run.estimates import RunSize
+from t2t_jax.run.estimates import estimate
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
-from t2t_jax.run.text_paths import with_absolute_text
+from t2t_jax.run.text import with_absolute_text
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training import loop
 from t2t_jax.training.compiled_step import (
@@ -68,10 +68,11 @@ def best_score_of(config: Config) -> str:
     return "f1" if reads_trees(dev) else "bleu"
 
 
+@dataclass
 class Trainer:
     """One experiment in one workdir, on one mesh.
 
-    Args:
+    Attributes:
       workdir: the run's directory, which exists.
       devices: to train on; None means those of all processes.
       owns_process: whether a signal before the first step and the watchdog may end the
@@ -83,29 +84,26 @@ class Trainer:
       ConfigError: `config.mesh` does not fit the devices.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        workdir: Workdir,
-        text: PreparedData,
-        console: Console,
-        processes: Processes = SINGLE_PROCESS,
-        devices: Sequence[jax.Device] | None = None,
-        owns_process: bool = True,
-        write_report: Callable[[bool], None] = lambda is_over: None,
-    ):
-        self._mesh = make_mesh(devices, config=config.mesh)
-        platform = self._mesh.devices.flat[0].platform
+    config: Config
+    workdir: Workdir
+    text: PreparedData
+    console: Console
+    processes: Processes = SINGLE_PROCESS
+    devices: Sequence[jax.Device] | None = None
+    owns_process: bool = True
+    write_report: Callable[[bool], None] = lambda is_over: None
+
+    def __post_init__(self) -> None:
+        self._mesh = make_mesh(self.devices, config=self.config.mesh)
+        self._platform = self._mesh.devices.flat[0].platform
         config, self._attention = choose_attention(
-            with_absolute_text(config), self._mesh
+            with_absolute_text(self.config), self._mesh
         )
-        self._config, self._workdir, self._text = config, workdir, text
-        self._console, self._processes = console, processes
-        self._owns_process, self._write_report = owns_process, write_report
+        self.config, network, training = config, config.network, config.training
         packs_rows = run_kernel(config, self._mesh).kernel == "cudnn_packed"
-        network, training = config.network, config.training
-        self._module = make_module(network, platform=platform, packs_rows=packs_rows)
+        self._module = make_module(
+            network, platform=self._platform, packs_rows=packs_rows
+        )
         self._optimizer = make_optimizer(
             config.optimizer, d_model=network.d_model, frozen=training.frozen
         )
@@ -113,13 +111,13 @@ class Trainer:
         model = (self._module, self._optimizer, params_key)
         self._checkpointer = RunCheckpointer(
             config,
-            workdir=workdir,
+            workdir=self.workdir,
             init=partial(init_state, *model, ema=training.ema_decay > 0),
             mesh=self._mesh,
-            fingerprints=text.fingerprints,
-            log=console.log,
-            processes=processes,
-            files=text.vocabularies.files,
+            fingerprints=self.text.fingerprints,
+            log=self.console.log,
+            processes=self.processes,
+            files=self.text.vocabularies.files,
         )
         shapes = jax.tree.leaves(self._checkpointer.shapes.params)
         self._num_parameters = sum(leaf.size for leaf in shapes)
@@ -134,29 +132,29 @@ class Trainer:
         Returns:
           The progress of the run, which is incomplete only after a stop request.
         """
-        signals = exit_on_signals() if self._owns_process else nullcontext()
+        signals = exit_on_signals() if self.owns_process else nullcontext()
         with signals, self._make_watchdog():
             state, progress = self._checkpointer.resume() or self._checkpointer.init()
             self._log_model()
             maybe_inject_fault(progress.step, "compiling")
             step = self._make_step()
         with (
-            closing(self._console),
+            closing(self.console),
             # Before the others, so that it also covers the end of the run.
             self._make_watchdog() as watchdog,
             closing(self._make_metrics_writer(progress.step)) as metrics,
             self._checkpointer.closing(),
-            self._text.train_batches(
+            self.text.train_batches(
                 progress.position,
                 row_multiple=step.layout.row_multiple,
                 share=step.layout.share,
-                log=self._console.log,
+                log=self.console.log,
             ) as batches,
             stop,
         ):
             callbacks = self._make_callbacks(metrics, stop, watchdog)
-            records = read_metrics(self._workdir.path / "metrics.jsonl")
-            self._console.start(progress.step, history=records)
+            records = read_metrics(self.workdir.path / "metrics.jsonl")
+            self.console.start(progress.step, history=records)
             with callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts):
                 _, progress = loop.train(
                     state,
@@ -169,56 +167,47 @@ class Trainer:
                     watchdog=watchdog,
                 )
                 watchdog.begin("ending")
-                self._end(progress, metrics)
+                if is_complete(self.config, progress):
+                    metrics.write_final(progress, score=best_score_of(self.config))
+                if self.processes.is_first:
+                    self.write_report(True)
         return progress
 
     def _log_model(self) -> None:
         """Logs the model's size, and the chosen attention kernel, which is saved."""
-        self._console.log(
+        self.console.log(
             f"{self._num_parameters:,} parameters, computing in "
             f"{self._module.config.compute_dtype}"
         )
         if self._attention:
-            self._console.log(self._attention)
-            if self._processes.is_first:
-                self._workdir.write_json("config.json", to_dict(self._config))
-
-    def _end(
-        self, progress: RunProgress, metrics: MetricsWriter | NullMetricsWriter
-    ) -> None:
-        """Writes the last record of a complete run, and the report of any."""
-        if is_complete(self._config, progress):
-            metrics.write_final(progress, score=best_score_of(self._config))
-        if self._processes.is_first:
-            self._write_report(True)
+            self.console.log(self._attention)
+            if self.processes.is_first:
+                self.workdir.write_json("config.json", to_dict(self.config))
 
     def _make_watchdog(self) -> Watchdog:
         """Makes the watchdog that ends a stuck run on all processes."""
-        training, on = self._config.training, self._owns_process
+        training, on = self.config.training, self.owns_process
         return Watchdog(
-            step=training.step_timeout if on else 0.0,
-            pause=training.pause_timeout if on else 0.0,
+            step=training.step_timeout * on,
+            pause=training.pause_timeout * on,
             on_timeout=abort_stuck_run,
         )
 
     def _intervals(self) -> Intervals:
-        every = self._config.checkpoint
+        every = self.config.checkpoint
         return Intervals(
-            steps=self._config.steps,
-            log=self._config.logging.every_steps,
-            evaluate=self._config.evaluation.every_steps,
-            patience=self._config.evaluation.patience,
-            show_seconds=self._console.every_seconds,
+            steps=self.config.steps,
+            log=self.config.logging.every_steps,
+            evaluate=self.config.evaluation.every_steps,
+            patience=self.config.evaluation.patience,
+            show_seconds=self.console.every_seconds,
             save_steps=every.every_steps,
             save_minutes=every.every_minutes,
             save_epochs=every.every_epochs,
         )
 
     def _make_callbacks(
-        self,
-        metrics: MetricsWriter | NullMetricsWriter,
-        stop: StopRequest,
-        watchdog: Watchdog,
+        self, metrics: MetricsWriter, stop: StopRequest, watchdog: Watchdog
     ) -> RunCallbacks:
         """Makes the callbacks of the loop; `stop` cancels a running evaluation."""
 
@@ -226,18 +215,24 @@ class Trainer:
             watchdog.reset()  # Polled whenever the evaluation has made progress.
             return stop.stop_requested()
 
-        callbacks = RunCallbacks(
-            self._config,
-            workdir=self._workdir,
-            console=self._console,
+        dev, decoded = self.text.dev, self.config.evaluation.bleu_sentences or None
+        return RunCallbacks(
+            config=self.config,
+            workdir=self.workdir,
+            console=self.console,
             metrics=metrics,
             checkpointer=self._checkpointer,
             evaluator=self._make_evaluator(is_cancelled),
-            size=self._run_size(),
-            processes=self._processes,
+            estimate=partial(
+                estimate,
+                self.config,
+                dev_tokens=int(dev.target_lengths[:decoded].sum()) if dev else 0,
+                parameters=self._num_parameters,
+                on_cpu=self._platform == "cpu",
+            ),
+            write_report=partial(self.write_report, False),
+            processes=self.processes,
         )
-        callbacks.write_report = partial(self._write_report, False)
-        return callbacks
 
     def _make_evaluator(self, is_cancelled: Callable[[], bool]) -> Evaluator | None:
         """Makes the evaluator of the development set; None if evaluation is off.
@@ -246,10 +241,11 @@ class Trainer:
         translates a share of the lines with all parameters; the translations are
         gathered, so that every process computes the same BLEU.
         """
-        config, text = self._config, self._text
+        config, text, evaluation = self.config, self.text, self.config.evaluation
         if text.dev is None:
             return None
-        lines = text.dev_lines[: config.evaluation.bleu_sentences or None]
+        lines = text.dev_lines[: evaluation.bleu_sentences or None]
+        dtype = config.decoding.compute_dtype
         make = TreeEvaluator if best_score_of(config) == "f1" else Evaluator
         return make(
             sums=compile_evaluation(
@@ -260,66 +256,44 @@ class Trainer:
             ),
             batches=self._dev_batches,
             translate=make_translate(
-                partial(
-                    make_step_model,
-                    self._module,
-                    compute_dtype=config.decoding.compute_dtype,
-                ),
+                partial(make_step_model, self._module, compute_dtype=dtype),
                 vocabularies=text.vocabularies,
                 config=config.decoding,
-                processes=self._processes,
+                processes=self.processes,
                 is_cancelled=is_cancelled,
             ),
             sources=[source for source, _ in lines],
             references=[reference for _, reference in lines],
-            max_unfinished=config.evaluation.max_unfinished,
-            bleu=BleuSettings(config.evaluation.tokenize),
-            progress=self._console.advance,
+            max_unfinished=evaluation.max_unfinished,
+            bleu=BleuSettings(evaluation.tokenize),
+            progress=self.console.advance,
         )
 
     def _dev_batches(self) -> Iterator[Batch]:
         share = local_batch_shard(self._mesh, process=jax.process_index())
         multiple = row_shards(self._mesh)
-        for batch in self._text.dev_batches(row_multiple=multiple, share=share):
+        for batch in self.text.dev_batches(row_multiple=multiple, share=share):
             yield make_global_batch(batch, self._mesh)
 
-    def _make_metrics_writer(self, step: int) -> MetricsWriter | NullMetricsWriter:
+    def _make_metrics_writer(self, step: int) -> MetricsWriter:
         """Opens the metrics files, which process 0 writes."""
-        if not self._processes.is_first:
+        if not self.processes.is_first:
             return NullMetricsWriter()
         return MetricsWriter(
-            self._workdir.path,
+            self.workdir.path,
             step=step,
-            log=self._console.log,
-            timestamps=self._console.timestamps,
-            settings=dict(flatten(to_dict(self._config))),
-        )
-
-    def _run_size(self) -> RunSize:
-        """Returns the sizes for the time estimate."""
-        config, dev_tokens = self._config, 0
-        if self._text.dev is not None:
-            decoded = config.evaluation.bleu_sentences or None
-            dev_tokens = int(self._text.dev.target_lengths[:decoded].sum())
-        return RunSize(
-            steps=config.steps,
-            evaluate_every=config.evaluation.every_steps,
-            dev_tokens=dev_tokens,
-            tokens_per_batch=config.data.tokens_per_batch,
-            parameters=self._num_parameters,
-            on_cpu=self._mesh.devices.flat[0].platform == "cpu",
+            log=self.console.log,
+            timestamps=self.console.timestamps,
+            settings=dict(flatten(to_dict(self.config))),
         )
 
     def _make_step(self) -> StepCompiler:
         """Compiles the step for the longest rows; other shapes at first use."""
-        config = self._config
-        # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
-        seconds = config.network.num_layers + decoder_layers(config.network)
-        micro_batches = config.training.micro_batches
+        training, network = self.config.training, self.config.network
 
         def make_step(micro_batches: int) -> Any:
             return make_train_step(
-                replace(config.training, micro_batches=micro_batches),
+                replace(training, micro_batches=micro_batches),
                 module=self._module,
                 optimizer=self._optimizer,
                 mesh=self._mesh,
@@ -330,18 +304,19 @@ class Trainer:
             make_step,
             self._checkpointer.shapes,
             layout=BatchLayout(
-                planned=self._text.batch_shapes,
+                planned=self.text.batch_shapes,
                 mesh=self._mesh,
-                micro_batches=micro_batches or 1,
+                micro_batches=training.micro_batches or 1,
             ),
             key=self._dropout_key,
-            log=self._console.log,
-            about=f"about {seconds} s on a CPU",
+            log=self.console.log,
+            # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
+            about=f"about {network.num_layers + decoder_layers(network)} s on a CPU",
         )
-        memory = 0 if micro_batches else self._min_device_memory()
+        memory = 0 if training.micro_batches else self._min_device_memory()
         if memory:
             steps.choose_micro_batches(memory)
-        self._console.log(steps.layout.text())
+        self.console.log(steps.layout.text())
         if not memory:
             steps.compile_for(steps.layout.shapes[-1])
         return steps
@@ -352,9 +327,9 @@ class Trainer:
         sharded = self._mesh.size > self._mesh.shape["data"]
         reserved = sharded * self._num_parameters * 4  # float32
         available = max(0, device_memory_limit(self._mesh) - reserved)
-        memory = all_reduce_min(self._processes, "memory of a device", available)
+        memory = all_reduce_min(self.processes, "memory of a device", available)
         if not memory:
-            self._console.log(
+            self.console.log(
                 "training.micro_batches=auto: the memory size of this device is not "
                 "known. Using 1 micro-batch."
             )

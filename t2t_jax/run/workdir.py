@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from t2t_jax.checkpointing.step_dirs import require_array_path
 from t2t_jax.config import Config, keys, parse_saved, to_dict
@@ -64,6 +64,7 @@ _RECOVER = (
     "or pass another workdir."
 )
 _COPY = "Restore it from a copy, or pass another workdir."
+_MOVE = "Move it away, or choose another workdir."
 
 
 def require_outside_runs(path: str | Path, *, flag: str) -> None:
@@ -97,7 +98,7 @@ class Workdir:
 
     @property
     def lock_path(self) -> Path:
-        """The file that the process of the run has locked."""
+        """The file that the process of the run has locked, with its owner."""
         return self.path / _LOCK
 
     @property
@@ -136,17 +137,16 @@ class Workdir:
 
     def _run_files(self) -> list[str]:
         """Lists the names here that only a run or a model creates."""
-        matches = (self._glob(pattern) for pattern in _RUN_PATTERNS)
-        names = [name for name in (next(names, "") for names in matches) if name]
+        matches = (next(self._glob(pattern), "") for pattern in _RUN_PATTERNS)
         # A link to a disk that is not mounted.
         broken = self.checkpoints.is_symlink() and not self.checkpoints.exists()
-        return ["checkpoints", *names] if broken else names
+        return ["checkpoints"] * broken + list(filter(None, matches))
 
     def _glob(self, pattern: str) -> Iterator[str]:
         """Yields visible matches, `checkpoints` for `checkpoints/*`."""
         for path in self.path.glob(pattern):
             if not path.name.startswith("."):
-                yield pattern.partition("/")[0] if "/" in pattern else path.name
+                yield path.relative_to(self.path).parts[0]
 
     def require_complete(self) -> None:
         """Raises a DataError if there are files of a run, but no config.json."""
@@ -168,25 +168,22 @@ class Workdir:
         self._require_utf8(InputMissingError)
         self.require_complete()
         if not self.has_config:
-            raise InputMissingError(
-                f"{self.path} is not a run or a model: {self._missing_text()}."
-                f"{_suggest(self.path)} Train first, or pass another directory."
-            )
+            self._refuse("a run or a model", "Train first, or pass another directory.")
 
     def require_directory(self) -> None:
         """Raises an InputMissingError if the directory does not exist."""
         if not self.path.is_dir():
-            raise InputMissingError(
-                f"{self.path} is not a run: {self._missing_text()}."
-                f"{_suggest(self.path)} Pass the directory of a run."
-            )
+            self._refuse("a run", "Pass the directory of a run.")
 
-    def _missing_text(self) -> str:
+    def _refuse(self, what: str, advice: str) -> NoReturn:
+        reason = "no such directory"
         if self.path.is_dir():
-            return "config.json is missing"
-        if self.path.exists():
-            return "it is a file and not a directory"
-        return "no such directory"
+            reason = "config.json is missing"
+        elif self.path.exists():
+            reason = "it is a file and not a directory"
+        raise InputMissingError(
+            f"{self.path} is not {what}: {reason}.{_suggest(self.path)} {advice}"
+        )
 
     def _require_utf8(self, error: type[UserError]) -> None:
         """Checks that the path is valid Unicode, as Orbax requires."""
@@ -221,8 +218,7 @@ class Workdir:
         for path in (self.path, *map(self.path.joinpath, _FOLDERS)):
             problems.check(
                 not os.path.lexists(path) or path.is_dir(),
-                f"{path} must be a directory, and is not. Move it away, or choose "
-                "another workdir.",
+                f"{path} must be a directory, and is not. {_MOVE}",
             )
             denied.check(
                 not path.is_dir() or os.access(path, os.W_OK | os.X_OK),
@@ -233,8 +229,7 @@ class Workdir:
             problems.check(
                 # The target of a link does not belong to the run.
                 not os.path.lexists(path) or (path.is_file() and not path.is_symlink()),
-                f"{path} must be a file, and not a link. Move it away, or choose "
-                "another workdir.",
+                f"{path} must be a file, and not a link. {_MOVE}",
             )
         problems.raise_if_any(DataError)
         denied.raise_if_any(OutputError)
@@ -262,7 +257,7 @@ class Workdir:
             except BaseException:
                 with suppress(OSError):
                     if not had_lock and os.listdir(self.path) == [_LOCK]:
-                        (self.path / _LOCK).unlink()  # See `_open_lock`.
+                        (self.path / _LOCK).unlink()  # See `files.locked`.
                         for path in created:
                             path.rmdir()
                 raise
@@ -277,25 +272,14 @@ class Workdir:
         Raises:
           OutputError: another process holds the lock, or locks are not supported.
         """
-        owner = (
-            f"process {os.getpid()} on {socket.gethostname()} since {datetime.now()}"
-        )
-        with self._open_lock() as lock:
-            os.truncate(lock, 0)
-            os.write(lock, owner.encode())
-            os.fsync(lock)
-            yield owner
-
-    @contextmanager
-    def _open_lock(self) -> Iterator[int]:
         with ExitStack() as held:
             try:
                 # Reading a status takes a shared lock for a moment.
                 lock = held.enter_context(locked(self.lock_path, wait=0.2))
             except BlockingIOError as error:
                 raise OutputError(
-                    f"{self.path} is being trained in, or its text prepared, "
-                    f"by {self.owner() or 'another process'}. Wait for it, or choose "
+                    f"{self.path} is being trained in, or its text prepared, by "
+                    f"{self.owner() or 'another process'}. Wait for it, or choose "
                     "another workdir."
                 ) from error
             except OSError as error:
@@ -303,14 +287,17 @@ class Workdir:
                     f"{self.path} must support file locks, and {self.lock_path} "
                     f"cannot be locked: {error.strerror}. Choose another workdir."
                 ) from error
-            yield lock
+            os.truncate(lock, 0)
+            here = f"process {os.getpid()} on {socket.gethostname()}"
+            owner = f"{here} since {datetime.now()}"
+            os.write(lock, owner.encode())
+            os.fsync(lock)
+            yield owner
 
     def owner(self) -> str:
         """Returns the content of the lock file; "" if there is none."""
         with suppress(OSError, UserError):
-            return read_limited(
-                self.path / _LOCK, max_bytes=1 << 10, advice=""
-            ).decode()
+            return read_limited(self.lock_path, max_bytes=1 << 10, advice="").decode()
         return ""
 
     def log_path(self, index: int) -> Path:
@@ -408,11 +395,11 @@ class Workdir:
         The caller has checked what may change under an existing run.
         """
         self.write_json("overrides.json", overrides or {})
+        path, text = self.path / "config.json", _json_text(to_dict(config))
         if self.has_config:
-            self.write_json("config.json", to_dict(config))
+            atomic_write(path, text)
         else:
-            text = _json_text(to_dict(config))
-            write_once(self.path / "config.json", text, advice="Rerun the command.")
+            write_once(path, text, advice="Rerun the command.")
 
     def write_json(self, name: str, values: Any) -> None:
         """Writes a JSON file atomically."""
@@ -425,21 +412,17 @@ class Workdir:
         atomic_write(folder / f"{step}.txt", text)
 
 
-def runs_under(folder: Path) -> list[Path]:
-    """Lists the runs and models directly in a directory, newest first."""
-    runs = []
-    with suppress(OSError):
-        for path in folder.iterdir():
-            with suppress(OSError):
-                modified = (path / "config.json").stat().st_mtime
-                runs.append((modified, path))
-    return [path for _, path in sorted(runs, reverse=True)]
-
-
 def runs_near(path: Path) -> list[Path]:
-    """Lists the runs and models in a directory, next to it and under `runs`."""
-    folders = dict.fromkeys([path, path.parent, path.parent / "runs", Path("runs")])
-    return list(dict.fromkeys(run for folder in folders for run in runs_under(folder)))
+    """Lists the runs and models in a directory, next to it and under `runs`.
+
+    Those of each of these folders, newest first.
+    """
+    runs: list[Path] = []
+    for folder in (path, path.parent, path.parent / "runs", Path("runs")):
+        configs = [one for one in folder.glob("*/config.json") if one.is_file()]
+        configs.sort(key=os.path.getmtime, reverse=True)
+        runs += [one.parent for one in configs]
+    return list(dict.fromkeys(runs))
 
 
 def _suggest(path: Path) -> str:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
-from t2t_jax.run.text_facts import name_of_language
+from t2t_jax.run.text import name_of_language
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.guard import (
     CLOSE,

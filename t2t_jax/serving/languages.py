@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.data.token_cache.known_words import words_of
 from t2t_jax.errors import UserError
-from t2t_jax.run.text_facts import name_of_language
+from t2t_jax.run.text import name_of_language
 
 if TYPE_CHECKING:
     from t2t_jax.run.inference.model import TranslationModel

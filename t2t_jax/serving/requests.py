@@ -13,7 +13,7 @@ from python_multipart.multipart import FormParser, parse_options_header
 
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.sentences import Layout, Sentence, lay_out
-from t2t_jax.run.text_facts import name_of_language
+from t2t_jax.run.text import name_of_language
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.html_layout import HtmlLayout
 from t2t_jax.serving.languages import AUTO, Languages

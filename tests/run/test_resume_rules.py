@@ -17,7 +17,7 @@ from t2t_jax.run.resume_rules import (
     forbidden_changes,
 )
 from t2t_jax.run.start import make_console, open_run
-from t2t_jax.run.text_paths import absolute_spec, with_absolute_text
+from t2t_jax.run.text import absolute_spec, with_absolute_text
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.config import LoggingConfig, TrainingConfig
 from tests.integration import tiny

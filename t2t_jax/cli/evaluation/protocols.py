@@ -22,7 +22,7 @@ from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.trees.linearization import read_parse
 from t2t_jax.data.trees.tree import Tree
 from t2t_jax.errors import DataError, ErrorCollector, UserError
-from t2t_jax.run.text_facts import language_of_file, languages_of
+from t2t_jax.run.text import language_of_file, languages_of
 
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 _BETTER = {"system": "this model", "baseline": "the baseline"}

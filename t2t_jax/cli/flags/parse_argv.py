@@ -23,7 +23,7 @@ from t2t_jax.config import (
     to_dict,
 )
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
-from t2t_jax.run.initial_model import adopt_model
+from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.resume_rules import require_resumable
 from t2t_jax.run.workdir import Workdir, runs_near
 

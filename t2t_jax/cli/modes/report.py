@@ -16,7 +16,7 @@ from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import ReportOptions
 from t2t_jax.errors import UserError
 from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
-from t2t_jax.run.text_facts import example_sentences
+from t2t_jax.run.text import example_sentences
 from t2t_jax.run.workdir import Workdir
 
 _SEARCHED = 50  # development sentences, of which a few short ones are shown

@@ -25,7 +25,7 @@ from t2t_jax.cli.translation.progress import STATUS_WORDS
 from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.decoding.text.translation import UNFAMILIAR
 from t2t_jax.errors import UserError
-from t2t_jax.run.text_facts import example_sentences
+from t2t_jax.run.text import example_sentences
 from t2t_jax.training.stopping import raise_on_signals
 
 if TYPE_CHECKING:

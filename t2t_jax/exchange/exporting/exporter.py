@@ -44,8 +44,7 @@ from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference import provenance
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.inference.model_dir import atomic_directory
-from t2t_jax.run.text_facts import only_pair
-from t2t_jax.run.text_paths import spec_of_names, without_folders
+from t2t_jax.run.text import only_pair, spec_of_names, without_folders
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, PAD, UNK
 

@@ -22,7 +22,7 @@ from t2t_jax.files import read_json_object
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.run.inference.provenance import SHA256SUMS
-from t2t_jax.run.text_paths import spec_of_names
+from t2t_jax.run.text import spec_of_names
 
 _NOT_OF_THE_PAPER = (
     *("num_decoder_layers", "activation", "attention_biases", "output_bias"),

@@ -12,7 +12,7 @@ from t2t_jax.data.source_lines import KEY as SOURCE_LINES
 from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.files import read_json_object, sha256_of
-from t2t_jax.run.text_facts import example_sentences
+from t2t_jax.run.text import example_sentences
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 

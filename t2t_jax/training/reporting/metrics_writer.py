@@ -325,8 +325,11 @@ class MetricsWriter:
         self.attempt("The event file", self._events.close)
 
 
-class NullMetricsWriter:
+class NullMetricsWriter(MetricsWriter):
     """Writes nothing: used on all processes but process 0."""
+
+    def __init__(self) -> None:
+        """Opens nothing."""
 
     def write(self, record: Record) -> None:
         """Does nothing."""
@@ -335,9 +338,6 @@ class NullMetricsWriter:
         """Does nothing."""
 
     def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
-        """Does nothing."""
-
-    def write_final(self, progress: RunProgress, *, score: str = "bleu") -> None:
         """Does nothing."""
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from t2t_jax.errors import UserError
 from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
 from tests.data.trees.sample import SAMPLE
-from tests.run.test_text_facts import trained_on
+from tests.run.test_text import trained_on
 
 
 def language_of(spec, reference):

@@ -28,7 +28,7 @@ from t2t_jax.exchange.exporting.ctranslate2.format import (
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.exchange.formats import FILE_SUFFIXES
-from t2t_jax.run.text_facts import name_of_language
+from t2t_jax.run.text import name_of_language
 
 _VERSION = "1.0"
 _README = "Translates from {0} to {1}. Made with t2t_jax.\n"

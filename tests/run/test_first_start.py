@@ -12,7 +12,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
-from t2t_jax.run.initial_model import adopt_model, read_vocabularies
+from t2t_jax.run.first_start import adopt_model, read_vocabularies
 from t2t_jax.run.workdir import Workdir
 
 MODEL = {

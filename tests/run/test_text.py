@@ -5,7 +5,7 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.phrasebook import examples
-from t2t_jax.run.text_facts import (
+from t2t_jax.run.text import (
     MAX_EXAMPLES,
     example_sentences,
     languages_of,

@@ -1,19 +1,121 @@
-"""What the text of a run or model is: its languages, and sentences from it."""
+"""The text of a run or model: its paths, its languages, and sentences from it.
+
+Paths are absolute, so that every later command works from anywhere; what leaves with an
+export has the names of the files alone.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from t2t_jax.config import Config
-from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.open import open_corpus, split_spec
 from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
 from t2t_jax.run.workdir import Workdir
+
+_FILES = re.compile(
+    r"(?P<before>(?:[^:]*\*)?(?P<kind>text|tsv|trees):)(?P<files>.*?)"
+    # The columns of a tsv file, which have a comma, and a slice.
+    r"(?P<after>(?:#\d+,\d+)?(?:\[[^\[\]]*\])?)"
+)
+# In the name of a directory they would separate file names in a spec.
+_SEPARATORS = set("+,:#*[]$~")
+
+
+def with_absolute_text(config: Config) -> Config:
+    """Returns a configuration whose corpora and first model have absolute paths.
+
+    Relative paths are those of the working directory. Other keys stay as they are:
+    `vocabulary.file` is read once.
+    """
+    first = config.init_from and os.path.abspath(config.init_from)
+    to_absolute = partial(absolute_spec, directory=os.getcwd())
+    return dataclasses.replace(_with_specs(config, to_absolute), init_from=first)
+
+
+def _with_specs(config: Config, change: Callable[[str], str], **changes: Any) -> Config:
+    """Changes the specs of all corpora of a configuration, and other keys of `data`."""
+    for name in ("train", "dev", "held_out"):
+        changes[name] = change(getattr(config.data, name))
+    data = dataclasses.replace(config.data, **changes)
+    return dataclasses.replace(config, data=data)
+
+
+def absolute_spec(spec: str, directory: str) -> str:
+    """Makes the paths of a spec absolute; those after `~` or `$NAME` stay.
+
+    Nothing changes below a directory whose name has a character that separates the
+    file names of a spec.
+
+    Args:
+      directory: an absolute path, which relative ones begin from.
+
+    Example:
+      >>> absolute_spec("2*text:a.en+/b.en,a.de+/b.de[9:]++tsv:../x#3,1", "/home/me")
+      '2*text:/home/me/a.en+/b.en,/home/me/a.de+/b.de[9:]++tsv:/home/x#3,1'
+    """
+    if _SEPARATORS & set(directory):
+        return spec
+
+    def to_absolute(name: str) -> str:
+        if not name or name[0] in "/~$":
+            return name
+        return os.path.normpath(os.path.join(directory, name))
+
+    return _with_names(spec, to_absolute, directory=directory)
+
+
+def without_folders(config: Config) -> Config:
+    """Returns a configuration that tells no folder of the machine it was trained on."""
+    files: dict[str, Any] = {
+        name: os.path.basename(getattr(config.vocabulary, name))
+        for name in ("file", "source_file")
+    }
+    return dataclasses.replace(
+        _with_specs(config, spec_of_names, cache_dir=""),
+        vocabulary=dataclasses.replace(config.vocabulary, **files),
+        init_from=os.path.basename(config.init_from.rstrip("/")),
+    )
+
+
+def spec_of_names(spec: str) -> str:
+    """Leaves out the folders of a spec's files.
+
+    Example:
+      >>> spec_of_names("2*text:/home/me/a.en+/b.en,/a.de+~/b.de[9:]++tsv:../x#3,1")
+      '2*text:a.en+b.en,a.de+b.de[9:]++tsv:x#3,1'
+    """
+    return _with_names(spec, os.path.basename)
+
+
+def _with_names(spec: str, change: Callable[[str], str], *, directory: str = "") -> str:
+    """Changes the file names of a spec, one at a time.
+
+    Args:
+      directory: in which they are; "" for the working directory.
+    """
+    parts = split_spec(spec)
+    for number, part in enumerate(parts):
+        if found := _FILES.fullmatch(part):
+            sides = []
+            for side in found["files"].split(","):
+                # One name may have a + in it.
+                is_one = os.path.isfile(os.path.join(directory, side))
+                names = [side] if is_one else side.split("+")
+                sides.append("+".join(map(change, names)))
+            parts[number] = f"{found['before']}{','.join(sides)}{found['after']}"
+    return "++".join(parts)
+
 
 _SUFFIX = re.compile(r"(?:^|.\.)([a-z]{2,3}(?:[_-][A-Za-z]+)?)(?:\.txt)?(?:\.gz)?$")
 # Extensions of text in any language.
@@ -125,8 +227,10 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
     Raises:
       UserError: config.json cannot be read.
     """
-    if stored := _stored_examples(workdir.path / "model.json"):
-        return stored
+    with suppress(OSError, UserError):
+        stored = read_json_object(workdir.path / "model.json", advice="")
+        if isinstance(listed := stored.get("examples"), list) and listed:
+            return tuple(map(str, listed[:MAX_EXAMPLES]))
     if not workdir.has_config:
         return ()
     config = workdir.read_config()
@@ -134,17 +238,6 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
         return tuple(example.english for example in examples()[:MAX_EXAMPLES])
     sampled = _sampled_sources(workdir.path / "samples")
     return _short_lines(sampled) or _short_lines(_dev_sources(config))
-
-
-def _stored_examples(path: Path) -> tuple[str, ...]:
-    """Reads the examples of model.json, which are optional."""
-    try:
-        examples = read_json_object(path, advice="").get("examples")
-    except (UserError, OSError):
-        return ()
-    return (
-        tuple(map(str, examples[:MAX_EXAMPLES])) if isinstance(examples, list) else ()
-    )
 
 
 def _sampled_sources(folder: Path) -> list[str]:
