@@ -80,7 +80,7 @@ class Converter:
 
     def ctranslate2(self, directory: str) -> None:
         """Writes a model of CTranslate2, in float32."""
-        from t2t_jax.exchange.exporting.ctranslate2.format import write_ctranslate2
+        from t2t_jax.exchange.exporting.ctranslate2 import write_ctranslate2
 
         to = Path(directory)
         to.mkdir()

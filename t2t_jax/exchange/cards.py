@@ -1,15 +1,66 @@
-"""Fills the templates of model cards and of what they say of each format."""
+"""Model cards, the README.md of a model, from the templates beside this file."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from t2t_jax.data.corpora.open import train_and_dev
+from t2t_jax.errors import DataError
+from t2t_jax.evaluation.protocol import fingerprint_params
+from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
+    ExportSpec,
+    Original,
+    divisor,
+    table_of,
+)
+from t2t_jax.exchange.exporting.verification import TIE, Comparison
+from t2t_jax.files import read_json_object
+from t2t_jax.model.architectures import count_parameters
+from t2t_jax.model.config import ModelConfig, TransformerConfig
+from t2t_jax.run.inference.provenance import SHA256SUMS, versions
+from t2t_jax.run.text import spec_of_names
+
+_NOT_OF_THE_PAPER = (
+    *("num_decoder_layers", "activation", "attention_biases", "output_bias"),
+    *("scale_embeddings", "position_rates", "first_position", "start"),
+)
+"""Keys that are listed where they are not the default."""
+
+_SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+_FEWEST_LINES = 100
+"""Of a comparison whose BLEU says something about the model."""
 
 
 def fill_template(template: str, /, **values: object) -> str:
     """Fills a Markdown file of the folder `templates`, such as "ctranslate2"."""
     return _environment().get_template(f"{template}.md").render(values).rstrip()
+
+
+def fill_usage(
+    template: str, original: Original, name: str, /, **values: object
+) -> str:
+    """Describes how an export is used.
+
+    Args:
+      name: of its directory.
+    """
+    example = json.dumps(original.origin["examples"][0], ensure_ascii=False)
+    return fill_template(
+        template,
+        name=name,
+        sentence=example,  # A JSON string is also a Python string.
+        model=original.config.model,
+        decoding=original.config.decoding,
+        **values,
+    )
 
 
 @cache
@@ -24,3 +75,154 @@ def _environment() -> Environment:
     # In a table a bar would begin another column.
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
     return environment
+
+
+def model_card(
+    name: str,
+    form: ExportFormat,
+    original: Original,
+    comparison: Comparison,
+    *,
+    spec: ExportSpec,
+    max_bleu_loss: float,
+) -> str:
+    """Writes the card of an export.
+
+    Args:
+      name: of the directory.
+      max_bleu_loss: that was accepted.
+    """
+    config, origin = original.config, original.origin
+    vocabularies = original.model.vocabularies
+    is_paper = config.architecture == "transformer"
+    is_table = table_of(vocabularies.target)
+    card = fill_template(
+        "model_card",
+        name=name,
+        form=form,
+        quantization=spec.quantization,
+        max_bleu_loss=max_bleu_loss,
+        # In float32, before quantization.
+        params_sha256=fingerprint_params(original.model.params),
+        vocabulary_sha256=vocabularies.fingerprint,
+        versions=versions(),
+        config=config,
+        origin=origin,
+        checked=comparison,
+        metadata=_hub_metadata(name, form, original, comparison, spec=spec),
+        divisor=divisor(config.decoding),
+        languages=original.languages,
+        kind="a Transformer" if is_paper else "an LSTM with attention",
+        made=_made(origin),
+        use=form.usage(original, name=name),
+        keys=_keys(config.network),
+        parameters=count_parameters(config.network).total,
+        vocabulary_kind="of another toolkit" if is_table else "SentencePiece, BPE",
+        began_with=config.init_from and _began_with(config.init_from),
+        train_text=spec_of_names(train_and_dev(config.data)[0]),
+        tie=TIE,
+        sha256sums=SHA256SUMS,
+    )
+    return f"{card}\n"
+
+
+def _keys(network: ModelConfig) -> list[str]:
+    """Returns the keys of a model that its card lists."""
+    if not isinstance(network, TransformerConfig):
+        return ["num_layers", "d_model", "tying"]
+    return [
+        *("num_layers", "d_model", "d_ff", "num_heads", "d_k", "d_v"),
+        *("norm_position", "positions", "tying", "layer_norm_epsilon"),
+        *(
+            key
+            for key in _NOT_OF_THE_PAPER
+            if getattr(network, key) != getattr(TransformerConfig, key)
+        ),
+    ]
+
+
+def _made(origin: Mapping[str, Any]) -> str:
+    changed = ", then changed in JAX" * ("changed" in origin.get("kinds", ()))
+    if "imported" in origin:
+        return f"imported into t2t_jax as {origin['imported']['format']}{changed}"
+    return f"trained with t2t_jax, step {origin['step']:,}{changed}"
+
+
+def _began_with(directory: str) -> str:
+    """Returns the name of a directory, and the format that it was imported from."""
+    name = f"`{Path(directory).name}`"
+    try:
+        origin = read_json_object(Path(directory) / "model.json", advice="")
+    except (OSError, DataError):  # Not an imported model, or no longer there.
+        return name
+    imported = origin.get("imported")
+    if not isinstance(imported, dict) or "format" not in imported:
+        return name
+    return f"{name}, imported as {imported['format']}"
+
+
+def _hub_metadata(
+    name: str,
+    form: ExportFormat,
+    original: Original,
+    comparison: Comparison,
+    *,
+    spec: ExportSpec,
+) -> str:
+    """Returns the metadata of a model as YAML, without the lines `---`.
+
+    Its scores are those of the development text; or the BLEU of the comparison, where
+    they are not known or the export is quantized, if it was of 100 lines or more.
+    """
+    metadata: dict[str, Any] = {}
+    if original.languages:
+        # The hub has no regions: pt_BR is pt.
+        codes = (re.split("[_-]", code)[0].lower() for code in original.languages)
+        metadata["language"] = list(dict.fromkeys(codes))
+    if original.license:
+        metadata["license"] = original.license
+    exact = spec.quantization == "float32"
+    metadata |= {
+        "library_name": form.library,
+        "pipeline_tag": "translation",
+        "tags": list(dict.fromkeys(["translation", "t2t_jax", *form.tags])),
+        "metrics": list(_SCORES),
+    }
+    if result := _result(original, comparison, exact=exact):
+        metadata["model-index"] = [{"name": name, "results": [result]}]
+    # A JSON value is one of YAML.
+    return "\n".join(f"{key}: {json.dumps(metadata[key])}" for key in metadata)
+
+
+def _result(
+    original: Original, comparison: Comparison, *, exact: bool
+) -> dict[str, Any] | None:
+    development = original.origin.get("development", {})
+    text = original.origin.get("data", {}).get("dev", {}).get("spec")
+    if exact and text and "bleu" in development:
+        scores = development
+    elif comparison.lines < _FEWEST_LINES:
+        return None
+    else:
+        text = (
+            f"{comparison.text}: {comparison.lines:,} lines, beam "
+            f"{comparison.beam_size}, length penalty {comparison.length_penalty:g}"
+        )
+        scores = {
+            "bleu": comparison.exported_beam_bleu,
+            "bleu_signature": comparison.bleu_signature,
+        }
+    metrics = [
+        {
+            "type": name,
+            "name": f"{title} {scores.get(f'{name}_signature', '')}".strip(),
+            "value": round(scores[name], 2),
+        }
+        for name, title in _SCORES.items()
+        if isinstance(scores.get(name), int | float)
+    ]
+    return {
+        "task": {"type": "translation", "name": "Translation"},
+        "dataset": {"type": text.partition(":")[0], "name": text},
+        "metrics": metrics,
+    }

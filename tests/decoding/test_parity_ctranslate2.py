@@ -32,7 +32,7 @@ from decode_work import MadeUpWords
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.exchange.exporting.ctranslate2.format import write_ctranslate2
+from t2t_jax.exchange.exporting.ctranslate2 import write_ctranslate2
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.types import BOS, EOS, PAD
 from tests.decoding.models import plain_search

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from t2t_jax.config import Config
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import UserError
 from t2t_jax.exchange.exporting.backends import Backend
 from t2t_jax.exchange.exporting.verification import Tolerance
 from t2t_jax.run.inference.model import TranslationModel
@@ -109,3 +113,63 @@ def divisor(config: DecodingConfig) -> str:
       'n'
     """
     return "n" if config.length_normalization == "power" else "(5 + n) / 6"
+
+
+def require_transformer(
+    config: Config,
+    form: str,
+    supported: Mapping[str, tuple[Any, ...]] | None = None,
+    *,
+    advice: str = "",
+) -> None:
+    """Checks that a format can represent a model.
+
+    Args:
+      form: `--format`, for messages.
+      supported: values by key of `config.model`.
+      advice: what to do about other values, a sentence.
+
+    Raises:
+      UserError: it cannot; the message names the keys.
+    """
+    if config.architecture != "transformer":
+        raise UserError(
+            f"--format={form} requires a Transformer, but --workdir holds "
+            f"architecture={config.architecture!r}, which it does not support. Use "
+            "--format=model_dir or --format=safetensors."
+        )
+    problems = [
+        f"--format={form} requires model.{key}={' or '.join(map(str, values))}, and "
+        f"the model has {getattr(config.model, key)}. {advice}"
+        for key, values in (supported or {}).items()
+        if getattr(config.model, key) not in values
+    ]
+    if problems:
+        raise UserError(problems)
+
+
+def even_heads(config: Config) -> dict[str, tuple[Fraction]]:
+    """Returns the supported depths of formats whose heads share d_model."""
+    depth = Fraction(config.model.d_model, config.model.num_heads)
+    return {"d_k": (depth,), "d_v": (depth,)}
+
+
+def table_of(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Returns the table of a vocabulary of another toolkit; {} for SentencePiece's."""
+    is_table = vocabulary.model.startswith(b"{")
+    table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
+    return table
+
+
+def require_sentencepiece(vocabulary: Vocabulary, form: str) -> bytes:
+    """Returns the SentencePiece model that a vocabulary is.
+
+    Raises:
+      UserError: it is a table of another toolkit.
+    """
+    if table_of(vocabulary):
+        raise UserError(
+            f"--format={form} requires a vocabulary of SentencePiece, and the model "
+            "has a table of pieces of another toolkit. Use --format=ctranslate2."
+        )
+    return vocabulary.model

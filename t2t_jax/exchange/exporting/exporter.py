@@ -15,8 +15,9 @@ import numpy as np
 
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
-from t2t_jax.evaluation.protocol import fingerprint_params
+from t2t_jax.exchange.cards import model_card
 from t2t_jax.exchange.exporting import verification
+from t2t_jax.exchange.exporting.argos import ArgosFormat
 from t2t_jax.exchange.exporting.backends import JaxBackend
 from t2t_jax.exchange.exporting.base import (
     ExportFormat,
@@ -24,11 +25,9 @@ from t2t_jax.exchange.exporting.base import (
     Original,
     divisor,
 )
-from t2t_jax.exchange.exporting.ctranslate2.argos import ArgosFormat
-from t2t_jax.exchange.exporting.ctranslate2.format import CTranslate2Format
+from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.exporting.marian import MarianFormat
-from t2t_jax.exchange.exporting.model_card import ModelCardFacts, model_card
 from t2t_jax.exchange.exporting.model_dir import ModelDirFormat
 from t2t_jax.exchange.exporting.stablehlo import StableHLOFormat
 from t2t_jax.exchange.exporting.verification import (
@@ -124,10 +123,13 @@ def export(
             or divisor(config.decoding) == "n"
             or "CTranslate2" not in form.verified_with,
         )
-        found.require(tolerance_of(spec), advice=_advice(spec))
+        tolerance = tolerance_of(spec)
+        found.require(tolerance, advice=_advice(spec))
         checked = dataclasses.replace(found, text=spec_of_names(found.text))
-        card = _card(to.resolve().name, original, spec=spec, comparison=checked)
-        (partial / "README.md").write_bytes(card)
+        name, loss = to.resolve().name, tolerance.bleu
+        card = model_card(name, form, original, checked, spec=spec, max_bleu_loss=loss)
+        # File names may hold any bytes.
+        (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         provenance.write_sha256sums(partial)
     return found
 
@@ -147,24 +149,6 @@ def _original(
         corpus["spec"] = spec_of_names(corpus.get("spec") or "")
     languages = spec.languages or only_pair(workdir, config)
     return Original(model, config, origin, languages, spec.license)
-
-
-def _card(
-    name: str, original: Original, *, spec: ExportSpec, comparison: Comparison
-) -> bytes:
-    """Returns the content of README.md; file names may hold any bytes."""
-    facts = ModelCardFacts(
-        name=name,
-        format=FORMATS[spec.format],
-        original=original,
-        comparison=comparison,
-        quantization=spec.quantization,
-        max_bleu_loss=tolerance_of(spec).bleu,
-        params_sha256=fingerprint_params(original.model.params),
-        vocabulary_sha256=original.model.vocabularies.fingerprint,
-        versions=provenance.versions(),
-    )
-    return model_card(facts).encode(errors="backslashreplace")
 
 
 def _advice(spec: ExportSpec) -> str:

@@ -22,10 +22,16 @@ from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
-from t2t_jax.exchange.cards import fill_template
-from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
-from t2t_jax.exchange.exporting.base import ExportSpec, Original
-from t2t_jax.exchange.exporting.model_dir import check_equal
+from t2t_jax.exchange.cards import fill_usage
+from t2t_jax.exchange.exporting.backends import Backend
+from t2t_jax.exchange.exporting.base import (
+    ExportSpec,
+    Original,
+    even_heads,
+    require_transformer,
+    table_of,
+)
+from t2t_jax.exchange.exporting.model_dir import imported_backend
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
 from t2t_jax.exchange.importing.huggingface.settings import (
@@ -50,15 +56,15 @@ from t2t_jax.exchange.importing.layout import (
     foreign_matrices,
     torch_name,
 )
-from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _WEIGHTS = "model.safetensors"
-_SEARCH_NOTE = (
-    "With a beam, Transformers divides log-probabilities by n^alpha, and the paper by "
-    "((5 + n) / 6)^alpha."
-)
+_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+    "norm_position": ("post",),
+    "positions": ("sinusoidal",),
+    "first_position": tuple(range(MOST_FIRST_POSITION + 1)),
+}
 # The other epsilon changes log-probabilities of a trained model of 2 + 2 layers and
 # width 64 by at most 5.1e-5, and none of 200 outputs.
 _TOLERANCE = FLOAT32._replace(largest=5e-4)
@@ -76,33 +82,11 @@ class HFMarianFormat:
     def check_supported(self, config: Config) -> None:
         """Checks that a MarianMTModel can represent the model."""
         require_safetensors()
-        if config.architecture != "transformer":
-            raise UserError(
-                f"--format=hf_marian does not support architecture="
-                f"{config.architecture!r}, only 'transformer'. Use --format=model_dir."
-            )
-        model = config.model
-        depth = f"{model.d_model // model.num_heads}, d_model / num_heads"
-        whole = model.d_model % model.num_heads == 0
-        for key, supported, holds in (
-            ("norm_position", "'post'", model.norm_position == "post"),
-            ("positions", "'sinusoidal'", model.positions == "sinusoidal"),
-            ("num_heads", "divisors of d_model", whole),
-            ("d_k", depth, model.d_k * model.num_heads == model.d_model),
-            ("d_v", depth, model.d_v * model.num_heads == model.d_model),
-            ("first_position", "0 to 2", model.first_position <= MOST_FIRST_POSITION),
-            (
-                "layer_norm_epsilon",
-                f"at most {HF_EPSILON:g}, which is HF's",
-                model.layer_norm_epsilon <= HF_EPSILON,
-            ),
-        ):
-            if not holds:
-                raise UserError(
-                    f"--format=hf_marian does not support model.{key}="
-                    f"{getattr(model, key)!r}, only {supported}. Use "
-                    "--format=model_dir or --format=safetensors."
-                )
+        advice = "Use --format=model_dir or --format=safetensors."
+        supported = {**_SUPPORTED, **even_heads(config)}
+        if config.model.layer_norm_epsilon > HF_EPSILON:
+            supported["layer_norm_epsilon"] = (f"{HF_EPSILON:g} or less",)
+        require_transformer(config, "hf_marian", supported, advice=advice)
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes weights, configuration and tokenizer."""
@@ -124,41 +108,18 @@ class HFMarianFormat:
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Reads it again, and compares the parameters bit by bit."""
-        written = read_hf_marian(directory, ImportOptions(positions="huggingface"))
-        check_equal(original.model.params, written.params)
-        network = dataclasses.replace(
-            original.config.model, **written.model, compute_dtype="float32"
-        )
-        model = dataclasses.replace(
-            original.model,
-            module=make_module(network),
-            params=written.params,
-            vocabularies=written.vocabularies,
-        )
-        return JaxBackend(model, original.config.decoding)
+        options = ImportOptions(positions="huggingface")
+        return imported_backend(original, read_hf_marian(directory, options))
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes `MarianMTModel` and `MarianTokenizer`."""
-        config = original.config
-        notes = [_SEARCH_NOTE] * (config.decoding.length_normalization == "paper")
-        if config.model.layer_norm_epsilon != HF_EPSILON:
-            notes.append(
-                f"Its layer normalization has epsilon {HF_EPSILON:g}, which no "
-                "configuration of Transformers changes; the model's is "
-                f"{config.model.layer_norm_epsilon:g}."
-            )
-        if has_other_positions(config.model):
-            notes.append(
-                "The positions are tensors of `model.safetensors`, as Transformers "
-                "would compute others. `save_pretrained` leaves them out: copy this "
-                "file's into what it writes."
-            )
-        return fill_template(
+        return fill_usage(
             "hf_marian",
-            name=name,
-            sentence=json.dumps(original.origin["examples"][0], ensure_ascii=False),
-            positions=exported_positions(config),
-            notes=" ".join(notes),
+            original,
+            name,
+            positions=exported_positions(original.config),
+            hf_epsilon=HF_EPSILON,
+            has_other_positions=has_other_positions(original.config.model),
         )
 
 
@@ -282,9 +243,8 @@ def _write_tokenizer(
 
 def _sentencepiece(vocabulary: Vocabulary) -> bytes:
     """Returns the SentencePiece model that splits text."""
-    if not vocabulary.model.startswith(b"{"):
+    if not (table := table_of(vocabulary)):
         return vocabulary.model
-    table = json.loads(vocabulary.model)
     if table["kind"] != "sentencepiece_table":
         raise UserError(
             "--format=hf_marian does not support vocabularies of the kind "

@@ -15,51 +15,45 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import jax
 import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
-from t2t_jax.devices.sharding.rules import leaves_by_path
-from t2t_jax.errors import DataError, ErrorCollector, UserError
-from t2t_jax.exchange.cards import fill_template
-from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
-from t2t_jax.exchange.exporting.base import ExportSpec, Original
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.exchange.cards import fill_usage
+from t2t_jax.exchange.exporting.backends import Backend
+from t2t_jax.exchange.exporting.base import (
+    ExportSpec,
+    Original,
+    even_heads,
+    require_sentencepiece,
+    require_transformer,
+)
+from t2t_jax.exchange.exporting.model_dir import imported_backend
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.layout import foreign_layers, foreign_matrices
 from t2t_jax.exchange.importing.marian import marian_name, read_marian
-from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig, decoder_layers
-from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _EPSILON = 1e-6
 _LENGTH_FACTOR = 3.0  # Marian's own
-_OTHER_PENALTY = (
-    "It divides log-probabilities by n^alpha, the model's search by "
-    "((5 + n) / 6)^alpha."
-)
-_OTHER_BEAM = (
-    "With a beam it keeps as many hypotheses as are not yet finished; t2t_jax keeps "
-    "all until none can overtake the finished ones, so that outputs may differ."
-)
-_FORBIDDEN = (
-    "The output biases of pad and bos are -200, so that Marian never generates them."
-)
-_ZEROS = "The other biases of {0}, which the model was trained without, are zeros."
 ACTIVATIONS = ("relu", "swish", "gelu")
 """What Marian has; its gelu is the exact one (measured with 1.12.42 on a CPU)."""
-_REQUIRED = {
-    "model.position_rates": ("tensor2tensor",),
-    "model.start": ("zero",),
-    "model.first_position": (0,),
-    "model.positions": ("sinusoidal",),
-    "model.scale_embeddings": (True,),
-    "model.activation": ACTIVATIONS,
-    "model.layer_norm_epsilon": (_EPSILON,),
+_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+    # Marian (1.12.42, measured) does not normalize keys and values of the decoder's
+    # self-attention after the first token.
+    "norm_position": ("post",),
+    "position_rates": ("tensor2tensor",),
+    "start": ("zero",),
+    "first_position": (0,),
+    "positions": ("sinusoidal",),
+    "scale_embeddings": (True,),
+    "activation": ACTIVATIONS,
+    "layer_norm_epsilon": (_EPSILON,),
 }
 
 
@@ -82,7 +76,7 @@ class MarianFormat:
         ids = [marian_ids(side.size, model.params) for side in model.vocabularies]
         names = _file_names(model.vocabularies)
         for name, side, of_side in zip(names, model.vocabularies, ids, strict=True):
-            (to / name).write_bytes(_with_ids(side.model, of_side))
+            (to / name).write_bytes(_with_ids(side, of_side))
         tensors = marian_tensors(model.params, config.model, ids=ids)
         write_npz(to / "model.npz", tensors)
         decoding = config.decoding
@@ -104,50 +98,12 @@ class MarianFormat:
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Imports it, and compares the parameters bit by bit."""
-        imported = read_marian(directory, ImportOptions())
-        _check_params(original.model.params, imported.params)
-        config = original.config
-        network = dataclasses.replace(
-            config.model,
-            attention_biases=True,
-            output_bias=True,
-            compute_dtype="float32",
-        )
-        model = TranslationModel(
-            module=make_module(network),
-            params=imported.params,
-            vocabularies=imported.vocabularies,
-            decoding=config.decoding,
-            step=original.model.step,
-        )
-        return JaxBackend(model, config.decoding)
+        return imported_backend(original, read_marian(directory, ImportOptions()))
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes marian-decoder and pymarian."""
-        config = original.config
-        decoding = config.decoding
-        factor = decoding.max_length_ratio or _LENGTH_FACTOR
-        added = {
-            "attention": config.model.attention_biases,
-            "the logits": config.model.output_bias,
-        }
-        notes = [
-            f"Outputs have at most {factor:g} tokens for each of the source, eos "
-            "counted.",
-            _FORBIDDEN,
-        ]
-        if decoding.length_normalization == "paper":
-            notes.append(_OTHER_PENALTY)
-        if decoding.beam_rule == "fixed":
-            notes.append(_OTHER_BEAM)
-        if missing := [name for name, there in added.items() if not there]:
-            notes.append(_ZEROS.format(" and of ".join(missing)))
-        return fill_template(
-            "marian",
-            name=name,
-            sentence=json.dumps(original.origin["examples"][0], ensure_ascii=False),
-            notes=" ".join(notes),
-        )
+        factor = original.config.decoding.max_length_ratio or _LENGTH_FACTOR
+        return fill_usage("marian", original, name, factor=factor)
 
 
 def require_marian_model(config: Config) -> None:
@@ -156,52 +112,25 @@ def require_marian_model(config: Config) -> None:
     Raises:
       UserError: it cannot; the message names the keys, and values to train with.
     """
-    problems = ErrorCollector()
-    model, marian = config.model, "--format=marian requires"
-    problems.check(
-        config.architecture == "transformer",
-        f"{marian} a Transformer, and --workdir has architecture="
-        f"{config.architecture!r}. Use --format=model_dir or --format=safetensors.",
+    advice = (
+        "This export writes no other: train a model with that value, or use "
+        "--format=hf_marian, which Hugging Face reads, or ctranslate2."
     )
-    for key, supported in _REQUIRED.items():
-        value = getattr(model, key.removeprefix("model."))
-        problems.check(
-            value in supported,
-            f"{marian} {key}={' or '.join(map(str, supported))}, and the model has "
-            f"{value}: this export writes no other. Train a model with that value, or "
-            "use --format=hf_marian, which Hugging Face reads, or ctranslate2.",
-        )
-    problems.check(
-        model.norm_position == "post",
-        f"{marian} model.norm_position=post, and the model has "
-        f"{model.norm_position}: Marian (1.12.42, measured) does not normalize keys "
-        "and values of the decoder's self-attention after the first token, and would "
-        "translate otherwise. Use --format=ctranslate2.",
-    )
-    for key, value in (("d_k", model.d_k), ("d_v", model.d_v)):
-        problems.check(
-            value * model.num_heads == model.d_model,
-            f"{marian} model.{key} of d_model / num_heads, and the model has {value}: "
-            "Marian knows no other. Train a model with that value.",
-        )
-    problems.raise_if_any(UserError)
+    supported = {**_SUPPORTED, **even_heads(config)}
+    require_transformer(config, "marian", supported, advice=advice)
 
 
 def _file_names(vocabularies: VocabularyPair) -> list[str]:
     return ["vocab.spm"] * 2 if vocabularies.shared else ["source.spm", "target.spm"]
 
 
-def _with_ids(model: bytes, ids: list[int]) -> bytes:
+def _with_ids(vocabulary: Vocabulary, ids: list[int]) -> bytes:
     """Reorders the pieces of a SentencePiece model.
 
     Args:
       ids: our id of each id of Marian.
     """
-    if model.startswith(b"{"):
-        raise UserError(
-            "--format=marian requires vocabularies of SentencePiece, and the model has "
-            "a table of pieces of another toolkit. Use --format=ctranslate2."
-        )
+    model = require_sentencepiece(vocabulary, "marian")
     proto = parse_sentencepiece(model, name="the vocabulary")
     pieces, spec = list(proto.pieces), proto.trainer_spec
     del proto.pieces[:]
@@ -210,25 +139,6 @@ def _with_ids(model: bytes, ids: list[int]) -> bytes:
         setattr(spec, name, ids.index(number) if number in ids else -1)
     spec.vocab_size = len(ids)
     return proto.SerializeToString()  # type: ignore[no-any-return]
-
-
-def _check_params(params: Params, imported: Params) -> None:
-    """Checks that all parameters came back, and with them zero biases only."""
-    ours, theirs = (
-        leaves_by_path(jax.tree.map(np.asarray, tree)) for tree in (params, imported)
-    )
-    differing = [
-        name
-        for name, array in theirs.items()
-        if (array.tobytes() != ours[name].tobytes() if name in ours else array.any())
-    ]
-    missing = sorted(set(ours) - set(theirs))
-    if differing or missing:
-        raise DataError(
-            f"{len(differing) + len(missing)} of {len(theirs)} arrays differ after "
-            "writing and importing them: the disk or the memory is failing. Nothing "
-            "was kept."
-        )
 
 
 _MATRICES = {

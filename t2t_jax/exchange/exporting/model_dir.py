@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import jax
@@ -11,11 +10,13 @@ import numpy as np
 
 from t2t_jax.checkpointing.safetensors_io import require_safetensors
 from t2t_jax.config import Config
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.errors import DataError
-from t2t_jax.exchange.cards import fill_template
+from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.verification import EXACT, Tolerance
+from t2t_jax.exchange.importing.imported import ImportedModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference.load import load
 from t2t_jax.run.inference.model import TranslationModel
@@ -64,11 +65,7 @@ class ModelDirFormat:
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes `t2t_jax.load` and `--mode=translate`."""
-        return fill_template(
-            "t2t_jax",
-            name=name,
-            sentence=json.dumps(original.origin["examples"][0], ensure_ascii=False),
-        )
+        return fill_usage("t2t_jax", original, name)
 
 
 def load_for_export(
@@ -89,16 +86,49 @@ def load_for_export(
     return dataclasses.replace(model, module=make_module(network))
 
 
+def imported_backend(original: Original, imported: ImportedModel) -> Backend:
+    """Returns what was written in another toolkit's format and imported again.
+
+    Raises:
+      DataError: its arrays were not written bit by bit.
+    """
+    check_equal(original.model.params, imported.params)
+    network = dataclasses.replace(
+        original.config.model, **imported.model, compute_dtype="float32"
+    )
+    model = dataclasses.replace(
+        original.model,
+        module=make_module(network),
+        params=imported.params,
+        vocabularies=imported.vocabularies,
+    )
+    return JaxBackend(model, original.config.decoding)
+
+
 def check_equal(params: Params, written: Params) -> None:
     """Checks that parameters were written bit by bit.
+
+    Args:
+      written: may have zeros beside them, such as biases that a format must have.
 
     Raises:
       DataError: they were not.
     """
-    pairs = zip(jax.tree.leaves(params), jax.tree.leaves(written), strict=True)
-    same = [np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs]
-    if not all(same):
+    ours, theirs = (
+        leaves_by_path(jax.tree.map(np.asarray, tree)) for tree in (params, written)
+    )
+    nothing = np.zeros(0)
+    differing = [
+        name
+        for name in {**ours, **theirs}
+        if (
+            ours[name].tobytes() != theirs.get(name, nothing).tobytes()
+            if name in ours
+            else theirs[name].any()
+        )
+    ]
+    if differing:
         raise DataError(
-            f"{same.count(False)} of {len(same)} arrays differ after writing and "
+            f"{len(differing)} of {len(ours)} arrays differ after writing and "
             "reading them: the disk or the memory is failing. Nothing was kept."
         )

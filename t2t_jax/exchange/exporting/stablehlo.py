@@ -36,7 +36,7 @@ from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.static_params import BeamParams, params_from_config
 from t2t_jax.devices.sharding.rules import leaves_by_path, path_of
 from t2t_jax.errors import UserError
-from t2t_jax.exchange.cards import fill_template
+from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.backends import (
     Backend,
     Logs,
@@ -44,7 +44,7 @@ from t2t_jax.exchange.exporting.backends import (
     Pair,
     search_config,
 )
-from t2t_jax.exchange.exporting.base import ExportSpec, Original, divisor
+from t2t_jax.exchange.exporting.base import ExportSpec, Original, divisor, table_of
 from t2t_jax.exchange.exporting.model_dir import check_equal
 from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Tolerance
 from t2t_jax.model.architectures import make_step_model
@@ -121,33 +121,25 @@ class StableHLOFormat:
         if isinstance(network, TransformerConfig) and network.positions == "learned":
             most = network.max_positions - config.decoding.max_extra_tokens
             length = f"at most {most} tokens"
-        return fill_template(
+        vocabularies = original.model.vocabularies
+        # Nothing but this package reads a table of pieces.
+        has_tables = any(map(table_of, vocabularies))
+        example, ids = original.origin["examples"][:1], [EOS]
+        if has_tables:
+            ids = [*vocabularies.source.encode(example)[0], EOS]
+        return fill_usage(
             "stablehlo",
-            example=_example(original, name=name),
-            decoding=config.decoding,
+            original,
+            name,
+            has_tables=has_tables,
+            source="vocab" if vocabularies.shared else "vocab_source",
+            ids=ids,
+            eos=EOS,
             penalty=divisor(config.decoding),
             length=length,
             facts=_facts(config.decoding),
             platforms=", ".join(PLATFORMS),
         )
-
-
-def _example(original: Original, *, name: str) -> str:
-    """Describes in Markdown how a sentence is translated."""
-    sentence, source = original.origin["examples"][0], original.model.vocabularies[0]
-    shown = json.dumps(sentence, ensure_ascii=False)
-    if not _are_sentencepiece(original.model.vocabularies):
-        ids = [*source.encode([sentence])[0], EOS]
-        return fill_template("stablehlo_ids", name=name, sentence=shown, ids=ids)
-    file = "vocab_source" if original.config.vocabulary.source_size else "vocab"
-    return fill_template(
-        "stablehlo_text", name=name, sentence=shown, source=file, eos=EOS
-    )
-
-
-def _are_sentencepiece(vocabularies: VocabularyPair) -> bool:
-    # A table of pieces is a JSON object.
-    return not any(side.model.startswith(b"{") for side in vocabularies)
 
 
 def _search(

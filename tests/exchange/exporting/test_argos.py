@@ -14,8 +14,8 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
+from t2t_jax.exchange.exporting.argos import ArgosFormat
 from t2t_jax.exchange.exporting.base import ExportSpec
-from t2t_jax.exchange.exporting.ctranslate2.argos import ArgosFormat
 from tests.exchange.exporting.counting import SIZE, original
 from tests.exchange.exporting.test_marian import MODEL
 

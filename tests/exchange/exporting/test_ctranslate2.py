@@ -16,8 +16,8 @@ from t2t_jax.config import Config
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.exchange.exporting.ctranslate2.backend import CTranslate2Backend
-from t2t_jax.exchange.exporting.ctranslate2.format import (
+from t2t_jax.exchange.exporting.ctranslate2 import (
+    CTranslate2Backend,
     exported_positions,
     write_ctranslate2,
 )

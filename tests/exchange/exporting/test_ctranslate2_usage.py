@@ -15,7 +15,7 @@ from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.base import ExportSpec
-from t2t_jax.exchange.exporting.ctranslate2.format import CTranslate2Format
+from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
 from tests.exchange.exporting.counting import SIZE, WORDS, original, vocabulary
 from tests.exchange.exporting.test_marian import MODEL
 from tests.integration.tiny import ROOT

@@ -16,10 +16,9 @@ from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
+from t2t_jax.exchange.exporting import ctranslate2, model_dir
 from t2t_jax.exchange.exporting import huggingface as hf_marian
-from t2t_jax.exchange.exporting import model_dir
 from t2t_jax.exchange.exporting.backends import JaxBackend, search_config
-from t2t_jax.exchange.exporting.ctranslate2 import format as ctranslate2
 from t2t_jax.model.config import TransformerConfig
 from tests.exchange.exporting.counting import write_model, write_text
 

@@ -195,7 +195,7 @@ def test_the_same_model_gives_the_same_bytes(tmp_path):
         ({"position_rates": "paper"}, r"requires model\.position_rates=tensor2tensor"),
         ({"activation": "quick_gelu"}, r"=relu or swish or gelu, and .* quick_gelu"),
         ({"norm_position": "pre"}, r"model\.norm_position=post, and .* has pre"),
-        ({"d_k": 5}, r"model\.d_k of d_model / num_heads, and the model has 5"),
+        ({"d_k": 5}, r"model\.d_k=7, and the model has 5"),
     ],
 )
 def test_a_key_that_marian_does_not_have_is_named(changed, message):

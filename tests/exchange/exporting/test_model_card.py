@@ -6,12 +6,13 @@ import pytest
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.exchange.exporting.base import Original
+from t2t_jax.exchange.cards import model_card
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.exporter import FORMATS
-from t2t_jax.exchange.exporting.model_card import ModelCardFacts, model_card
 from t2t_jax.exchange.exporting.verification import Comparison
 from t2t_jax.exchange.formats import EXPORT_FORMATS
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.version import __version__
 
 COMPARISON = Comparison(
     **{"text": "test", "lines": 1000, "left_out": 0, "equal": 997, "ties": 3},
@@ -25,7 +26,7 @@ COMPARISON = Comparison(
 class Pieces:
     """The special pieces of a vocabulary of SentencePiece."""
 
-    model = b"a SentencePiece model"
+    model, fingerprint = b"a SentencePiece model", "def"
 
     def pieces(self, ids):
         return [["<pad>", "<ß>", "</s>", "<unk>"][id_] for id_ in ids]
@@ -38,41 +39,24 @@ CONFIG = Config(
     model=TransformerConfig(vocab_size=8000),
 )
 ORIGIN = {"step": 3000, "kinds": ["best"], "examples": ['Say "yes".', "No."]}
-FACTS = ModelCardFacts(
-    name="mine",
-    format=FORMATS["model_dir"],
-    original=Original(
-        model=SimpleNamespace(vocabularies=VocabularyPair(Pieces(), Pieces())),
-        config=CONFIG,
-        origin=ORIGIN,
-        languages=("en", "fr"),
-    ),
-    comparison=COMPARISON,
-    quantization="float32",
-    max_bleu_loss=0.0,
-    params_sha256="abc",
-    vocabulary_sha256="def",
-    versions={"t2t_jax": "1.0", "jax": "0.10"},
+ORIGINAL = Original(
+    model=SimpleNamespace(params={}, vocabularies=VocabularyPair(*[Pieces()] * 2)),
+    config=CONFIG,
+    origin=ORIGIN,
+    languages=("en", "fr"),
 )
 
 
-def card(
-    form="model_dir",
-    max_bleu_loss=0.0,
-    quantization="float32",
-    lines=FACTS.comparison.lines,
-    **changed,
-):
+def card(form="model_dir", quantization="float32", lines=1000, **changed):
     """Writes a card; what is changed is of the original."""
-    facts = dataclasses.replace(
-        FACTS,
-        format=FORMATS[form],
-        max_bleu_loss=max_bleu_loss,
-        quantization=quantization,
-        comparison=dataclasses.replace(FACTS.comparison, lines=lines),
-        original=FACTS.original._replace(**changed),
+    return model_card(
+        "mine",
+        FORMATS[form],
+        ORIGINAL._replace(**changed),
+        dataclasses.replace(COMPARISON, lines=lines),
+        spec=ExportSpec(form, quantization),
+        max_bleu_loss=0.0,
     )
-    return model_card(facts)
 
 
 @pytest.mark.parametrize("form", EXPORT_FORMATS)
@@ -90,7 +74,7 @@ def test_what_is_known_stands_in_it_and_nothing_else():
         "| run | unknown |",
         "| parameters | 48,197,632 |",
         "| subwords (SentencePiece, BPE) | 8,000 |",
-        "| made with | t2t_jax 1.0, jax 0.10 |",
+        f"| made with | t2t_jax {__version__}, ",
         "997 of 1000",
         "35.82, 35.82",
         r"`nrefs:1\|case:mixed`",  # a bar would begin another column

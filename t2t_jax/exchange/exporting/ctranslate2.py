@@ -10,9 +10,11 @@ import base64
 import dataclasses
 import json
 import math
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,29 +22,22 @@ import numpy.typing as npt
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
-from t2t_jax.exchange.cards import fill_template
-from t2t_jax.exchange.exporting.backends import Backend
-from t2t_jax.exchange.exporting.base import ExportSpec, Original
-from t2t_jax.exchange.exporting.ctranslate2.backend import (
-    CTranslate2Backend,
-    piece_names,
-    suppressed_pieces,
+from t2t_jax.exchange.cards import fill_usage
+from t2t_jax.exchange.exporting.backends import Backend, Logs, Output, Pair
+from t2t_jax.exchange.exporting.base import (
+    ExportSpec,
+    Original,
+    require_transformer,
+    table_of,
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import TransformerConfig, decoder_layers
-from t2t_jax.types import BOS, EOS, UNK, Params
+from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _Matrix = npt.NDArray[np.float32]
-
-_PAPERS_PENALTY = "the paper by ((5 + n) / 6)^alpha"
-_SHRINKING = (
-    "Its beam keeps its width, where this model's search\ngives a place of it to each "
-    "finished output."
-)
 
 MIN_POSITIONS = 2048  # CTranslate2's own default number of sinusoids
 
@@ -58,7 +53,7 @@ class CTranslate2Format:
 
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and supports the model."""
-        require_transformer(config)
+        require_transformer(config, "ctranslate2")
         require_ctranslate2()
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
@@ -87,42 +82,18 @@ class CTranslate2Format:
         config, vocabularies = original.config, original.model.vocabularies
         special = vocabularies.target.pieces(range(UNK + 1))
         suppressed = [[p] for p in suppressed_pieces(config.decoding, special)]
-        # A JSON string is also a Python string.
-        sentence, suppressions = (
-            json.dumps(value, ensure_ascii=False)
-            for value in (original.origin["examples"][0], suppressed)
-        )
-        code = tokenization_of(vocabularies, name=name, sentence=sentence)
-        return fill_template(
+        tables = [table_of(side) for side in vocabularies]
+        kinds = {table.get("kind", "") for table in tables}
+        return fill_usage(
             "ctranslate2",
-            name=name,
-            packages=code.packages,
-            setup=code.setup,
-            encode=code.encode,
-            decode=code.decode.format("found[0].hypotheses[0]"),
-            note=f"\n\n{code.note}" if code.note else "",
-            suppressed=suppressions,
+            original,
+            name,
+            is_own=not kinds <= {"", "sentencepiece_table"},
+            tables=tables,
+            shared=vocabularies.shared,
+            suppressed=json.dumps(suppressed, ensure_ascii=False),
             positions=exported_positions(config),
-            decoding=config.decoding,
-            search=_search(config.decoding),
         )
-
-
-def _search(config: DecodingConfig) -> dict[str, str]:
-    """Returns arguments of CTranslate2's search, and in what it differs from ours."""
-    limit = f"len(pieces) + {config.max_extra_tokens}"
-    if config.max_length_ratio:
-        limit += f", math.ceil({config.max_length_ratio:g} * (len(pieces) + 1))"
-    is_power = config.length_normalization == "power"
-    here = "as this model's search does" if is_power else _PAPERS_PENALTY
-    differences = f"It divides log-probabilities by n^alpha, {here}."
-    if config.beam_rule == "shrinking":
-        differences += f" {_SHRINKING}"
-    return {
-        "limit": limit,
-        "imports": "import math\n" if config.max_length_ratio else "",
-        "differences": differences,
-    }
 
 
 def fill_stacks(
@@ -241,23 +212,6 @@ def require_ctranslate2(form: str = "ctranslate2") -> None:
         )
 
 
-def require_transformer(config: Config, form: str = "ctranslate2") -> None:
-    """Checks that CTranslate2 supports the model.
-
-    Args:
-      form: `--format`, for the message.
-
-    Raises:
-      UserError: it does not.
-    """
-    if config.architecture != "transformer":
-        raise UserError(
-            f"--format={form} requires a Transformer, but --workdir holds "
-            f"architecture={config.architecture!r}, which CTranslate2 does not "
-            "support. Use --format=model_dir or --format=safetensors."
-        )
-
-
 def exported_positions(config: Config) -> int:
     """Returns the number of positions of an exported model.
 
@@ -291,7 +245,7 @@ def write_ctranslate2(
       UserError: CTranslate2 is not installed, or does not support the model.
     """
     require_ctranslate2()
-    require_transformer(config)
+    require_transformer(config, "ctranslate2")
     spec = _specification(config)
     fill_stacks(spec, params, config=config.model, positions=exported_positions(config))
     model, sides = config.model, piece_names(vocabularies)
@@ -333,96 +287,122 @@ def _specification(config: Config) -> Any:
     return spec
 
 
-_SENTENCEPIECE = """\
-import ctranslate2, sentencepiece
-
-source = sentencepiece.SentencePieceProcessor("{name}/{source}")
-target = sentencepiece.SentencePieceProcessor("{name}/{target}")"""
-_OWN = """\
-import ctranslate2
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-
-source = Vocabulary.load("{name}/{source}")
-target = Vocabulary.load("{name}/{target}")
-ids = {{piece: id_ for id_, piece in enumerate(target.pieces(range(target.size)))}}"""
-
-
-class Tokenization(NamedTuple):
-    """Python code.
-
-    Attributes:
-      packages: to install.
-      setup: makes `source` and `target`.
-      encode: the pieces of a sentence.
-      decode: a text of pieces.
-      note: what the text needs besides, a sentence, or "".
-    """
-
-    packages: str
-    setup: str
-    encode: str
-    decode: str
-    note: str = ""
-
-
-def tokenization_of(
-    vocabularies: VocabularyPair, *, name: str, sentence: str
-) -> Tokenization:
-    """Returns the code for the vocabularies of a model.
-
-    Args:
-      name: of the directory with what `write_tokenizers` wrote.
-      sentence: Python's literal of an example.
-    """
-    shared = vocabularies.shared
-    names = ["vocab.model" if shared else "vocab_source.model", "vocab.model"]
-    tables = [_table_of(side) for side in vocabularies]
-    kinds = {table.get("kind", "") for table in tables}
-    if kinds <= {"", "sentencepiece_table"}:
-        for number, side in enumerate(("source", "target")):
-            if tables[number]:
-                names[number] = f"{side}.spm"
-        return Tokenization(
-            packages="CTranslate2 and SentencePiece (`pip install ctranslate2 "
-            "sentencepiece`)",
-            setup=_SENTENCEPIECE.format(name=name, source=names[0], target=names[1]),
-            encode=f"source.encode({sentence}, out_type=str)",
-            decode="target.decode({})",
-            note=_note(tables[0]),
-        )
-    return Tokenization(
-        packages="CTranslate2, and t2t_jax for its vocabulary",
-        setup=_OWN.format(name=name, source=names[0], target=names[1]),
-        encode=f"source.pieces(source.encode([{sentence}])[0])",
-        decode="target.decode([[ids[piece] for piece in {}]])[0]",
-    )
-
-
 def write_tokenizers(to: Path, vocabularies: VocabularyPair) -> None:
     """Writes the vocabularies, and the SentencePiece models of tables."""
     vocabularies.save(to)
     for name, side in zip(("source", "target"), vocabularies, strict=True):
-        if encoded := _table_of(side).get("sentencepiece"):
+        if encoded := table_of(side).get("sentencepiece"):
             (to / f"{name}.spm").write_bytes(base64.b64decode(encoded))
 
 
-def _table_of(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Returns the table of a vocabulary of another toolkit, or {}."""
-    is_table = vocabulary.model.startswith(b"{")
-    table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
-    return table
+def piece_names(vocabularies: VocabularyPair) -> tuple[list[str], list[str]]:
+    """Returns the pieces of source and target, by which CTranslate2 looks up ids.
+
+    Special pieces have the same names on both sides, as CTranslate2 requires. Of equal
+    pieces the vocabulary uses the first, so that the others can have other names.
+    """
+    source, target = (side.pieces(range(side.size)) for side in vocabularies)
+    source[: UNK + 1] = target[: UNK + 1]
+    return _distinct(source), _distinct(target)
 
 
-def _note(table: dict[str, Any]) -> str:
-    notes = []
-    if table.get("language_tokens"):
-        notes.append(
-            "A language token such as `>>de<<` is a piece of its own, before those of "
-            "the sentence."
+def suppressed_pieces(config: DecodingConfig, pieces: Sequence[str]) -> list[str]:
+    """Returns the target pieces that are never generated.
+
+    Args:
+      pieces: of the target vocabulary, by id.
+
+    Example:
+      >>> suppressed_pieces(DecodingConfig(), ["<pad>", "<s>", "</s>", "<unk>"])
+      ['<pad>', '<s>']
+    """
+    return [pieces[id_] for id_ in (PAD, BOS, *([] if config.allow_unk else [UNK]))]
+
+
+def _distinct(pieces: Sequence[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for id_, piece in enumerate(pieces):
+        name = piece
+        while name in found:
+            name = f"{name}<{id_}>"
+        found[name] = None
+    return list(found)
+
+
+class CTranslate2Backend:
+    """A CTranslate2 model on the CPU.
+
+    Args:
+      positions: number of positions of the model.
+
+    Attributes:
+      compute_type: number format of the computation, which depends on the processor.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        vocabularies: VocabularyPair,
+        config: DecodingConfig,
+        positions: int,
+    ):
+        import ctranslate2
+
+        # Its threads wait for one another after every operation: beside another
+        # program several took minutes for 100 lines that one translates in seconds.
+        self._translator: Any = ctranslate2.Translator(
+            str(directory), device="cpu", inter_threads=1, intra_threads=1
         )
-    if language := table.get("moses"):
-        notes.append(
-            "Sentences must be normalized first, with "
-            f'`sacremoses.MosesPunctNormalizer("{language}").normalize`.'
+        self.compute_type: str = self._translator.compute_type
+        self._source, self._target = piece_names(vocabularies)
+        self._ids = {piece: id_ for id_, piece in enumerate(self._target)}
+        self._vocabularies, self._config = vocabularies, config
+        self._positions = positions
+        self._suppressed = suppressed_pieces(config, self._target)
+
+    def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
+        """Translates with CTranslate2 within the length limits of this package.
+
+        Its alpha is the exponent of n, whatever the configuration divides by. A call
+        has one limit, so lines of equal length are translated in one.
+        """
+        subwords = self._vocabularies.source.encode(lines)
+        found: list[tuple[int, ...]] = [()] * len(lines)
+        by_length = sorted(range(len(lines)), key=lambda number: len(subwords[number]))
+        for length, group in groupby(by_length, lambda number: len(subwords[number])):
+            numbers = list(group)
+            limit = min(
+                length + self._config.max_extra_tokens,
+                self._config.longest_output(length + 1),
+                self._positions,
+            )
+            results = self._translator.translate_batch(
+                [self._pieces(self._source, subwords[number]) for number in numbers],
+                beam_size=1 if greedy else self._config.beam_size,
+                length_penalty=0 if greedy else self._config.length_penalty,
+                max_input_length=0,
+                max_decoding_length=limit,
+                min_decoding_length=self._config.min_tokens,
+                suppress_sequences=[[piece] for piece in self._suppressed],
+                return_end_token=True,
+                max_batch_size=64,
+            )
+            for number, result in zip(numbers, results, strict=True):
+                found[number] = tuple(self._ids[p] for p in result.hypotheses[0])
+        texts = self._vocabularies.target.decode(found)
+        return [Output(*pair) for pair in zip(texts, found, strict=True)]
+
+    def score(self, pairs: Sequence[Pair]) -> list[Logs]:
+        """Scores given tokens; CTranslate2 appends eos itself."""
+        results = self._translator.score_batch(
+            [self._pieces(self._source, source) for source, _ in pairs],
+            [self._pieces(self._target, target) for _, target in pairs],
+            max_batch_size=64,
+            max_input_length=0,
         )
-    return " ".join(notes)
+        return [np.asarray(result.log_probs, np.float32) for result in results]
+
+    @staticmethod
+    def _pieces(side: Sequence[str], ids: Iterable[int]) -> list[str]:
+        return [side[id_] for id_ in ids]

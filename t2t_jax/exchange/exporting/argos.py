@@ -16,14 +16,18 @@ from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
-from t2t_jax.exchange.cards import fill_template
+from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.backends import Backend
-from t2t_jax.exchange.exporting.base import ExportSpec, Original
-from t2t_jax.exchange.exporting.ctranslate2.backend import CTranslate2Backend
-from t2t_jax.exchange.exporting.ctranslate2.format import (
+from t2t_jax.exchange.exporting.base import (
+    ExportSpec,
+    Original,
+    require_sentencepiece,
+    require_transformer,
+)
+from t2t_jax.exchange.exporting.ctranslate2 import (
+    CTranslate2Backend,
     exported_positions,
     require_ctranslate2,
-    require_transformer,
     write_ctranslate2,
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
@@ -58,12 +62,7 @@ class ArgosFormat:
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes `translate-SOURCE_TARGET.argosmodel`."""
         source, target = _languages(original)
-        vocabulary = original.model.vocabularies.target
-        if vocabulary.model.startswith(b"{"):
-            raise UserError(
-                "--format=argos requires a vocabulary of SentencePiece, and the model "
-                "has a table of pieces of another toolkit. Use --format=ctranslate2."
-            )
+        pieces = require_sentencepiece(original.model.vocabularies.target, "argos")
         names = [name_of_language(code) for code in (source, target)]
         metadata = {
             "package_version": _VERSION,
@@ -76,7 +75,7 @@ class ArgosFormat:
         files = {
             "metadata.json": f"{json.dumps(metadata, indent=2)}\n".encode(),
             "README.md": _README.format(*names).encode(),
-            "sentencepiece.model": vocabulary.model,
+            "sentencepiece.model": pieces,
         }
         with TemporaryDirectory(dir=to) as directory:
             write_ctranslate2(
@@ -114,16 +113,8 @@ class ArgosFormat:
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes Argos Translate and LibreTranslate."""
-        source, target = _languages(original)
-        allow_unk = original.config.decoding.allow_unk
-        return fill_template(
-            "argos",
-            path=f"{name}/{_file_name(source, target)}",
-            source=source,
-            target=target,
-            forbidden="pad and bos" if allow_unk else "pad, bos and unk",
-            sentence=json.dumps(original.origin["examples"][0], ensure_ascii=False),
-        )
+        file = _file_name(*_languages(original))
+        return fill_usage("argos", original, name, file=file)
 
 
 def _languages(original: Original) -> tuple[str, str]:
