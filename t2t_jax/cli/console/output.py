@@ -10,37 +10,25 @@ from t2t_jax.files import atomic_write
 from t2t_jax.run.workdir import require_outside_runs
 
 
-class OutputDirectory:
-    """Writes files atomically into a directory, which is created if missing.
+def make_directory(name: str) -> Path:
+    """Creates the directory of a mode's files, if it is missing.
 
     Raises:
-      OutputError: the directory cannot be created, or is not writable.
+      OutputError: it cannot be created, or is not writable.
     """
-
-    def __init__(self, name: str):
-        self.path = Path(name)
-        require_outside_runs(name, flag="to")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(
-                f"Cannot create --to={name}: {error.strerror}. Choose another "
-                "directory."
-            ) from error
-        if not os.access(self.path, os.W_OK):
-            raise OutputError(
-                f"--to={name} is not writable. Fix permissions or choose another "
-                "directory."
-            )
-
-    def write(self, name: str, content: bytes | str) -> None:
-        """Writes a file and prints its path to stdout."""
-        atomic_write(self.path / name, content)
-        print(self.path / name, flush=True)
+    path = Path(name)
+    require_outside_runs(name, flag="to")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _refusal(path, error.strerror, verb="create") from error
+    if not os.access(path, os.W_OK):
+        raise _refusal(path, "it is not writable. Fix permissions")
+    return path
 
 
-class OutputPage:
-    """Writes a page atomically.
+def check_page(name: str | Path, *, own: Path | None = None) -> Path:
+    """Checks that a page can be written.
 
     Args:
       name: of the file, as the user gave it.
@@ -49,31 +37,30 @@ class OutputPage:
     Raises:
       OutputError: the file cannot be written.
     """
-
-    def __init__(self, name: str | Path, *, own: Path | None = None):
-        self.path = Path(name)
-        if own is None or os.path.realpath(name) != os.path.realpath(own):
-            require_outside_runs(name, flag="to")
-        folder = self.path.parent
-        if self.path.is_dir():
-            raise _refusal(self.path, "it is a directory")
-        if not folder.is_dir():
-            raise _refusal(self.path, f"{folder} is not a directory")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise _refusal(self.path, f"{folder} is not writable")
-
-    def write(self, page: str) -> None:
-        """Writes the page and prints its path to stdout.
-
-        Raises:
-          OutputError: the disk is full, or the file is not writable.
-        """
-        try:
-            atomic_write(self.path, page)
-        except OSError as error:
-            raise _refusal(self.path, error.strerror) from error
-        print(self.path, flush=True)
+    path, folder = Path(name), Path(name).parent
+    if own is None or os.path.realpath(name) != os.path.realpath(own):
+        require_outside_runs(name, flag="to")
+    if path.is_dir():
+        raise _refusal(path, "it is a directory")
+    if not folder.is_dir():
+        raise _refusal(path, f"{folder} is not a directory")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _refusal(path, f"{folder} is not writable. Fix permissions")
+    return path
 
 
-def _refusal(path: Path, reason: str | None) -> OutputError:
-    return OutputError(f"Cannot write --to={path}: {reason}. Choose another file.")
+def write_file(path: Path, content: bytes | str) -> None:
+    """Writes a file atomically, and prints its path to stdout.
+
+    Raises:
+      OutputError: the disk is full, or the file is not writable.
+    """
+    try:
+        atomic_write(path, content)
+    except OSError as error:
+        raise _refusal(path, error.strerror) from error
+    print(path, flush=True)
+
+
+def _refusal(path: Path, reason: str | None, *, verb: str = "write") -> OutputError:
+    return OutputError(f"Cannot {verb} --to={path}: {reason}. Choose another.")

@@ -10,20 +10,12 @@ import codecs
 import io
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
 from t2t_jax.data.files.progress_bar import escape_controls
 
 _STDERR = 2
-_NOTICE = (
-    "warning: the encoding of this terminal ({}) does not have some characters, which "
-    "are written as escapes. Set LC_ALL=C.UTF-8 and PYTHONUTF8=1 if the terminal "
-    "shows UTF-8.\n"
-)
-_warned: list[str] = []
-_ESCAPES = "t2t_jax.escapes"
 
 BYTES = "t2t_jax.bytes"
 """The `errors` handler that encodes file names as their original bytes."""
@@ -52,7 +44,7 @@ def open_log(path: Path) -> TextIO:
     Raises:
       OSError: the file cannot be opened.
     """
-    return _line_writer(_DroppingFile(path, "a"))
+    return _line_writer(_DroppingFile(path, "a"), "utf-8")
 
 
 def make_stderr_robust() -> None:
@@ -66,9 +58,7 @@ def make_stderr_robust() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), _STDERR)
     elif sys.stderr.isatty():
         encoding = sys.stderr.encoding
-    errors = _errors_for(encoding)
-    file = _DroppingFile(_STDERR, "w", closefd=False)
-    sys.stderr = _line_writer(file, encoding=encoding, errors=errors)
+    sys.stderr = _line_writer(_DroppingFile(_STDERR, "w", closefd=False), encoding)
 
 
 def configure_stdout() -> None:
@@ -79,16 +69,13 @@ def configure_stdout() -> None:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         encoding = sys.stdout.encoding if sys.stdout.isatty() else "utf-8"
-        sys.stdout.reconfigure(encoding=encoding, errors=_errors_for(encoding))
+        sys.stdout.reconfigure(encoding=encoding, errors=errors_for(encoding))
 
 
-def is_utf8(encoding: str) -> bool:
-    """Returns whether an encoding's name, such as UTF8, is one of UTF-8."""
-    return codecs.lookup(encoding).name == "utf-8"
-
-
-def _errors_for(encoding: str) -> str:
-    return BYTES if is_utf8(encoding) else _ESCAPES
+def errors_for(encoding: str) -> str:
+    """Returns the `errors` handler of output in an encoding: escapes but in UTF-8."""
+    is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    return BYTES if is_utf8 else "backslashreplace"
 
 
 def _encode_as_bytes(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -99,18 +86,7 @@ def _encode_as_bytes(error: UnicodeError) -> tuple[str | bytes, int]:
         return codecs.lookup_error("backslashreplace")(error)
 
 
-def _escape(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Escapes what a terminal cannot show, with a warning the first time."""
-    if isinstance(error, UnicodeEncodeError) and not _warned:
-        _warned.append(error.encoding)
-        # Not through sys.stderr, which may be the stream being written.
-        with suppress(OSError):
-            os.write(_STDERR, _NOTICE.format(error.encoding).encode("ascii", "replace"))
-    return codecs.lookup_error("backslashreplace")(error)
-
-
 codecs.register_error(BYTES, _encode_as_bytes)
-codecs.register_error(_ESCAPES, _escape)
 
 
 def log(text: str) -> None:
@@ -118,12 +94,6 @@ def log(text: str) -> None:
     print(escape_controls(text), file=sys.stderr, flush=True)
 
 
-def _line_writer(
-    file: io.RawIOBase, *, encoding: str = "utf-8", errors: str = "backslashreplace"
-) -> TextIO:
-    return io.TextIOWrapper(
-        io.BufferedWriter(file),
-        encoding=encoding,
-        errors=errors,
-        line_buffering=True,
-    )
+def _line_writer(file: io.RawIOBase, encoding: str) -> TextIO:
+    buffer, errors = io.BufferedWriter(file), errors_for(encoding)
+    return io.TextIOWrapper(buffer, encoding, errors, line_buffering=True)

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, BinaryIO
 
-from t2t_jax.cli.console.stderr import BYTES, is_utf8, log
+from t2t_jax.cli.console.stderr import errors_for, log
 from t2t_jax.data.files.lines import (
     BYTE_ORDER_MARK,
     GZIP_ERRORS,
@@ -71,11 +71,14 @@ def text_lines(
 def write_lines(out: BinaryIO, lines: Iterable[str]) -> None:
     """Writes lines with line ends; `flush_before_exit` never cuts one in two.
 
-    On a terminal, control characters are escaped.
+    On a terminal, control characters are escaped, and what its encoding lacks.
     """
-    rest = map(escape_controls, lines) if out.isatty() else iter(lines)
+    encoding = "utf-8"
+    if out.isatty():
+        encoding, lines = sys.stdout.encoding, map(escape_controls, lines)
+    errors, rest = errors_for(encoding), iter(lines)
     while some := list(islice(rest, _LINES_PER_WRITE)):
-        encoded = (line.encode("utf-8", BYTES) + b"\n" for line in some)
+        encoded = (line.encode(encoding, errors) + b"\n" for line in some)
         left = memoryview(b"".join(encoded))
         with _write_lock:
             while left:  # A signal may interrupt a write to an unbuffered pipe.
@@ -123,7 +126,7 @@ def open_output(
                 f"--{flag}=- is standard output, which is closed. Pass a file."
             )
         with _add_filename("standard output"):
-            yield _stdout()
+            yield sys.stdout.buffer
         return
     path = resolve_output(name, flag=flag, inputs=inputs)
     # Renaming onto a device or a pipe would remove it.
@@ -160,23 +163,6 @@ def _opened(path: Path, name: str, flag: str) -> BinaryIO:
             f"--{flag}={name} must be a file that can be written: {error.strerror}. "
             "Choose another."
         ) from error
-
-
-class _TerminalBytes(io.RawIOBase):
-    """Writes UTF-8 to a terminal of another encoding, with escapes."""
-
-    def write(self, data: Any, /) -> int:
-        sys.stdout.write(bytes(data).decode())
-        return len(data)
-
-    def flush(self) -> None:
-        sys.stdout.flush()
-
-
-def _stdout() -> BinaryIO:
-    if sys.stdout.isatty() and not is_utf8(sys.stdout.encoding):
-        return cast(BinaryIO, _TerminalBytes())
-    return sys.stdout.buffer
 
 
 @contextmanager

@@ -57,12 +57,11 @@ def requested_help(line: CommandLine) -> str | None:
       UserError: the topic does not exist.
     """
     asked = [flag.value for flag in line.flags if flag.name in ("help", "h")]
-    if line.word != "help" and not asked:
+    if line.word == "help":
+        asked = asked or [text for _, text in line.stray[:1]] or [""]
+    if not asked:
         return None
-    topic = asked[-1] if asked else None
-    if not topic and line.word == "help" and line.stray:
-        topic = line.stray[0][1]
-    return help_page(topic or (line.mode if line.mode in MODES else ""))
+    return help_page(asked[-1] or (line.mode if line.mode in MODES else ""))
 
 
 def help_page(topic: str) -> str:
@@ -80,15 +79,13 @@ def help_page(topic: str) -> str:
     if name in MODES:
         return _about_mode(name)
     docs = key_docs()
-    parts = [_about_flag(name)] if name in FLAGS else []
-    if name in sections():
-        parts.append(_about_section(name))
-    found = [name] if name in docs and not parts else []
-    if not parts and "." not in name:
-        found = [key for key in docs if key.rpartition(".")[2] == name]
-    parts += [_page(_key_entry(docs[key])) for key in found]
+    parts = [_about_flag(name)] * (name in FLAGS)
+    parts += [_about_section(name)] * (name in sections())
+    if not parts:
+        found = [key for key in docs if name in (key, key.rpartition(".")[2])]
+        parts = [_page(_key_entry(docs[key])) for key in found]
     if not parts and name.partition(":")[0] in shipped_names():
-        parts.append(_about_config(name))
+        parts = [_about_config(name)]
     if not parts:
         near = did_you_mean(name, [*MODES, *sections()])
         near = near or did_you_mean(name, [*FLAGS, *docs])

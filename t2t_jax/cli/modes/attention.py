@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from t2t_jax.cli.console.output import OutputDirectory
+from t2t_jax.cli.console.output import make_directory, write_file
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import AttentionOptions
 from t2t_jax.errors import ErrorCollector, UserError
@@ -44,7 +44,7 @@ def run(options: AttentionOptions) -> int:
     options.workdir.require()
     selection = _select(options)
     require_matplotlib()
-    to = OutputDirectory(options.to)
+    to = make_directory(options.to)
     model = load_model(options)
     import numpy as np
 
@@ -57,7 +57,7 @@ def run(options: AttentionOptions) -> int:
     pieces = {side: sides[side].pieces(ids) for side, ids in tokens.items()}
     content = io.BytesIO()
     np.savez_compressed(content, **maps)
-    to.write("attention.npz", content.getvalue())
+    write_file(to / "attention.npz", content.getvalue())
     record = {
         "text": text,
         "translation": translation,
@@ -66,14 +66,15 @@ def run(options: AttentionOptions) -> int:
         "checkpoint_step": model.step,
         **selection._asdict(),
     }
-    to.write("tokens.json", json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    write_file(to / "tokens.json", f"{text}\n")
     num_plots = 0
     for name, figure in _plots(maps, pieces, selection=selection):
-        to.write(f"{name}.png", render_png(figure))
+        write_file(to / f"{name}.png", render_png(figure))
         num_plots += 1
     print(
         f"Translation: {translation}\n"
-        f"Wrote {num_plots} plots and the attention weights to {to.path}.",
+        f"Wrote {num_plots} plots and the attention weights to {to}.",
         file=sys.stderr,
     )
     return 0

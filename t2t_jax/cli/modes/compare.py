@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from t2t_jax.cli.console.output import OutputPage
+from t2t_jax.cli.console.output import check_page, write_file
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.tables import Section, show
 from t2t_jax.cli.flags.options import CompareOptions
@@ -19,7 +19,7 @@ def run(options: CompareOptions) -> int:
     from t2t_jax.report.comparison import compare, open_runs, require_several
 
     require_several(options.workdirs)
-    to = OutputPage(options.to) if options.to else None
+    to = check_page(options.to) if options.to else None
     runs = open_runs(options.workdirs)
     tables = compare(runs, log=log)
     sections = [
@@ -30,5 +30,5 @@ def run(options: CompareOptions) -> int:
     if to is not None:
         from t2t_jax.report.comparison import compare_page
 
-        to.write(compare_page(runs, tables))
+        write_file(to, compare_page(runs, tables))
     return 0

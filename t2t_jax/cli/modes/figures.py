@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from t2t_jax.cli.console.output import OutputDirectory
+from t2t_jax.cli.console.output import make_directory, write_file
 from t2t_jax.cli.flags.options import FiguresOptions
 from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
 
@@ -12,10 +12,10 @@ from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
 def run(options: FiguresOptions) -> int:
     """Writes `schedule.png` and `positions.png` into `options.to`."""
     require_matplotlib()
-    to = OutputDirectory(options.to)
+    to = make_directory(options.to)
     from t2t_jax.evaluation.plots.curves import plot_positions, plot_schedule
 
-    to.write("schedule.png", render_png(plot_schedule()))
-    to.write("positions.png", render_png(plot_positions()))
-    print(f"Wrote 2 plots to {to.path}.", file=sys.stderr)
+    write_file(to / "schedule.png", render_png(plot_schedule()))
+    write_file(to / "positions.png", render_png(plot_positions()))
+    print(f"Wrote 2 plots to {to}.", file=sys.stderr)
     return 0

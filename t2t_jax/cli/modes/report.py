@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from t2t_jax.cli.console.output import OutputPage
+from t2t_jax.cli.console.output import check_page, write_file
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import ReportOptions
@@ -35,7 +35,7 @@ def run(options: ReportOptions) -> int:
     workdir = options.workdir
     workdir.require()
     own = report_path(workdir)
-    to = OutputPage(options.to or own, own=own)
+    to = check_page(options.to or own, own=own)
     from t2t_jax.report.comparison import scores_of
     from t2t_jax.report.run_page import run_page
 
@@ -44,7 +44,7 @@ def run(options: ReportOptions) -> int:
         log("Computing the intervals of the scores …")
         scores = scores_of(output)
     attention = _attention(options, output)
-    to.write(run_page(workdir, scores=scores, attention=attention))
+    write_file(to, run_page(workdir, scores=scores, attention=attention))
     return 0
 
 

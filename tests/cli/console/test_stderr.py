@@ -87,7 +87,7 @@ def test_pipes_get_utf_8_whatever_the_locale(environ):
     ("encoding", "expected"),
     [("latin-1", "gr\u00f6\u00dfe \\u732b"), ("ascii", "gr\\xf6\\xdfe \\u732b")],
 )
-def test_a_terminal_gets_escapes_and_is_told_so_once(encoding, expected):
+def test_a_terminal_gets_escapes(encoding, expected):
     leader, follower = pty.openpty()
     done = subprocess.run(
         [sys.executable, "-c", f"{STREAMS}print('größe 猫'); print('größe 猫')"],
@@ -102,13 +102,12 @@ def test_a_terminal_gets_escapes_and_is_told_so_once(encoding, expected):
     os.close(leader)
     assert done.returncode == 0
     assert written == [expected] * 2
-    assert done.stderr.decode().count(f"the encoding of this terminal ({encoding}") == 1
 
 
-def test_translations_go_to_a_terminal_in_its_own_encoding(monkeypatch, tmp_path):
+def test_translations_go_to_a_terminal_in_its_own_encoding(monkeypatch):
     raw = io.BytesIO()
+    raw.isatty = lambda: True
     terminal = io.TextIOWrapper(raw, encoding="latin-1", errors="backslashreplace")
-    terminal.isatty = lambda: True
     monkeypatch.setattr(sys, "stdout", terminal)
     with open_output("-") as out:
         write_lines(out, ["größe 猫", "b"])
