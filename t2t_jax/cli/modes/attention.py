@@ -66,12 +66,11 @@ def run(options: AttentionOptions) -> int:
         "checkpoint_step": model.step,
         **selection._asdict(),
     }
-    text = json.dumps(record, indent=2, ensure_ascii=False)
-    write_file(to / "tokens.json", f"{text}\n")
-    num_plots = 0
-    for name, figure in _plots(maps, pieces, selection=selection):
+    content_json = json.dumps(record, indent=2, ensure_ascii=False)
+    write_file(to / "tokens.json", f"{content_json}\n")
+    plots = _plots(maps, pieces, selection=selection)
+    for num_plots, (name, figure) in enumerate(plots, start=1):  # noqa: B007
         write_file(to / f"{name}.png", render_png(figure))
-        num_plots += 1
     print(
         f"Translation: {translation}\n"
         f"Wrote {num_plots} plots and the attention weights to {to}.",

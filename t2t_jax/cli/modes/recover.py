@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -29,6 +30,7 @@ from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.run.resume_rules import forbidden_changes, require_resumable
 from t2t_jax.run.workdir import Workdir
 
+_MOVE, _RESTORE = "Move it away and rerun.", "Restore it from a copy."
 _Read = TypeVar("_Read")
 
 
@@ -69,13 +71,13 @@ def run(options: RecoverOptions) -> int:
         saved = _read(options)
         _require_consistent(workdir, saved)
         written = _write(workdir, saved)
-    if written:
-        log(
-            f"Restored {', '.join(written)} in {workdir.path} from the checkpoint of "
-            f"step {saved.step:,}. Rerun the training command to resume."
-        )
-    else:
+    if not written:
         log(f"Nothing to restore in {workdir.path}: no file is missing or corrupt.")
+        return 0
+    log(
+        f"Restored {', '.join(written)} in {workdir.path} from the checkpoint of step "
+        f"{saved.step:,}. Rerun the training command to resume."
+    )
     return 0
 
 
@@ -129,40 +131,33 @@ def _require_consistent(workdir: Workdir, saved: _CheckpointMeta) -> None:
     """
     problems = ErrorCollector()
     checkpoint = f"the checkpoint of step {saved.step:,}"
+
+    def check(name: str, holds: object, fault: str, advice: str = _MOVE) -> None:
+        problems.check(bool(holds), f"{workdir.path / name} {fault}. {advice}")
+
     if config := _try(workdir.read_config):
         refused = forbidden_changes(config, saved.config)
-        problems.check(
-            not refused,
-            f"{workdir.path / 'config.json'} is of another experiment than "
-            f"{checkpoint}: {len(refused)} keys differ, such as "
-            f"{' '.join(refused[:1]).split(' ')[0]}. Move it away and rerun.",
-        )
+        keys = f"{len(refused)} keys differ, such as {' '.join(refused).split(' ')[0]}"
+        fault = f"is of another experiment than {checkpoint}: {keys}"
+        check("config.json", not refused, fault)
     for name, value in (_try(workdir.read_fingerprints) or {}).items():
-        problems.check(
-            saved.fingerprints.get(name, value) == value,
-            f"{workdir.path / 'fingerprints.json'} has another {name!r} than "
-            f"{checkpoint}. Move it away and rerun.",
-        )
+        is_same = saved.fingerprints.get(name, value) == value
+        check("fingerprints.json", is_same, f"has another {name!r} than {checkpoint}")
     digests = []  # after the recovery
     for name in reversed(_names(saved.config)):  # the source's first
-        path, kept = workdir.path / name, saved.files.get(name)
-        found = _try(partial(_read_vocabulary, path))
-        problems.check(
-            bool(found or kept),
-            f"{path} is missing or corrupt, and {checkpoint} does not hold it. Restore "
-            "it from a copy.",
-        )
-        problems.check(
-            not (found and kept and found.model != kept),
-            f"{path} is not the vocabulary in {checkpoint}. Move it away and rerun.",
-        )
+        kept = saved.files.get(name)
+        found = _try(partial(_read_vocabulary, workdir.path / name))
+        fault = f"is missing or corrupt, and {checkpoint} does not hold it"
+        check(name, found or kept, fault, _RESTORE)
+        is_same = not (found and kept and found.model != kept)
+        check(name, is_same, f"is not the vocabulary in {checkpoint}")
         vocabulary = found or (Vocabulary(kept) if kept else None)
         digests.append(vocabulary.fingerprint if vocabulary else "")
     recorded = saved.fingerprints.get("vocabulary", "")
     problems.check(
-        bool(problems.messages) or recorded in ("", joint_fingerprint(*digests)),
+        problems.has_errors or recorded in ("", joint_fingerprint(*digests)),
         f"The vocabulary in {workdir.path} is not that of {checkpoint}, whose SHA-256 "
-        f"begins with {recorded[:12]}. Restore it from a copy.",
+        f"begins with {recorded[:12]}. {_RESTORE}",
     )
     problems.raise_if_any(DataError)
 
@@ -195,8 +190,8 @@ def _write(workdir: Workdir, saved: _CheckpointMeta) -> list[str]:
 
     for name in _names(saved.config):
         if is_lost(name, _read_vocabulary):
-            model = Vocabulary(saved.files[name])
-            model.save(workdir.path, name=Path(name).stem)
+            vocabulary = Vocabulary(saved.files[name])
+            vocabulary.save(workdir.path, name=Path(name).stem)
             written.append(name)
     read_object = partial(read_json_object, advice="")
     for name in ("overrides.json", "data.json"):  # optional files
@@ -204,10 +199,9 @@ def _write(workdir: Workdir, saved: _CheckpointMeta) -> list[str]:
     if is_lost("config.json", lambda path: workdir.read_config()):
         workdir.write_config(saved.config, _try(workdir.read_overrides) or {})
         written.append("config.json")
-    name = "fingerprints.json"
-    if saved.fingerprints and is_lost(name, read_object):
-        workdir.write_json(name, saved.fingerprints)
-        written.append(name)
+    if saved.fingerprints and is_lost("fingerprints.json", read_object):
+        workdir.write_json("fingerprints.json", saved.fingerprints)
+        written.append("fingerprints.json")
     return written
 
 
@@ -215,9 +209,10 @@ def _set_aside(path: Path) -> None:
     """Renames a corrupt file, so that it can be inspected."""
     if not os.path.lexists(path):
         return
-    number, aside = 1, path.with_name(f"corrupt-{path.name}")
-    while os.path.lexists(aside):
-        number += 1
+    aside = path.with_name(f"corrupt-{path.name}")
+    for number in count(2):
+        if not os.path.lexists(aside):
+            break
         aside = path.with_name(f"corrupt-{number}-{path.name}")
     path.rename(aside)
     log(f"WARNING: {path} is corrupt; renamed to {aside.name}.")
