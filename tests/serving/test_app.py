@@ -111,28 +111,18 @@ def test_languages_settings_spec_and_health(app):
 
 
 def test_the_stream_is_in_order_and_says_when_it_is_done(app):
-    body = json.dumps({**FIELDS, "q": ["aa. Bb.\nc", "d "]}).encode()
-    headers = [("content-type", "application/json")]
-    response = ask(app, "POST", "/translate/stream", headers=headers, chunks=(body,))
+    response = post(app, "/translate/stream", {**FIELDS, "q": ["aa. Bb.\nc", "d "]})
     lines = [json.loads(line) for line in response.body.splitlines()]
     found = [(x["text"], x["sentence"], x["gap"], x["translation"]) for x in lines[:-1]]
-    assert found == [
-        (0, 0, "", "AA."),
-        (0, 1, " ", "BB."),
-        (0, 2, "\n", "C"),
-        (1, 0, "", "D"),
-    ]
+    rows = (0, 0, "", "AA."), (0, 1, " ", "BB."), (0, 2, "\n", "C"), (1, 0, "", "D")
+    assert found == [*rows]
     assert lines[-1] == {"done": True, "ends": ["", " "]}
     assert response.headers["content-type"] == "application/x-ndjson"
 
 
-@pytest.fixture
-def asked_at_once(make):
-    return lambda words: ask_at_once(*make(), words)
-
-
-def ask_at_once(app, worker, model, words):
+def ask_at_once(made, words):
     """Asks for each word while the first is translated; returns answers and groups."""
+    app, worker, model = made
     model.gate.clear()
 
     async def ask_all():
@@ -145,33 +135,38 @@ def ask_at_once(app, worker, model, words):
     return asyncio.run(ask_all()), model.groups
 
 
-def test_one_sentence_that_fails_fails_alone(asked_at_once):
-    answers, groups = asked_at_once(("first", "good", "poison", "fine"))
+def test_one_sentence_that_fails_fails_alone(make):
+    answers, groups = ask_at_once(make(), ("first", "good", "poison", "fine"))
     assert [one.status for one in answers] == [200, 200, 500, 200]
     assert answers[2].json["error"].startswith("Cannot translate text: The score")
     assert ["good", "poison", "fine"] in groups
 
 
-def test_requests_of_several_clients_are_translated_together(asked_at_once):
+def test_requests_of_several_clients_are_translated_together(make):
     words = [f"word{number}" for number in range(30)]
-    answers, groups = asked_at_once(words)
+    answers, groups = ask_at_once(make(), words)
     found = [one.json["translatedText"] for one in answers]
     assert found == [word.upper() for word in words]
     assert len(groups) == 2
 
 
+async def ask_behind(app, model, path, **options):
+    """Asks while another sentence is translated; returns the answers to both."""
+    model.gate.clear()
+    first = asyncio.create_task(asked(app, "POST", f"{PATH}a"))
+    while not model.groups:
+        await asyncio.sleep(0.01)
+    return first, await asked(app, "POST", f"{PATH}{path}", **options)
+
+
 def test_a_full_queue_is_429_and_a_late_answer_504(make):
     app, _, model = make(max_waiting=3, request_timeout=3)
-    model.gate.clear()
 
-    async def three():
-        first = asyncio.create_task(asked(app, "POST", f"{PATH}a"))
-        while not model.groups:
-            await asyncio.sleep(0.01)
-        full = await asked(app, "POST", f"{PATH}aa.+Bb.+Cc.+Dd.")
+    async def both():
+        first, full = await ask_behind(app, model, "aa.+Bb.+Cc.+Dd.")
         return full, await first
 
-    full, late = asyncio.run(three())
+    full, late = asyncio.run(both())
     assert full.status == 429
     assert int(full.headers["retry-after"]) >= 1
     assert (late.status, set(late.json)) == (504, {"error"})
@@ -180,13 +175,9 @@ def test_a_full_queue_is_429_and_a_late_answer_504(make):
 
 def test_what_a_client_that_is_gone_waited_for_is_not_translated(make):
     app, worker, model = make()
-    model.gate.clear()
 
     async def leave():
-        first = asyncio.create_task(asked(app, "POST", f"{PATH}a"))
-        while not model.groups:
-            await asyncio.sleep(0.01)
-        gone = await asked(app, "POST", f"{PATH}bb.+Cc.", gone=0.05)
+        first, gone = await ask_behind(app, model, "bb.+Cc.", gone=0.05)
         waiting = worker.queue.waiting
         model.gate.set()
         return gone, waiting, await first
@@ -202,9 +193,10 @@ LONG = "dog " * 1_250
 @pytest.mark.parametrize(
     ("fields", "limit"),
     [
-        *(({"q": LONG, name: True}, 4000) for name in ("attention", "alignments")),
-        *(({"q": ["a." * 999] * 3, name: 1}, 4000) for name in ("alternatives",)),
-        *(({"q": LONG[:2_000], name: True}, 1000) for name in ("token_scores",)),
+        ({"q": LONG, "attention": True}, 4000),
+        ({"q": LONG, "alignments": True}, 4000),
+        ({"q": ["a." * 999] * 3, "alternatives": 1}, 4000),
+        ({"q": LONG[:2_000], "token_scores": True}, 1000),
         ({"q": f"<p>{LONG}", "format": "html", "alternatives": 1}, 4000),
     ],
 )

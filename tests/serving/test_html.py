@@ -1,5 +1,6 @@
 """HTML: text is translated, markup is kept, elements follow their words."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -7,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_jax.decoding.text.translation import Hypothesis, Translation
 from t2t_jax.serving.html_layout import HtmlLayout, pieces_of
 from tests.serving.fakes import fake_app, post, translation_of
 
@@ -25,11 +25,7 @@ def translated(document, split="sentences"):
     [
         ("<p>A <b>dog</b> barks.</p>", "<p>A <b>DOG</b> BARKS.</p>"),
         ("<b>a <i>b</i> c</b>.", "<b>A <i>B</i> C</b>."),
-        (
-            '<li>\n  Go <a href="x?a=1&b=2">to <i>the</i> door</a>.\n</li>',
-            '<li>\n  GO <a href="x?a=1&b=2">TO <i>THE</i> DOOR</a>.\n</li>',
-        ),
-        ("x <b>One. Two.</b> y", "X <b>ONE. TWO.</b> Y"),
+        ('<li>\n  Go <a href="x?a&b=2">on</a>', '<li>\n  GO <a href="x?a&b=2">ON</a>'),
         ("one<br>two<hr/>three", "ONE<br>TWO<hr/>THREE"),
         ("see <img src=a> here", "SEE  <img src=a> HERE"),
         ("is<!-- c --> wet", "IS<!-- c --> WET"),
@@ -40,32 +36,19 @@ def translated(document, split="sentences"):
         ("1 < 2 and <3", "1 &lt; 2 AND &lt;3"),
         # Not text.
         ("<script>if (a<b) x</script>go", "<script>if (a<b) x</script>GO"),
-        ("<STYLE>p{}</Style >go", "<STYLE>p{}</Style >GO"),
         ("<textarea><b>x</textarea>go", "<textarea><b>x</textarea>GO"),
         ("run <code>ls</code> now", "RUN <code>ls</code> NOW"),
-        ("<svg><text>x</text></svg>a", "<svg><text>x</text></svg>A"),
-        (
-            "<div translate=no>x <div>y</div> z</div>a",
-            "<div translate=no>x <div>y</div> z</div>A",
-        ),
-        (
-            "<p>Its <b class='x notranslate'>Name</b>",
-            "<p>ITS <b class='x notranslate'>Name</b>",
-        ),
-        (
-            "<?php x ?><![CDATA[x]]><!DOCTYPE x><!--> a",
-            "<?php x ?><![CDATA[x]]><!DOCTYPE x><!--> A",
-        ),
+        ("<b translate=no>x <b>y</b></b>a", "<b translate=no>x <b>y</b></b>A"),
+        ("its <b class='x notranslate'>x</b>", "ITS <b class='x notranslate'>x</b>"),
+        ("<?x y ?><![CDATA[x]]><!D x><!--> a", "<?x y ?><![CDATA[x]]><!D x><!--> A"),
         ("<title>a &lt; <b></title>", "<title>A &lt; &lt;B&gt;</title>"),
         # White space in sentences means nothing, but in preformatted text.
         ("a\n  b c", "A   B C"),
         ("<pre>a\n\nb</pre>", "<pre>A\n\nB</pre>"),
         # Wrong nesting stays as it was.
         ("<b>a <i>b</b> c</i>", "<b>A <i>B</b> C</i>"),
-        ("</b> a", "</b> A"),
         ("a <!-- x", "A <!-- x"),
         ('a <a href="x', 'A <a href="x'),
-        ("<p title='>'>a</p>", "<p title='>'>A</p>"),
         ("", ""),
         (" \n", " \n"),
     ],
@@ -76,20 +59,15 @@ def test_documents(document, wanted):
 
 def reordered(source, target, links):
     """A translation whose tokens are words, aligned as given."""
-    weights = np.zeros((len(links) + 1, len(source.split()) + 1), np.float32)
-    for row, column in enumerate(links):
-        weights[row, column] = 1
-    hypothesis = Hypothesis(
+    found = translation_of(source, details=True)
+    weights = np.eye(len(source.split()) + 1, dtype=np.float32)[[*links, -1]]
+    hypothesis = dataclasses.replace(
+        found.hypotheses[0],
         text=target,
-        score=0.0,
-        log_probability=0.0,
-        num_tokens=len(links) + 1,
-        ended=True,
         tokens=(*(f"\u2581{word}" for word in target.split()), "</s>"),
         attention_TxS=weights,
     )
-    tokens = (*(f"\u2581{word}" for word in source.split()), "</s>")
-    return Translation(hypotheses=(hypothesis,), source_tokens=tokens)
+    return dataclasses.replace(found, hypotheses=(hypothesis,))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ OTHER = Kind(("de", "en"))
 
 
 def job(client, count, kind=KIND):
-    return Job(
-        client, kind, [f"{client}{n}" for n in range(count)], lambda number, found: None
-    )
+    return Job(client, kind, [f"{client}{n}" for n in range(count)], None)
 
 
 def take(queue, most):
@@ -37,21 +35,16 @@ def test_requests_of_one_client_take_turns_and_get_no_more_than_one():
 
 def test_a_group_has_one_kind_and_the_next_one_has_the_other():
     queue = FairQueue(100)
-    queue.put(job("a", 4))
-    queue.put(job("b", 4, OTHER))
-    queue.put(job("c", 1))
-    first, second, third = (take(queue, 3) for _ in range(3))
-    assert first == ["a0", "c0", "a1"]
-    assert second == ["b0", "b1", "b2"]
-    assert third == ["a2", "a3"]
+    for one in (job("a", 4), job("b", 4, OTHER), job("c", 1)):
+        queue.put(one)
+    wanted = [["a0", "c0", "a1"], ["b0", "b1", "b2"], ["a2", "a3"]]
+    assert [take(queue, 3) for _ in range(3)] == wanted
 
 
 def test_each_sentence_is_taken_once():
-    queue = FairQueue(1000)
-    jobs = [job(f"c{n % 3}", n) for n in range(1, 23)]
-    for one in jobs:
-        queue.put(one)
-    taken = []
+    queue, taken = FairQueue(1000), []
+    for n in range(1, 23):
+        queue.put(job(f"c{n % 3}", n))
     while queue.waiting:
         taken += queue.take(lambda kind: 7)
     assert len(taken) == len(set(taken)) == sum(range(1, 23))
