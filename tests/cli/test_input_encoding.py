@@ -77,17 +77,12 @@ def test_a_line_whose_prefix_is_not_utf_8_is_marked(job, place):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_without_a_mark_is_named(job, capsys, way, encoding):
-    content = "das Haus\nder Hund\n\n".encode(encoding)
+@pytest.mark.parametrize("name", ["UTF-16LE", "UTF-16BE"])
+def test_utf_16_without_a_mark_is_named(job, capsys, way, name):
     argv = ("--output=-",) if "--stream" in way else ()
-    assert job(content, "--format=tsv", *way, *argv) == 0
+    assert job("das Haus\nrot\n".encode(name), "--format=tsv", *way, *argv) == 0
     said = capsys.readouterr()
-    name = encoding.upper().replace("-LE", "LE").replace("-BE", "BE")
-    assert said.err.count("is UTF-16") == 1
-    assert f"warning: --input=in is {name} and not UTF-8. Convert it to UTF-8: " in (
-        said.err
-    )
+    assert said.err.count(f"warning: --input=in is {name} and not UTF-8") == 1
     assert f"iconv -f {name} -t UTF-8 in > NEW\n" in said.err
     lines = said.out.splitlines() if argv else lines_of("out")
     assert {line.split("\t")[2] for line in lines} == {"invalid_utf8"}
@@ -101,11 +96,7 @@ def test_what_is_marked_as_another_encoding_is_refused(job, place, way, encoding
     with pytest.raises(DataError) as raised:
         job(content, *way, *output)
     assert error_report.report_error(raised.value) == 65
-    name = encoding.upper()
-    assert str(raised.value) == (
-        f"--input=in is {name} and not UTF-8. Convert it to UTF-8: "
-        f"iconv -f {name} -t UTF-8 in > NEW"
-    )
+    assert f"--input=in is {encoding.upper()} and not UTF-8" in str(raised.value)
     assert not (place / "out").exists()
 
 
@@ -129,15 +120,6 @@ def test_strict_refuses_them(job, place, content, reason, way):
         lines = len(content.split(b"\n")) - content.endswith(b"\n")
         with pytest.raises(DataError, match=f"--prefixes=begin,? {reason}"):
             job(b"a\n" * lines, "--strict", "--prefixes=begin", *way)
-
-
-def test_a_mark_inside_the_text_is_text(place):
-    from t2t_jax.cli.translation.sharded_job import LineIndex
-
-    (place / "in").write_bytes(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n")
-    lines = LineIndex("in")
-    assert list(lines.read_range(range(2))) == ["a", "\ufeffb"]
-    assert list(lines.read_range(range(1, 2))) == ["\ufeffb"]
 
 
 @pytest.mark.parametrize("way", WAYS[:2])

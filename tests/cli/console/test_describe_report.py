@@ -46,38 +46,27 @@ def report(**changed):
 @pytest.mark.parametrize(
     "line",
     [
-        "steps 100,000 7 not in the paper",
         "model.tying all none",
         # 3 x 37,000 x 512.
         "embedding 56,832,000 - - - 56,832,000",
         "total 56,832,000 18,874,368 25,196,544 30,720 100,933,632",
-        "by the compiler 4.400 44.1%",
         "A pair of tokens, in sentences of 28: 381.0 MFLOP.",
-        "token slots 24,576 on each side",
         # 512^-0.5 x 7 x 4,000^-1.5.
         "peak learning rate 1.223e-06 at step 7",
         # 8 bytes a parameter.
         "optimizer 807.5 MB moments of adam",
         "train 4,500 pairs text:[a],b",
-        "c: no such file.",
     ],
 )
 def test_what_is_told_is_said(line):
     assert line in report()
 
 
-@pytest.mark.parametrize(
-    ("row", "lines"),
-    [
-        (
-            "base",
-            ["parameters 100.9 million 65 million", "perplexity - 4.92 per subword"],
-        ),
-        ("En-Fr_big", ["parameters 100.9 million not printed"]),
-        ("base", ["This configuration departs in optimizer.beta2."]),
-    ],
-)
-def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones(row, lines):
-    printed = {**paper_result(row), "departs_here": ["optimizer.beta2"]}
-    assert set(lines) <= set(report(paper_results=printed))
+def test_the_figures_that_the_paper_prints_stand_beside_the_counted_ones():
+    printed = {**paper_result("base"), "departs_here": ["optimizer.beta2"]}
+    assert {
+        "parameters 100.9 million 65 million",
+        "perplexity - 4.92 per subword",
+        "This configuration departs in optimizer.beta2.",
+    } <= set(report(paper_results=printed))
     assert "Results in the paper" not in report()

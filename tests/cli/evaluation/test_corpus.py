@@ -1,11 +1,10 @@
 """The files of an evaluation that are not a text and its translation."""
 
-import dataclasses
 from types import SimpleNamespace
 
 import pytest
 
-from t2t_jax.cli.evaluation.corpus import read_aligned, read_corpus, warn_of_exchange
+from t2t_jax.cli.evaluation.corpus import read_corpus, warn_of_exchange
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
 from t2t_jax.errors import DataError
@@ -15,35 +14,23 @@ LINES = [f"line {number}" for number in range(10)]
 
 @pytest.fixture
 def read(place):
-    """Reads the files as one mode does; returns nothing."""
+    """Reads the files of an evaluation; returns nothing."""
 
-    def read(mode, *, source, reference, baseline=None, processes=None):
-        texts = {"source": source, "reference": reference, "baseline": baseline}
-        given = {name: lines for name, lines in texts.items() if lines is not None}
-        for name, lines in given.items():
+    def read(**texts):
+        for name, lines in texts.items():
             if isinstance(lines, list):
                 lines = "".join(f"{line}\n" for line in lines).encode()
             (place / name).write_bytes(lines)
-        flags = [f"--{name}={name}" for name in given]
-        options = parse_argv([f"--mode={mode}", "--workdir=run", *flags])
-        if processes:
-            options = dataclasses.replace(options, processes=processes)
-        if mode == "evaluate":
-            read_corpus(options)
-        else:
-            names = {"source": options.source, "reference": options.reference}
-            read_aligned(names, joiner="")
+        flags = [f"--{name}={name}" for name in texts]
+        read_corpus(parse_argv(["--mode=evaluate", "--workdir=run", *flags]))
 
     return read
 
 
-@pytest.mark.parametrize("mode", ["evaluate", "score"])
 @pytest.mark.parametrize(("same", "warned"), [(10, True), (3, True), (2, False)])
-def test_sources_that_are_their_references_are_warned_of(
-    read, capsys, mode, same, warned
-):
+def test_sources_that_are_their_references_are_warned_of(read, capsys, same, warned):
     reference = [*LINES[:same], *(f"Zeile {n}" for n in range(same, 10))]
-    read(mode, source=LINES, reference=reference)
+    read(source=LINES, reference=reference)
     said = capsys.readouterr().err
     assert said.count("warning") == warned
     if warned:
@@ -52,23 +39,16 @@ def test_sources_that_are_their_references_are_warned_of(
 
 def test_a_baseline_that_is_the_reference_is_warned_of_once(read, capsys):
     other = [f"Zeile {n}" for n in range(10)]
-    read("evaluate", source=LINES, reference=other, baseline=other)
+    read(source=LINES, reference=other, baseline=other)
     assert "10 of the 10 lines of --baseline=baseline (100%)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("mode", ["evaluate", "score"])
-def test_utf_16_and_equal_faults_are_named(read, mode):
-    source, reference = "a\nb\n".encode("utf-16"), b"a\n\xff\n\xfe\n"
+def test_utf_16_and_equal_faults_are_named(read):
     with pytest.raises(DataError) as caught:
-        read(mode, source=source, reference=reference)
+        read(source="a\nb\n".encode("utf-16"), reference=b"a\n\xff\n\xfe\n")
     first, second = caught.value.problems
-    assert "source: is UTF-16 and not UTF-8. Convert it to UTF-8: iconv -f UTF-16" in (
-        first
-    )
-    assert (
-        "reference:2: invalid UTF-8 (byte 0xff in column 1); the same fault in 1"
-        in (second)
-    )
+    assert "source: is UTF-16 and not UTF-8" in first
+    assert "reference:2: invalid UTF-8 (byte 0xff in column 1); the same" in second
 
 
 ENGLISH, GERMAN = ["The dog barks."], ["Der Hund bellt."]

@@ -82,14 +82,6 @@ def test_flags_are_parsed_in_their_types():
     assert (options.num_processes, options.process_id) == (3, 0)
 
 
-def test_a_leading_word_is_the_mode():
-    argv = ["--workdir=w", "--beam_size=3"]
-    options = parse_argv(["translate", *argv])
-    assert vars(options) == vars(parse_argv(["--mode=translate", *argv]))
-    assert options.mode == "translate"
-    assert parse_argv(["describe", "--mode=describe"]).mode == "describe"
-
-
 @pytest.mark.parametrize(
     "argv",
     [
@@ -117,7 +109,6 @@ def test_a_configuration_with_rows_says_which_one_it_takes(capsys):
 @pytest.mark.parametrize(
     ("argument", "key", "value"),
     [
-        ("--config.steps=7", "steps", 7),
         ("--config.model.dropout=0", "model.dropout", 0.0),
         ("--config.model.norm_position=pre", "model.norm_position", "pre"),
         ("--config.data.drop_copies", "data.drop_copies", True),
@@ -185,11 +176,6 @@ def test_short_flags_set_their_keys_and_are_options():
     tried = {f"decoding.{name}" for name in [*SHORT, "sample", "seed"]}
     keys = {flag.key for flag in FLAGS.values() if flag.key}
     assert keys == {*tried, "evaluation.tokenize"}
-
-
-def test_a_run_that_samples_takes_flags_for_samples():
-    make_run(decoding={"sample": True})
-    assert parse_argv(["translate", "--top_k=13", "--workdir=run"]).top_k == 13
 
 
 def test_most_modes_use_a_run():

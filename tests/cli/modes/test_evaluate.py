@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from t2t_jax.config import Config, parse
+from t2t_jax.config import Config
 from t2t_jax.run.workdir import Workdir
 from tests.integration import tiny
 
@@ -85,25 +85,3 @@ def test_mistakes_are_named_before_jax_is_imported(
     assert found == code
     assert all(message in errors for message in messages)
     assert errors.count("error:") == len(messages)
-
-
-@pytest.mark.parametrize(
-    ("given", "train", "reference"),
-    [
-        ("german", "phrasebook:train:300", "de"),
-        ("", "text:a.en,a.de", "test.fr"),
-        ("", "text:a.src,a.tgt", "reference.txt"),
-    ],
-)
-def test_a_language_that_is_not_known_is_asked_for_at_once(
-    workdir, texts, given, train, reference
-):
-    pytest.importorskip("sacremoses", reason="the extra `paper` is not installed")
-    Workdir(workdir).write_config(parse({"data": {"train": train}}))
-    _write(texts / reference, ["a"] * NUM_PAIRS)
-    argv = [f"--target_language={given}"] if given else []
-    argv += ["--protocol=tokenized", f"--reference={reference}"]
-    code, errors = _refused(workdir, *argv)
-    assert code == 64
-    assert "--target_language=" in errors
-    assert errors.count("error:") == 1
