@@ -16,16 +16,12 @@ from typing import Any
 
 from ml_collections import config_dict
 
-from t2t_jax.config import KINDS, default, defaults, keys, sections, unknown_key
-from t2t_jax.errors import ConfigError, InputMissingError, UserError, error_chain
+from t2t_jax.config import KINDS, default, defaults, keys, unknown_key
+from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
-_LOCKED = re.compile(r'Key "(\w+)" does not exist|instead of "(\w+)"')
-_FIELD = re.compile(r"'(\w+)\\*':")
-_OVERRIDE = re.compile(
-    r"Could not override field '(\w+)' .*\. (.*) is of original type <class '(\w+)'>"
-)
+_ASSIGNMENT = re.compile(r"config\.([\w.]+) *=")
+_LOCKED = re.compile(r'Key "(\w+)" does not exist')
 _FILE_KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory"}
-_KINDS = {kind.__name__: text for kind, text in KINDS.items()}
 
 
 def shipped_directory() -> Path:
@@ -232,31 +228,14 @@ def _reason(path: str, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     frame = next((one for one in reversed(frames) if one.filename == name), None)
     where = f"{name}, line {frame.lineno}" if frame else name
-    for text in map(str, error_chain(error)):
-        if wrong_key := _LOCKED.search(text):
-            key = _section_with(_FIELD.findall(text)) + (wrong_key[1] or wrong_key[2])
-            return f"{where}: {unknown_key(key)}"
-        if wrong_type := _OVERRIDE.search(text):
-            line = frame.line if frame and frame.line else ""
-            return f"{where}: {_wrong_type(*wrong_type.groups(), line=line)}"
+    assigned = _ASSIGNMENT.match(((frame and frame.line) or "").strip())
+    named = assigned or _LOCKED.search(str(error))
+    key = named[1] if named else ""
+    if key and key not in keys():
+        return f"{where}: {unknown_key(key)}"
+    if key and isinstance(error, TypeError):
+        wanted = KINDS[type(defaults()[key])]
+        return f"{where}: config.{key} must be {wanted}. Change config.{key}."
     hint = f" (with the argument {row!r})" if row else ""
     first = (str(error).splitlines() or [""])[0]
     return f"{where} cannot be loaded{hint}: {type(error).__name__}: {first}"
-
-
-def _wrong_type(name: str, value: str, kind: str, *, line: str) -> str:
-    """Formats a type error; `line` of the file distinguishes equal key names."""
-    known = [key for key in keys() if key.rpartition(".")[2] == name] or [name]
-    key = next((key for key in known if key in line), known[0])
-    return (
-        f"config.{key} must be {KINDS[type(defaults().get(key, ''))]}, but {value} is "
-        f"{_KINDS.get(kind, 'of another type')}. Change config.{key}."
-    )
-
-
-def _section_with(fields: list[str]) -> str:
-    """Returns "section." for the section that has these keys, or ""."""
-    for section in sections():
-        if fields and {f"{section}.{field}" for field in fields} <= set(keys()):
-            return f"{section}."
-    return ""

@@ -63,7 +63,7 @@ def get_config():
         ),
         (
             f"{START}    config.logging.every_steps = 'x'\n    return config\n",
-            "line 4: config.logging.every_steps must be an integer, but x is text.",
+            "line 4: config.logging.every_steps must be an integer.",
         ),
         ("def get_config():\n    return {}\n", "get_config() did not return a conf"),
     ],
