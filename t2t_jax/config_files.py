@@ -206,14 +206,14 @@ def _missing(path: str) -> InputMissingError:
     known: list[str] = []
     with suppress(InputMissingError):
         known = shipped_names()
-    advice = "Pass a Python file"
-    if Path(name).stem in known:
-        advice = "For the shipped configuration of that name, pass --config="
-        advice += f"{Path(name).stem}{colon}{row}"
-    elif known:
-        advice += f" or one of the shipped names: {', '.join(known)}"
+    if (stem := Path(name).stem) in known:
+        return InputMissingError(
+            f"--config={name}: there is no such file{where}. For the shipped "
+            f"configuration of that name, pass --config={stem}{colon}{row}."
+        )
+    listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
     return InputMissingError(
-        f"--config={name}: there is no such file{where}. {advice}."
+        f"--config={name}: there is no such file{where}. Pass a Python file{listed}."
     )
 
 

@@ -5,6 +5,10 @@ import re
 
 import pytest
 
+from t2t_jax.cli.flags.modes import FLAGS, MODES
+from t2t_jax.config import keys, sections
+from t2t_jax.config_files import shipped_names
+from t2t_jax.errors import UserError
 from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
 from tests.integration.tiny import ROOT
 from tests.test_readme import anchor_of
@@ -57,29 +61,17 @@ def test_every_link_leads_somewhere(page, target):
 
 
 def test_what_may_change_under_a_run_is_said_as_the_code_has_it():
-    said = {
-        key.strip("`"): (answer, why)
-        for key, answer, why in table(
-            "docs/explanation/reliability.md", "What may change on resume"
-        )
-    }
+    rows = table(GUARANTEES, "What may change on resume")
+    said = {key.strip("`"): (answer, why) for key, answer, why in rows}
     known = {key: ("yes", why) for key, why in CHANGEABLE_ON_RESUME.items()}
     assert said == known | {key: ("no", why) for key, why in FIXED_ON_RESUME.items()}
 
 
 def test_the_exit_codes_are_those_of_the_program():
-    from t2t_jax import errors
-
-    codes = {
-        getattr(kind, "exit_code", 0)
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, errors.UserError)
-    }
-    told = {
-        int(code)
-        for code, *_ in table("docs/reference/exit_codes.md", "Exit codes")
-        if code.isdecimal()
-    }
+    known = {kind.exit_code for kind in UserError.__subclasses__()}
+    codes = known | {UserError.exit_code}
+    rows = table("docs/reference/exit_codes.md", "Exit codes")
+    told = {int(code) for code, *_ in rows if code.isdecimal()}
     assert told == codes | {0, 1, 70}
     headings = re.findall(r"^## (\d+):", TROUBLE, re.MULTILINE)
     assert {int(code) for code in headings} == told - {0}
@@ -114,26 +106,20 @@ def test_every_message_is_one_that_the_program_prints(message):
     assert any(wanted in text for text in printed())
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_flag_and_key_exists(page):
-    from t2t_jax.cli.flags.modes import FLAGS, MODES
-    from t2t_jax.config import keys
-
-    for mode in re.findall(r"--mode=([a-z_]+)", TEXT[page]):
-        assert mode in MODES
-    for key in re.findall(r"config\.([a-z]+\.[a-z_0-9]+)", TEXT[page]):
-        assert key in [*keys(), "json"] or key.endswith(".json")
-    for flag in re.findall(r"`--([a-z_]+)[=`]", TEXT[page]):
-        assert flag in [*FLAGS, "config", "help", "signal", "version"]
-
-
 @pytest.mark.parametrize(
     "page",
     ["README.md", "WORKSPACE.md", "launch/README.md", "benchmarks/README.md", *PAGES],
 )
-def test_no_page_names_an_unknown_key(page):
-    from t2t_jax.config import keys, sections
-
+def test_every_flag_key_and_configuration_exists(page):
     text = (ROOT / page).read_text(encoding="utf-8")
+    for mode in re.findall(r"--mode=([a-z_]+)", text):
+        assert mode in MODES
     for key in re.findall(r"--config\.([a-z]+(?:\.[a-z_0-9]+)?)\b", text):
         assert key in [*keys(), *sections()]
+    for name in re.findall(r"--config=([a-z0-9_]+)[`:]", text):
+        assert name in shipped_names()
+    # Other programs have flags of their own.
+    for key in re.findall(r"config\.([a-z]+\.[a-z_0-9]+)", TEXT.get(page, "")):
+        assert key in keys() or key.endswith(".json")
+    for flag in re.findall(r"`--([a-z_]+)[=`]", TEXT.get(page, "")):
+        assert flag in [*FLAGS, "config", "help", "signal", "version"]

@@ -22,16 +22,13 @@ def fake_mode(monkeypatch):
 
     def install(run):
         options = SimpleNamespace(
-            mode="m",
-            is_read_only=False,
-            uses_jax=True,
+            **{"mode": "m", "is_read_only": False, "uses_jax": True},
             workdir=Workdir(Path("w")),
             checkpoint="9",
         )
+        mode = SimpleNamespace(run=run)
         monkeypatch.setattr(flags, "parse_argv", lambda argv: options)
-        monkeypatch.setattr(
-            program, "import_module", lambda name: SimpleNamespace(run=run)
-        )
+        monkeypatch.setattr(program, "import_module", lambda name: mode)
 
     return install
 
@@ -41,23 +38,6 @@ def raising(error):
         raise error
 
     return run
-
-
-@pytest.mark.parametrize(
-    ("argv", "code", "said"),
-    [
-        (["--stpes=3"], 64, "There is no flag --stpes"),
-        (["--config=nothere.py"], 66, "nothere.py"),
-        (["--config.model.d_modle=8"], 78, "Did you mean --config.model.d_model?"),
-    ],
-)
-def test_a_mistake_ends_in_a_message_and_its_code(capsys, argv, code, said):
-    assert main(argv) == code
-    out, err = capsys.readouterr()
-    assert said in err
-    assert err.startswith("error: ")
-    assert "Traceback" not in err
-    assert out == ""
 
 
 @pytest.mark.parametrize("name", ["UserError", "DivergedError"])

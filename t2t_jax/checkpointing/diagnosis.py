@@ -44,26 +44,26 @@ class CorruptCheckpointError(DataError):
       others: the other steps of the directory, for the message.
     """
 
-    _MESSAGE = (
-        "Checkpoint {path} is corrupt: {reason}.\nOther steps there: {others}. "
-        "Choose one of them; training resumes from the newest valid one."
-    )
-
     def __init__(self, path: Path, reason: str, *, others: Sequence[int] = ()):
         self.path, self.reason = path, reason
-        steps = ", ".join(map(str, others)) or "none"
-        message = self._MESSAGE.format(path=path, reason=reason, others=steps)
-        super().__init__(message)
+        super().__init__(self._message(", ".join(map(str, others)) or "none"))
+
+    def _message(self, others: str) -> str:
+        return (
+            f"Checkpoint {self.path} is corrupt: {self.reason}.\nOther steps there: "
+            f"{others}. Choose one of them; training resumes from the newest valid one."
+        )
 
 
 class RemovedCheckpointError(CorruptCheckpointError):
     """A checkpoint was removed while it was read: its run keeps others."""
 
-    _MESSAGE = (
-        "Checkpoint {path} was removed while it was read: its run keeps only some of "
-        "its checkpoints. Now there: {others}. Choose last or best, or raise "
-        "config.checkpoint.keep."
-    )
+    def _message(self, others: str) -> str:
+        return (
+            f"Checkpoint {self.path} was removed while it was read: its run keeps only "
+            f"some of its checkpoints. Now there: {others}. Choose last or best, or "
+            "raise config.checkpoint.keep."
+        )
 
 
 def as_io_error(error: BaseException, path: Path) -> Exception | None:
