@@ -129,7 +129,7 @@ def device_memory_limit(mesh: Mesh) -> int:
 
 
 class StepCompiler:
-    """Runs a step on host batches; implements `loop.Step`.
+    """Runs a step on host batches; the step of `training.loop`.
 
     Args:
       make_step: makes the jitted step with a number of micro-batches.

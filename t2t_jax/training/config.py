@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from t2t_jax.errors import ErrorCollector
 
@@ -26,6 +28,28 @@ _USED_BY = {
 }
 _TIMEOUTS = ("step_timeout", "pause_timeout")
 _YEAR = 31_536_000  # seconds; the clocks of threads refuse far longer waits
+
+
+class _Problems(ErrorCollector):
+    """Collects the values of a section that break a rule."""
+
+    def __init__(self, section: str, config: object):
+        super().__init__()
+        self._section, self._config = section, config
+
+    def of(self, rule: str, holds: Callable[[Any], object], *names: str) -> None:
+        """Adds the messages of keys whose values a test does not accept."""
+        for name in names:
+            value = getattr(self._config, name)
+            self.require(f"{self._section}.{name}", value, bool(holds(value)), rule)
+
+
+def _is_finite(value: float) -> bool:
+    return 0 <= value < math.inf
+
+
+def _is_share(value: float) -> bool:
+    return 0 <= value < 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,26 +96,18 @@ class OptimizerConfig:
     adam_learning_rate: float = 0.0
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-
-        def require(name: str, holds: bool, rule: str) -> None:
-            problems.require(f"optimizer.{name}", getattr(self, name), holds, rule)
-
-        require("warmup_steps", self.warmup_steps >= 1, "be at least 1")
+        problems = _Problems("optimizer", self)
+        problems.of("be at least 1", lambda x: x >= 1, "warmup_steps")
         problems.limit("optimizer.warmup_steps", self.warmup_steps, _MAX_WARMUP)
-        peak = 0 <= self.peak_learning_rate < math.inf
         rule = "be a positive number, or 0 for the paper's"
-        require("peak_learning_rate", peak, rule)
-        for name in ("beta1", "beta2", "muon_beta"):
-            require(name, 0 <= getattr(self, name) < 1, "lie in [0, 1)")
-        for name in ("epsilon", "consistent_rms"):
-            require(name, 0 < getattr(self, name) < math.inf, "be a positive number")
-        for name in ("weight_decay", "adam_learning_rate"):
-            require(name, 0 <= getattr(self, name) < math.inf, "be 0 or more")
-        names = f"be one of {', '.join(OPTIMIZERS)}"
-        require("name", self.name in OPTIMIZERS, names)
-        steps = 1 <= self.ns_steps <= _MAX_NS_STEPS
-        require("ns_steps", steps, f"lie in [1, {_MAX_NS_STEPS}]")
+        problems.of(rule, _is_finite, "peak_learning_rate")
+        problems.of("lie in [0, 1)", _is_share, "beta1", "beta2", "muon_beta")
+        rule = "be a positive number"
+        problems.of(rule, lambda x: 0 < x < math.inf, "epsilon", "consistent_rms")
+        problems.of("be 0 or more", _is_finite, "weight_decay", "adam_learning_rate")
+        problems.of(f"be one of {', '.join(OPTIMIZERS)}", OPTIMIZERS.count, "name")
+        steps = range(1, _MAX_NS_STEPS + 1)
+        problems.of(f"lie in [1, {_MAX_NS_STEPS}]", steps.count, "ns_steps")
         self._check_used(problems)
         problems.raise_if_any()
 
@@ -166,32 +182,27 @@ class TrainingConfig:
     pause_timeout: float = 3600.0
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-
-        def require(name: str, holds: bool, rule: str) -> None:
-            problems.require(f"training.{name}", getattr(self, name), holds, rule)
-
-        for name in ("simcut", "r_drop", "skip_gradient_norm", *_TIMEOUTS):
-            value = getattr(self, name)
-            require(name, 0 <= value < math.inf, "be 0 (off) or more")
-        require("ema_decay", 0 <= self.ema_decay < 1, "lie in [0, 1); 0 is off")
-        smoothing = 0 <= self.label_smoothing < 1
-        require("label_smoothing", smoothing, "lie in [0, 1) (§5.4)")
-        cut = 0 <= self.simcut_probability < 1
-        require("simcut_probability", cut, "lie in [0, 1)")
+        problems = _Problems("training", self)
+        positive = ("simcut", "r_drop", "skip_gradient_norm", *_TIMEOUTS)
+        problems.of("be 0 (off) or more", _is_finite, *positive)
+        problems.of("lie in [0, 1); 0 is off", _is_share, "ema_decay")
+        problems.of("lie in [0, 1) (§5.4)", _is_share, "label_smoothing")
+        problems.of("lie in [0, 1)", _is_share, "simcut_probability")
         rule = "be at least 1, or 0 for the fewest that fit"
-        require("micro_batches", self.micro_batches >= 0, rule)
+        problems.of(rule, lambda x: x >= 0, "micro_batches")
         rule = "be at least 1: parts of each row"
-        require("loss_chunks", self.loss_chunks >= 1, rule)
-        require("max_bad_steps", self.max_bad_steps >= 1, "be at least 1")
-        for name, known in (
-            ("gradient_dtype", GRADIENT_DTYPES),
-            ("on_nonfinite", ON_NONFINITE),
-        ):
-            one = getattr(self, name) in known
-            require(name, one, f"be one of {', '.join(known)}")
+        problems.of(rule, lambda x: x >= 1, "loss_chunks")
+        problems.of("be at least 1", lambda x: x >= 1, "max_bad_steps")
+        dtypes, answers = ", ".join(GRADIENT_DTYPES), ", ".join(ON_NONFINITE)
+        problems.of(f"be one of {dtypes}", GRADIENT_DTYPES.count, "gradient_dtype")
+        problems.of(f"be one of {answers}", ON_NONFINITE.count, "on_nonfinite")
         self._check_second_pass(problems)
-        self._check_limits(problems)
+        for name in ("micro_batches", "loss_chunks"):
+            problems.limit(f"training.{name}", getattr(self, name), _MAX_PARTS)
+        for name in _TIMEOUTS:
+            if math.isfinite(value := getattr(self, name)):
+                why = "a year; 0 is no limit"
+                problems.limit(f"training.{name}", value, _YEAR, why=why)
         problems.raise_if_any()
 
     @property
@@ -214,16 +225,6 @@ class TrainingConfig:
             "config.training.simcut_probability out.",
         )
 
-    def _check_limits(self, problems: ErrorCollector) -> None:
-        """Checks upper limits."""
-        problems.limit("training.micro_batches", self.micro_batches, _MAX_PARTS)
-        problems.limit("training.loss_chunks", self.loss_chunks, _MAX_PARTS)
-        for name in _TIMEOUTS:
-            value = getattr(self, name)
-            if math.isfinite(value):
-                why = "a year; 0 is no limit"
-                problems.limit(f"training.{name}", value, _YEAR, why=why)
-
 
 @dataclass(frozen=True, kw_only=True)
 class LoggingConfig:
@@ -241,12 +242,9 @@ class LoggingConfig:
     every_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        steps, seconds = self.every_steps, self.every_seconds
-        problems.require("logging.every_steps", steps, steps >= 1, "be at least 1")
-        in_range = 0 <= seconds < math.inf
-        rule = "be 0 (none) or more"
-        problems.require("logging.every_seconds", seconds, in_range, rule)
+        problems = _Problems("logging", self)
+        problems.of("be at least 1", lambda x: x >= 1, "every_steps")
+        problems.of("be 0 (none) or more", _is_finite, "every_seconds")
         problems.raise_if_any()
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.devices.fault_injection import maybe_inject_fault
+from t2t_jax.training.compiled_step import StepCompiler
 from t2t_jax.training.progress_and_patience import (
     Intervals,
     Record,
@@ -22,7 +23,6 @@ from t2t_jax.training.progress_and_patience import (
 )
 from t2t_jax.training.reporting.profiler import Profiler
 from t2t_jax.training.state import TrainState
-from t2t_jax.training.step import StepOutput
 from t2t_jax.training.step_meter import StepMeter
 from t2t_jax.training.stopping import StopRequest, Watchdog
 from t2t_jax.types import Batch, DataPosition
@@ -30,21 +30,6 @@ from t2t_jax.types import Batch, DataPosition
 _ALWAYS_SHOWN = (1, 20)
 """Steps of a process whose metrics are always shown: that it trains at all, and enough
 to estimate the time left."""
-
-
-class Step(Protocol):
-    """A training step that may have to be compiled for a batch."""
-
-    def __call__(
-        self, state: TrainState, batch: Batch
-    ) -> tuple[TrainState, StepOutput]:
-        """Runs a step on a batch for which it is compiled."""
-
-    def is_ready(self, batch: Batch) -> bool:
-        """Returns whether the step is compiled for the shape of a batch."""
-
-    def compile_for_batch(self, batch: Batch) -> None:
-        """Compiles the step for the shape of a batch."""
 
 
 class Callbacks(Protocol):
@@ -81,7 +66,7 @@ def train(
     state: TrainState,
     batches: Iterable[tuple[DataPosition, Batch]],
     *,
-    step: Step,
+    step: StepCompiler,
     progress: RunProgress,
     intervals: Intervals,
     callbacks: Callbacks,
@@ -124,7 +109,7 @@ def train(
 @dataclass
 class _Loop:
     meter: StepMeter
-    step: Step
+    step: StepCompiler
     intervals: Intervals
     callbacks: Callbacks
     stop: StopRequest
@@ -160,8 +145,6 @@ class _Loop:
         to_log = last or step == 1 or step % intervals.log == 0
         to_show = last or self.steps_here in _ALWAYS_SHOWN
         to_show |= time.perf_counter() - meter.last_shown >= intervals.show_seconds
-        if not (to_log or to_show):
-            return
         if to_log and (record := meter.make_record(step)):
             self.callbacks.log(record)
         if to_show and (record := meter.make_shown_record(step)):
@@ -241,13 +224,11 @@ class _Loop:
         every = self.intervals
         epochs, minutes = every.save_epochs, every.save_minutes
         is_late = now.minutes - now.saved_minutes >= minutes
+        old, new = (one.position.epoch // (epochs or 1) for one in (before, now))
         return bool(
             (every.save_steps and now.step % every.save_steps == 0)
             or (minutes and self.callbacks.is_time(now.step, is_late))
-            or (
-                epochs
-                and now.position.epoch // epochs > before.position.epoch // epochs
-            )
+            or (epochs and new > old)
         )
 
     def _save(

@@ -21,12 +21,6 @@ from t2t_jax.training.step import StepOutput
 from t2t_jax.types import DataPosition
 
 
-class _PendingStep(NamedTuple):
-    step: int
-    position: DataPosition
-    output: StepOutput
-
-
 class _Window(NamedTuple):
     """Steps of which a record is made.
 
@@ -67,7 +61,7 @@ class StepMeter:
     """
 
     def __init__(self, progress: RunProgress, *, skip: Callable[[Record], None]):
-        self._pending: deque[_PendingStep] = deque()
+        self._pending: deque[tuple[int, DataPosition, StepOutput]] = deque()
         self._skip = skip
         self._window, self._last = _Window(progress.window), _Window()
         self._gradient_norm = progress.gradient_norm
@@ -95,13 +89,13 @@ class StepMeter:
         # Two steps in flight hide the host's work; more would only hold batches, and
         # delay the end of a run that has diverged.
         while len(self._pending) > 1:
-            self._collect(self._pending.popleft())
-        self._pending.append(_PendingStep(step, position, output))
+            self._collect(*self._pending.popleft())
+        self._pending.append((step, position, output))
 
     def drain(self) -> None:
         """Waits for all dispatched steps, and adds them to the window."""
         while self._pending:
-            self._collect(self._pending.popleft())
+            self._collect(*self._pending.popleft())
 
     def store_in(self, progress: RunProgress) -> RunProgress:
         """Stores the window and the counts of drained steps in a progress."""
@@ -141,41 +135,36 @@ class StepMeter:
         if not window.sums:
             return {}
         sums = Sums(*window.sums)
-        record: Record = {"step": step, "kind": "train"}
-        record.update(summarise(sums))
-        record["target_tokens"] = int(sums.target_tokens)
-        record["gradient_norm"] = self._gradient_norm
         # The clocks of virtual machines and of tests may not advance.
         seconds = max(window.timed_seconds, 1e-9)
-        record["target_tokens_per_second"] = window.timed_tokens / seconds
-        record["skipped"] = self._skipped
-        return {**record, **self._position._asdict()}
-
-    def _collect(self, pending: _PendingStep) -> None:
-        """Waits for a step, and adds it to the window or to the skipped ones."""
-        sums, gradient_norm, applied = jax.device_get(pending.output)
-        self._position = pending.position
-        tokens = float(sums.target_tokens)
-        if not applied:
-            self._skipped += 1
-            self._skipped_in_a_row += 1
-            loss = float(sums.loss) / tokens if tokens else math.nan
-            self._skip(self._skipped_record(pending.step, loss, float(gradient_norm)))
-            return
-        self._skipped_in_a_row = 0
-        self._gradient_norm = float(gradient_norm)
-        self._window = self._window.joined(_Window(_plain(sums), tokens))
-
-    def _skipped_record(self, step: int, loss: float, gradient_norm: float) -> Record:
-        """Returns the record of a skipped update; JSON has null for NaN."""
         return {
             "step": step,
-            "kind": "skipped",
-            "loss": loss if math.isfinite(loss) else None,
-            "gradient_norm": gradient_norm if math.isfinite(gradient_norm) else None,
-            "in_a_row": self._skipped_in_a_row,
+            "kind": "train",
+            **summarise(sums),
+            "target_tokens": int(sums.target_tokens),
+            "gradient_norm": self._gradient_norm,
+            "target_tokens_per_second": window.timed_tokens / seconds,
+            "skipped": self._skipped,
             **self._position._asdict(),
         }
+
+    def _collect(self, step: int, position: DataPosition, output: StepOutput) -> None:
+        """Waits for a step, and adds it to the window or to the skipped ones."""
+        sums, gradient_norm, applied = jax.device_get(output)
+        norm, tokens = float(gradient_norm), float(sums.target_tokens)
+        self._position = position
+        if applied:
+            self._skipped_in_a_row, self._gradient_norm = 0, norm
+            self._window = self._window.joined(_Window(_plain(sums), tokens))
+            return
+        self._skipped += 1
+        self._skipped_in_a_row += 1
+        loss = float(sums.loss) / tokens if tokens else math.nan
+        record: Record = {"step": step, "kind": "skipped"}
+        for name, value in (("loss", loss), ("gradient_norm", norm)):
+            record[name] = value if math.isfinite(value) else None  # JSON has no NaN.
+        record["in_a_row"] = self._skipped_in_a_row
+        self._skip({**record, **position._asdict()})
 
     def _lap(self) -> None:
         now = time.perf_counter()
@@ -209,10 +198,16 @@ def check_divergence(record: Record, *, config: TrainingConfig) -> None:
         limit, number = "training.on_nonfinite=stop", 1
     else:
         return
-    steps = f"s of steps {step - number + 1:,} to" if number > 1 else " of step"
+    epoch, last = record["epoch"], record["batch"]
+    first, steps = last - number + 1, f"s of steps {step - number + 1:,} to"
+    batches = f"epoch {epoch}, batches {first} to {last}"
+    if number == 1:
+        steps, batches = " of step", f"epoch {epoch}, batch {last}"
+    elif first < 0:  # The number of batches of the epoch before is unknown here.
+        batches = f"up to epoch {epoch}, batch {last}"
     raise DivergedError(
         f"Training diverged: skipped the update{steps} {step:,} ({limit}; "
-        f"{_batches(record, number)}). Step {step:,} had {_reasons(record)}.\n"
+        f"{batches}). Step {step:,} had {_reasons(record)}.\n"
         "All checkpoints are valid: skipped updates do not change them. "
         f"--mode=show_batch --step={step} with the same flags prints the text of that "
         "step.\nFix that text, or train in a new workdir with a lower "
@@ -249,13 +244,3 @@ def _reasons(record: Record) -> str:
     ]
     is_finite = None not in (loss, norm)
     return ", ".join(values) + is_finite * " (above training.skip_gradient_norm)"
-
-
-def _batches(record: Record, number: int) -> str:
-    epoch, last = record["epoch"], record["batch"]
-    if number == 1:
-        return f"epoch {epoch}, batch {last}"
-    first = last - number + 1
-    if first < 0:  # The number of batches of the epoch before is unknown here.
-        return f"up to epoch {epoch}, batch {last}"
-    return f"epoch {epoch}, batches {first} to {last}"

@@ -6,6 +6,7 @@ import itertools
 import math
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TextIO
@@ -135,14 +136,11 @@ class Console:
         self._steps.close()
 
     def _losses(self, record: Record, *, plot: str = "", short: bool = False) -> str:
-        smoothed, plain = (
-            (" (smoothed)", " (not smoothed)")
-            if self._smoothed and not short
-            else ("", "")
-        )
+        says_which = self._smoothed and not short
         return (
-            f"loss{smoothed} {record['loss']:.3f}{plot}  "
-            f"perplexity{plain} {format_perplexity(record['perplexity'])}"
+            f"loss{' (smoothed)' * says_which} {record['loss']:.3f}{plot}  "
+            f"perplexity{' (not smoothed)' * says_which} "
+            f"{format_perplexity(record['perplexity'])}"
         )
 
     def _metrics(self, record: Record) -> str:
@@ -170,13 +168,9 @@ def _wrap(parts: Sequence[str], width: int) -> str:
       >>> _wrap(["loss 2.5", "lr 1e-3", "padding 3 %"], 19)
       'loss 2.5  lr 1e-3\npadding 3 %'
     """
-    lines = [parts[0]]
-    for part in parts[1:]:
-        if len(lines[-1]) + 2 + len(part) <= width:
-            lines[-1] += f"  {part}"
-        else:
-            lines.append(part)
-    return "\n".join(lines)
+    text = "  ".join(part.replace(" ", "\xa0") for part in parts)
+    wrapped = textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False)
+    return wrapped.replace("\xa0", " ")
 
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
