@@ -18,6 +18,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from t2t_jax.devices import fault_injection
+from t2t_jax.main import main
 from t2t_jax.training.reporting.metrics_writer import TIME_FIELDS
 from tests.integration import tiny
 
@@ -38,43 +39,25 @@ def launch(
     if processes > 1:
         options = [str(processes), f"--devices={devices}"]
         command = ["bash", str(LAUNCHER), *options, "--", *argv]
+    environ = {**tiny.environment(devices), "PYTHON": sys.executable}
+    environ |= {fault_injection.VARIABLE: fault, **(environment or {})}
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={
-            **tiny.environment(devices),
-            "PYTHON": sys.executable,
-            fault_injection.VARIABLE: fault,
-            **(environment or {}),
-        },
-        cwd=tiny.ROOT,
+        command, stdin=nothing, stdout=pipe, stderr=pipe, env=environ, cwd=tiny.ROOT
     )
 
 
-def start(
-    workdir: Path,
-    *,
-    fault: str = "",
-    devices: int = 1,
-    processes: int = 1,
-    flags: tuple[str, ...] = (),
-    environment: dict[str, str] | None = None,
-    **changed: object,
-) -> Process:
+_LAUNCH = ("fault", "devices", "processes", "environment")
+
+
+def start(workdir: Path, *, flags: tuple[str, ...] = (), **how: Any) -> Process:
     """Starts the tiny experiment.
 
-    `flags` are further ones (`--mode=…`), and `changed` are keys of its configuration,
-    with `__` for a dot.
+    `flags` are further ones (`--mode=…`), and the others those of `launch` and keys of
+    its configuration, with `__` for a dot.
     """
-    return launch(
-        [*tiny.arguments(workdir, **changed), *flags],
-        fault=fault,
-        devices=devices,
-        processes=processes,
-        environment=environment,
-    )
+    options = {name: how.pop(name) for name in _LAUNCH if name in how}
+    return launch([*tiny.arguments(workdir, **how), *flags], **options)
 
 
 def end(process: Process, seconds: float = 300) -> tuple[int, str]:
@@ -87,6 +70,15 @@ def end(process: Process, seconds: float = 300) -> tuple[int, str]:
         _, said = process.communicate()
         raise AssertionError(f"no end in {seconds} s:\n{said.decode()}") from None
     return process.returncode, said.decode()
+
+
+def main_refuses(capsys, argv: list[str], codes: tuple[int, ...], *words: str) -> str:
+    """Checks that `main` refuses a command line; returns its stderr."""
+    assert main(argv) in codes
+    errors = capsys.readouterr().err
+    assert "Traceback" not in errors
+    assert [one for one in words if one not in errors] == [], errors
+    return errors
 
 
 def end_codes(said: str) -> dict[int, int]:
@@ -222,3 +214,9 @@ def require_bit_equal(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]
         or leaf.tobytes() != theirs[path].tobytes()
     ]
     assert other == []
+
+
+def require_same(ours: Path, theirs: Path, step: int) -> None:
+    """Compares two runs: every bit of a checkpoint, and every record but its times."""
+    require_bit_equal(parameters(ours, step), parameters(theirs, step))
+    assert metrics(ours) == metrics(theirs)

@@ -102,10 +102,7 @@ def emptied(folder):
 
 DAMAGES = {
     "a byte of the parameters": (flipped_in("params"), "in params, .* was saved as"),
-    "a byte of the optimizer": (
-        flipped_in("optimizer"),
-        "in optimizer, .* was saved as",
-    ),
+    "a byte of the optimizer": (flipped_in("optimizer"), "in optimizer, .* was saved"),
     "cut files": (truncated, "is corrupt: "),
     "no manifest": (without_manifest, "is corrupt: "),
     "garbage": (garbage, "its meta cannot be read"),
@@ -118,7 +115,7 @@ def test_damaged_checkpoints_are_set_aside_and_the_one_before_them_used(tmp_path
     workdir = tmp_path / "run"
     every = {"steps": 8, "checkpoint__every_steps": 1, "checkpoint__keep": 8}
     running.finish(workdir, **every)
-    parameters, metrics = running.parameters(workdir, 8), running.metrics(workdir)
+    whole = shutil.copytree(workdir, tmp_path / "whole")
     checkpoints = workdir / "checkpoints"
     damaged = dict(zip((8, 7, 6, 5, 4, 3, 2), DAMAGES, strict=True))
     for step, damage in damaged.items():
@@ -134,8 +131,7 @@ def test_damaged_checkpoints_are_set_aside_and_the_one_before_them_used(tmp_path
     names = {path.name for path in checkpoints.iterdir()}
     assert names == {*map(str, range(1, 9)), *(f"corrupt-{step}" for step in damaged)}
     # What is trained again is what was trained before.
-    running.require_bit_equal(running.parameters(workdir, 8), parameters)
-    assert running.metrics(workdir) == metrics
+    running.require_same(workdir, whole, 8)
 
 
 def test_two_damaged_ones_are_both_set_aside_beside_an_older_one(workdir, sound):
@@ -217,9 +213,7 @@ def test_who_reads_is_told_of_the_damage_and_of_other_steps_and_renames_nothing(
     assert read(workdir, "--mode=translate", "--checkpoint=8")[0] == 0
 
 
-def test_a_checkpoint_whose_score_nobody_knows_is_not_passed_over_for_the_best(
-    workdir,
-):
+def test_a_checkpoint_whose_score_nobody_knows_is_not_passed_over_for_the_best(workdir):
     garbage(workdir / "checkpoints" / "8")
     code, said = read(workdir, "--mode=translate")
     assert code == 65

@@ -85,10 +85,7 @@ def test_a_save_fails_and_a_later_one_succeeds_when_there_is_room_again(
     # Nothing else is missing: neither a checkpoint, nor a record, nor a bit.
     whole = [str(step) for step in range(40, 241, 40)]
     assert left(workdir) == sorted(set(whole) - set(failed))
-    assert running.metrics(workdir) == running.metrics(undisturbed)
-    running.require_bit_equal(
-        running.parameters(workdir, 240), running.parameters(undisturbed, 240)
-    )
+    running.require_same(workdir, undisturbed, 240)
 
 
 def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_it(
@@ -111,10 +108,7 @@ def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_i
     assert left(workdir) == sorted(map(str, running.saved(workdir)))
     said = running.finish(workdir, **KEYS)
     assert f"Resuming from step {newest}" in said
-    assert running.metrics(workdir) == running.metrics(undisturbed)
-    running.require_bit_equal(
-        running.parameters(workdir, 240), running.parameters(undisturbed, 240)
-    )
+    running.require_same(workdir, undisturbed, 240)
 
 
 @pytest.mark.soak
@@ -142,9 +136,7 @@ def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp
         process.wait()
     assert "Compiled in " in log.read_text(encoding="utf-8")
     running.finish(workdir, **KEYS)
-    running.require_bit_equal(
-        running.parameters(workdir, 240), running.parameters(undisturbed, 240)
-    )
+    running.require_same(workdir, undisturbed, 240)
 
 
 @pytest.mark.soak

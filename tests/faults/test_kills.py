@@ -12,9 +12,7 @@ import pytest
 from tests.faults import chaos, running
 from tests.integration import tiny
 
-pytestmark = [
-    pytest.mark.usefixtures("compiled_as_for_users"),
-]
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
 
 STEPS = 24
 CHANGED = {
@@ -44,10 +42,7 @@ def leftovers(workdir):
 
 
 def require_equal(ours, theirs, step):
-    running.require_bit_equal(
-        running.parameters(ours, step), running.parameters(theirs, step)
-    )
-    assert running.metrics(ours) == running.metrics(theirs)
+    running.require_same(ours, theirs, step)
     assert leftovers(ours) == []
 
 

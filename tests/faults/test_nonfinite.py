@@ -44,17 +44,12 @@ def test_one_bad_step_is_in_the_records_and_in_no_figure(once):
     records = running.metrics(once[0])
     (skipped,) = (record for record in records if record["kind"] == "skipped")
     assert skipped == {
-        "step": 7,
-        "kind": "skipped",
-        "loss": None,
-        "gradient_norm": None,
-        "in_a_row": 1,
-        "epoch": 0,
-        "batch": 6,
+        **{"step": 7, "kind": "skipped", "loss": None, "gradient_norm": None},
+        **{"in_a_row": 1, "epoch": 0, "batch": 6},
     }
     trained = [record for record in records if record["kind"] == "train"]
     assert [(r["step"], r["skipped"]) for r in trained] == [
-        *((1, 0), (3, 0), (6, 0), (9, 1)),
+        *((1, 0), (3, 0), (6, 0), (9, 1))
     ]
     # The warm-up is of 4,000 steps, and its rate grows with each update that was made.
     rates = [
@@ -121,20 +116,13 @@ def test_finite_divergence_is_warned_of_once_and_the_best_stays_the_best(tmp_pat
 
 
 def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
-    keys = {
-        **KEYS,
-        "evaluation__every_steps": 6,
-        "evaluation__bleu_sentences": 1,
-        "checkpoint__every_steps": 5,
-    }
+    keys = {**KEYS, "evaluation__every_steps": 6, "evaluation__bleu_sentences": 1}
+    keys["checkpoint__every_steps"] = 5
     for name, ends in (("whole", [12]), ("parts", [6, 12])):
         for steps in ends:
             running.finish(tmp_path / name, fault="nan@4-9", steps=steps, **keys)
     whole, parts = (tmp_path / name for name in ("whole", "parts"))
-    running.require_bit_equal(
-        running.parameters(whole, 12), running.parameters(parts, 12)
-    )
-    assert running.metrics(whole) == running.metrics(parts)
+    running.require_same(whole, parts, 12)
     kinds = [record["kind"] for record in running.metrics(whole)]
     assert kinds.count("skipped") == 6
 

@@ -87,13 +87,7 @@ def test_where_one_rank_is_killed_the_other_ends_and_names_it(tmp_path, fault):
 
 def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
     code, said = end(
-        start(
-            tmp_path / "run",
-            processes=2,
-            fault="sleep@6:1",
-            **UNPAUSED,
-        ),
-        SECONDS,
+        start(tmp_path / "run", processes=2, fault="sleep@6:1", **UNPAUSED), SECONDS
     )
     assert code == 70, said
     assert end_codes(said) == {0: 70, 1: 70}
@@ -106,10 +100,8 @@ def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
 @again
 def test_a_rank_that_is_stopped_is_cleared_away_by_the_launcher(tmp_path):
     workdir = tmp_path / "run"
-    code, said = end(
-        start(workdir, processes=2, fault="stop@6:1", **UNPAUSED),
-        SECONDS,
-    )
+    run = start(workdir, processes=2, fault="stop@6:1", **UNPAUSED)
+    code, said = end(run, SECONDS)
     assert code == 70, said
     assert end_codes(said) == {0: 70}
     assert "[rank 0] FATAL This run is stuck" in said

@@ -11,9 +11,7 @@ import pytest
 
 from tests.faults import running
 
-pytestmark = [
-    pytest.mark.usefixtures("compiled_as_for_users"),
-]
+pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
 
 # 10 batches are an epoch. Records of 3 steps and saves after 4: step 7 is inside an
 # epoch, 13 is one step after a save and inside a record, 20 is the end of an epoch.
@@ -62,10 +60,7 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, devices):
     assert stood[20]["position"][0] >= 1  # in a later epoch
     assert "Resuming from step 20" in running.finish(parts, **how)
     assert standing(parts, 40) == standing(whole, 40)
-    running.require_bit_equal(
-        running.parameters(parts, 40), running.parameters(whole, 40)
-    )
-    assert running.metrics(parts) == running.metrics(whole)
+    running.require_same(parts, whole, 40)
     assert len(running.metrics(parts)) == 15 + 3 + 1  # trained, evaluated, the end
     assert samples(parts) == samples(whole)
 
@@ -88,12 +83,8 @@ def test_other_runs_go_on_to_the_same_bits_too(tmp_path, changed):
     has_two_passes = "devices" not in changed
     assert len(standing(parts, 5)["window"]) == 6 + has_two_passes
     assert "Resuming from step 5" in running.finish(parts, **how)
-    running.require_bit_equal(
-        running.parameters(parts, 8), running.parameters(whole, 8)
-    )
-    records = running.metrics(parts)
-    assert records == running.metrics(whole)
-    for record in records:
+    running.require_same(parts, whole, 8)
+    for record in running.metrics(parts):
         is_trained = record["kind"] == "train" and has_two_passes
         assert (record.get("consistency", 0.0) > 0.0) == is_trained
 
@@ -114,7 +105,4 @@ def test_sampled_subwords_go_on_to_the_same_bits(tmp_path):
     said = running.finish(parts, code=78, **changed)
     assert "data.target_bpe_dropout was 0.1 when this run began" in said
     running.finish(parts, **how)
-    running.require_bit_equal(
-        running.parameters(parts, 13), running.parameters(whole, 13)
-    )
-    assert running.metrics(parts) == running.metrics(whole)
+    running.require_same(parts, whole, 13)

@@ -22,7 +22,7 @@ from t2t_jax.errors import OutputError
 from t2t_jax.main import main
 from t2t_jax.run.inference import model_dir
 from t2t_jax.run.workdir import Workdir
-from tests.faults.running import hashes
+from tests.faults.running import hashes, main_refuses
 from tests.integration import tiny
 
 pytestmark = pytest.mark.usefixtures("nothing_trained")
@@ -32,12 +32,7 @@ OTHER = {"vocabulary__size": 140, "model__d_ff": 48}
 
 
 def refused(capsys, argv, code, *expected):
-    assert main(argv) == code
-    errors = capsys.readouterr().err
-    assert "Traceback" not in errors
-    for words in expected:
-        assert words in errors
-    return errors
+    return main_refuses(capsys, argv, (code,), *expected)
 
 
 def started(workdir, **changed):

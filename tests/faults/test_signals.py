@@ -7,6 +7,7 @@ only other way); without the thread of `StopRequest` (the second signal waits); 
 `give` in `SharedStopRequest` (the other ranks never stop).
 """
 
+import re
 import shutil
 import signal
 import time
@@ -17,8 +18,7 @@ from tests.faults.running import (
     end,
     finish,
     metrics,
-    parameters,
-    require_bit_equal,
+    require_same,
     running,
     saved,
     start,
@@ -27,8 +27,7 @@ from tests.faults.running import (
 
 
 def require_same_end(workdir, tiny_run):
-    require_bit_equal(parameters(workdir, 12), parameters(tiny_run, 12))
-    assert metrics(workdir) == metrics(tiny_run)
+    require_same(workdir, tiny_run, 12)
     assert "This run is complete" in finish(workdir)
 
 
@@ -112,24 +111,15 @@ def test_a_second_signal_leaves_at_once_and_nothing_saved_is_lost(tmp_path, tiny
 @pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.soak)])
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(tmp_path, processes):
     workdir = tmp_path / "run"
-    last = processes - 1
-    run = start(
-        workdir,
-        processes=processes,
-        fault=f"term@3:{last}",
-        steps=100_000,
-        evaluation__every_steps=100_000,
-    )
+    endless = {"steps": 100_000, "evaluation__every_steps": 100_000}
+    fault = f"term@3:{processes - 1}"
+    run = start(workdir, processes=processes, fault=fault, **endless)
     code, said = end(run, 240)
     assert code == 75, said
     ended = [line for line in said.splitlines() if line.startswith("processes.sh")]
     assert len(ended) == processes
     assert all("ended with code 75" in line for line in ended)
-    (step,) = [
-        line.split("Saved step ")[1].split()[0]
-        for line in said.splitlines()
-        if "Saved step" in line
-    ]
+    (step,) = re.findall(r"Saved step ([\d,]+)", said)
     step = int(step.replace(",", ""))
     assert saved(workdir)[-1] == step
     for rank in range(1, processes):

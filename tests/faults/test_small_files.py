@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.files import read_json_object
-from t2t_jax.main import main
+from tests.faults.running import main_refuses
 
 pytestmark = pytest.mark.usefixtures("nothing_trained")
 
@@ -62,9 +62,7 @@ CASES = [
 
 def refused(capsys, argv, codes=(65, 66)):
     began = time.monotonic()
-    assert main(argv) in codes
-    errors = capsys.readouterr().err
-    assert "Traceback" not in errors
+    errors = main_refuses(capsys, argv, codes)
     told = [line for line in errors.splitlines() if line.startswith("error: ")]
     assert len(told) == 1, errors
     # A bound against waiting for a pipe, which no one ever writes to.
@@ -73,15 +71,12 @@ def refused(capsys, argv, codes=(65, 66)):
 
 
 @pytest.mark.parametrize(("name", "mode", "kind"), CASES)
-def test_a_file_of_another_kind_is_told_in_one_line(
-    one_step, tmp_path, capsys, name, mode, kind
-):
-    workdir = shutil.copytree(one_step, tmp_path / "run")
+def test_a_file_of_another_kind_is_told_in_one_line(copy, capsys, name, mode, kind):
     Path("text").write_text("a\n")
-    place = workdir / name
+    place = copy / name
     shutil.rmtree(place) if place.is_dir() else place.unlink()
     KINDS[kind](place)
-    argv = [f"--mode={mode}", f"--workdir={workdir}", *MODES.get(mode, [])]
+    argv = [f"--mode={mode}", f"--workdir={copy}", *MODES.get(mode, [])]
     codes = (65, 66, 73) if (name, mode) == ("lock", "recover") else (65, 66)
     errors = refused(capsys, argv, codes)
     assert name.split("/")[0] in errors
@@ -135,17 +130,12 @@ def test_a_workdir_that_cannot_be_looked_for_is_told(capsys, mode, name, code, w
 
 
 @pytest.mark.parametrize("name", ["config.json", "fingerprints.json"])
-def test_a_file_that_may_not_be_read_is_told(
-    one_step, tmp_path, capsys, monkeypatch, name
-):
-    workdir = shutil.copytree(one_step, tmp_path / "run")
-
+def test_a_file_that_may_not_be_read_is_told(copy, capsys, monkeypatch, name):
     def denied(path, **_):
         if path.name == name:
             raise PermissionError(13, "Permission denied", str(path))
         return read_json_object(path, **_)
 
     monkeypatch.setattr("t2t_jax.run.workdir.read_json_object", denied)
-    argv = ["--mode=prepare", f"--workdir={workdir}"]
-    errors = refused(capsys, argv, (66,))
-    assert f"{workdir / name} cannot be read: Permission denied. Fix" in errors
+    errors = refused(capsys, ["--mode=prepare", f"--workdir={copy}"], (66,))
+    assert f"{copy / name} cannot be read: Permission denied. Fix" in errors

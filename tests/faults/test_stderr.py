@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -29,8 +30,9 @@ def test_a_mistake_has_its_exit_code(redirection, flag, code):
     assert done.returncode == code
 
 
+@contextmanager
 def unheard(workdir, fault, **changed):
-    """Starts a run, and returns it with the end of its stderr that is to be closed."""
+    """Starts a run; yields it with the end of its stderr that is to be closed."""
     reader, writer = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(workdir, **changed)],
@@ -40,33 +42,28 @@ def unheard(workdir, fault, **changed):
         cwd=tiny.ROOT,
     )
     os.close(writer)
-    return process, reader
+    try:
+        yield process, reader
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_a_signal_ends_what_compiles_unheard(tmp_path):
-    process, reader = unheard(tmp_path / "run", "sleep_compiling@0")
-    try:
+    with unheard(tmp_path / "run", "sleep_compiling@0") as (process, reader):
         while not (tmp_path / "run" / "config.json").exists():
             time.sleep(0.05)
         time.sleep(4)
         os.close(reader)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=240) == 75
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_run_that_hangs_unheard_is_ended(tmp_path):
-    process, reader = unheard(
-        tmp_path / "run", "sleep@6", training__step_timeout=8, checkpoint__every_steps=0
-    )
-    try:
+    slow = {"training__step_timeout": 8, "checkpoint__every_steps": 0}
+    with unheard(tmp_path / "run", "sleep@6", **slow) as (process, reader):
         while not running.last_step(tmp_path / "run"):
             assert process.poll() is None
             time.sleep(0.05)
         os.close(reader)
         assert process.wait(timeout=240) == 70
-    finally:
-        process.kill()
-        process.wait()

@@ -77,6 +77,12 @@ def answer(process, seconds=240):
     return line
 
 
+def close(process, name):
+    """Closes a pipe before the end of a process."""
+    getattr(process, name).close()
+    setattr(process, name, None)
+
+
 def end(process):
     """Returns the exit code, what was left of stdout, and stderr."""
     out, said = process.communicate(timeout=240)
@@ -91,8 +97,7 @@ def test_each_line_is_answered_before_the_next_one_is_there(place):
             answers.append(answer(process))
         # What comes without a newline is a line when nothing follows.
         process.stdin.write(b"Two men.")
-        process.stdin.close()
-        process.stdin = None
+        close(process, "stdin")
         assert end(process) == (0, answers[0], "")
     done = tiny.run("--mode=translate", f"--workdir={place / 'run'}", "--stream")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
@@ -106,11 +111,9 @@ def test_a_reader_that_has_had_enough_is_no_fault(place, flags):
         if flags:
             process.stdin.write(SENTENCE)
             answer(process)
-        process.stdout.close()
-        process.stdout = None
+        close(process, "stdout")
         process.stdin.write(SENTENCE * 3)
-        process.stdin.close()
-        process.stdin = None
+        close(process, "stdin")
         assert end(process) == (0, None, "")
 
 
@@ -189,6 +192,5 @@ def test_a_pipe_is_written_to_as_lines_come(place, tmp_path):
         process.stdin.write(SENTENCE)
         with open(tmp_path / "pipe", "rb") as pipe:
             assert pipe.readline().endswith(b"\n")
-        process.stdin.close()
-        process.stdin = None
+        close(process, "stdin")
         assert end(process) == (0, b"", "")

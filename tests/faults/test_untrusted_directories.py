@@ -108,15 +108,10 @@ def test_files_that_nobody_asked_for_are_not_opened(copy, bomb):
     assert _translate(copy).stdout == expected.stdout
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "config.json",
-        "fingerprints.json",
-        "checkpoints/1/meta/metadata",
-        "checkpoints/1/params/_METADATA",
-    ],
-)
+META = ("checkpoints/1/meta/metadata", "checkpoints/1/params/_METADATA")
+
+
+@pytest.mark.parametrize("name", ["config.json", "fingerprints.json", *META])
 def test_huge_json_is_refused_before_it_is_read(copy, name):
     os.truncate(copy / name, TERABYTE)
     refused(_translate(copy), 65, "must have at most 67,108,864 bytes")

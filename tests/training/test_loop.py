@@ -39,11 +39,6 @@ def loaded(progress):
             "log 1, log 2, evaluate 3, log 4, save 4: periodic, log 6, evaluate 6, "
             "log 7, evaluate 7, save 7: final",
         ),
-        (  # the last step is logged, evaluated and saved once
-            {},
-            {"steps": 3, "log": 3, "evaluate": 3, "save_steps": 3},
-            "log 1, log 3, evaluate 3, save 3: periodic final",
-        ),
         # never
         ({}, {"steps": 6, "evaluate": 0}, "log 1, log 6, save 6: final"),
         (
@@ -70,11 +65,7 @@ def loaded(progress):
             {"steps": 9, "log": 2},
             "log 1, log 2, log 4, save 4: stopped",
         ),
-        (
-            {"stop_at": {4}},
-            {"steps": 4},
-            "log 1, log 4, evaluate 4, save 4: final",
-        ),
+        ({"stop_at": {4}}, {"steps": 4}, "log 1, log 4, evaluate 4, save 4: final"),
         # steps are waited for before anything else
         (
             {"losses": {3: BAD}},

@@ -61,23 +61,6 @@ def test_a_signal_leaves_even_while_a_compiler_works(context, numbers, said):
     assert (process.returncode, found) == (75, said)
 
 
-def test_who_is_stuck_shows_the_stacks_of_its_threads_and_ends_with_70():
-    program = (
-        "import time\n"
-        "from t2t_jax.training.stopping import Watchdog, abort_stuck_run\n"
-        "def work_that_never_ends():\n"
-        "    time.sleep(50)\n"
-        "with Watchdog(step=1, pause=50, on_timeout=abort_stuck_run) as deadlines:\n"
-        "    deadlines.step_done(4), deadlines.step_done(5), deadlines.step_done(6)\n"
-        "    work_that_never_ends()\n"
-    )
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 70
-    assert "FATAL This run is stuck: waiting for step 7, for 1 s." in done.stderr
-    assert "in work_that_never_ends" in done.stderr
-
-
 @pytest.fixture
 def armed(monkeypatch):
     """Notes how faulthandler is armed, which would end the tests."""

@@ -7,7 +7,6 @@ import pytest
 
 from t2t_jax.training.reporting import console as reporting
 from t2t_jax.training.reporting.console import Console, shows_sparklines
-from t2t_jax.training.reporting.metrics_writer import Timestamps
 
 
 class Terminal(io.StringIO):
@@ -186,15 +185,6 @@ class Stream(io.StringIO):
 )
 def test_only_a_terminal_with_the_characters_gets_blocks(stream, environ, shown):
     assert shows_sparklines(stream, environ) is shown
-
-
-def test_a_record_gets_utc_and_the_seconds_since_the_start(monkeypatch, clock):
-    monkeypatch.setattr("time.gmtime", lambda: (2026, 11, 22, 9, 5, 3, 6, 326, 0))
-    timestamps = Timestamps()
-    clock.now = 72.25
-    assert timestamps.fields() == {"time": "2026-11-22T09:05:03Z", "elapsed": 72.25}
-    assert timestamps.prefix(date=True) == "[2026-11-22 09:05:03Z +0:01:12]"
-    assert timestamps.prefix(date=False) == "[09:05:03Z +0:01:12]"
 
 
 @pytest.mark.parametrize("total", [200, 100_000])
