@@ -63,22 +63,32 @@ def restore_latest_valid(
       UserError: a system error prevents reading them, or processes see different steps.
     """
     newest = agreed_latest_step(checkpoints, processes)
-    directory = checkpoints.directory
-    if not newest:
-        _require_empty(checkpoints)
-        return None
-    for name in checkpoints.stray_dirs():
+    directory, strays = checkpoints.directory, checkpoints.stray_dirs()
+    if not newest and strays:  # the remains of another run
+        raise DataError(
+            f"Cannot start a run: {directory} has no valid checkpoint, but holds "
+            f"{', '.join(strays)}. Restore a checkpoint from a copy, or remove that "
+            "folder to start again."
+        )
+    for name in strays:
         if name.isdecimal() and int(name) > newest:
             log(f"WARNING: Ignoring {directory / name}: not a checkpoint.")
     corrupt: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
+        items: dict[str, PyTree] = {}  # Those of a corrupt one are released.
         try:
-            items, meta = _read(checkpoints, step, like, processes)
+            with _fails_on_all(checkpoints, step, "read", processes):
+                items, meta = checkpoints.read(step, like)
+            with _fails_on_all(checkpoints, step, "check", processes):
+                checkpoints.check(step, items, meta)
+                checkpoints.files(step)  # Without them the parameters cannot be used.
         except CorruptCheckpointError as error:
             # Its traceback would keep the arrays while the next ones are read.
             corrupt.append(error.with_traceback(None))
         else:
             return Restored(step, items, without_checksums(meta), corrupt)
+    if not corrupt:
+        return None
     raise DataError(
         [
             *(f"Checkpoint {one.path} is corrupt: {one.reason}." for one in corrupt),
@@ -86,21 +96,6 @@ def restore_latest_valid(
             "Restore a checkpoint from a copy, or choose another workdir.",
         ]
     )
-
-
-def _read(
-    checkpoints: Checkpoints,
-    step: int,
-    like: Mapping[str, PyTree],
-    processes: Processes,
-) -> tuple[dict[str, PyTree], Meta]:
-    """Reads and checks one checkpoint; fails on all processes if it is corrupt."""
-    with _fails_on_all(checkpoints, step, "read", processes):
-        items, meta = checkpoints.read(step, like)
-    with _fails_on_all(checkpoints, step, "check", processes):
-        checkpoints.check(step, items, meta)
-        checkpoints.files(step)  # Without them the parameters cannot be used.
-    return items, meta
 
 
 def quarantine(
@@ -169,14 +164,3 @@ def agreed_latest_step(
             "see the same workdir."
         )
     return agreed
-
-
-def _require_empty(checkpoints: Checkpoints) -> None:
-    """Checks that a new run does not start among the remains of another one."""
-    remains = checkpoints.stray_dirs()
-    if remains:
-        raise DataError(
-            f"Cannot start a run: {checkpoints.directory} has no valid checkpoint, but "
-            f"holds {', '.join(remains)}. Restore a checkpoint from a copy, or remove "
-            "that folder to start again."
-        )

@@ -17,8 +17,7 @@ from t2t_jax.model.config import RNNConfig, TransformerConfig, resolve_compute_d
 from t2t_jax.model.defaults import compute_dtype
 from t2t_jax.model.transformer import Transformer
 from tests.jaxprs import dtypes
-from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
-from tests.model.tiny_rnn import TINY_RNN
+from tests.model.tiny import SOURCE, TARGET, TINY, TINY_RNN, tiny_apply, tiny_params
 from tests.training.copy_task import LEARNER, Trainer, batch_of, drawn_pairs
 
 LOW = dataclasses.replace(TINY, compute_dtype="bfloat16", attention_dropout=0.1)

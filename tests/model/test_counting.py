@@ -12,8 +12,7 @@ from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.rnn.counting import rnn_training_flops
 from t2t_jax.model.transformer import Transformer
 from tests.jaxprs import equations
-from tests.model.tiny import TINY
-from tests.model.tiny_rnn import TINY_RNN
+from tests.model.tiny import TINY, TINY_RNN
 
 TOKEN = jnp.ones((1, 1), int)
 WIDE = {"d_model": 62, "d_ff": 127, "d_k": 41, "d_v": 43}

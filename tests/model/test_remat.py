@@ -22,15 +22,10 @@ CLOSE = functools.partial(assert_allclose, rtol=1e-4, atol=1e-4)
 
 
 def total(params, config):
-    logits = tiny_apply(
-        SOURCE,
-        TARGET,
-        config=config,
-        params=params,
-        deterministic=False,
-        rngs={"dropout": KEY},
-    )
-    return jnp.sin(logits).sum()
+    drops = {"deterministic": False, "rngs": {"dropout": KEY}}
+    return jnp.sin(
+        tiny_apply(SOURCE, TARGET, config=config, params=params, **drops)
+    ).sum()
 
 
 @functools.cache

@@ -11,8 +11,16 @@ from t2t_jax.model.rnn.step_model import RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import search
-from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
-from tests.model.tiny_rnn import TINY_RNN, rnn_apply, rnn_params
+from tests.model.tiny import (
+    SOURCE,
+    TARGET,
+    TINY,
+    TINY_RNN,
+    rnn_apply,
+    rnn_params,
+    tiny_apply,
+    tiny_params,
+)
 from tests.reference.greedy import greedy_search
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
@@ -65,14 +73,11 @@ def test_a_reordered_beam_goes_on_from_its_parent(model, apply, beams):
         assert_allclose(logits[:, beam, 3:], apply(SOURCE, whole)[:, 3:], **CLOSE)
 
 
-@pytest.mark.parametrize("model", [MODEL, RECURRENT], ids=["transformer", "rnn"])
-def test_the_memory_is_per_sentence_and_never_tiled(model):
-    memory = ENCODE(model, SOURCE)
-    leaves = jax.tree.leaves((memory, model.init_cache(memory, 2, 13)))
-    assert {leaf.shape[0] for leaf in leaves} == {3}
-
-
-def test_states_of_one_beam_become_those_of_several_and_have_no_length():
+def test_the_memory_is_per_sentence_and_states_of_one_beam_become_several():
+    for model in (MODEL, RECURRENT):
+        memory = ENCODE(model, SOURCE)
+        leaves = jax.tree.leaves((memory, model.init_cache(memory, 2, 13)))
+        assert {leaf.shape[0] for leaf in leaves} == {3}  # never tiled
     cache = RECURRENT.init_cache(ENCODE(RECURRENT, SOURCE), 1, 7)
     spread = RECURRENT.reorder(cache, jnp.zeros((3, 5), int))
     assert {leaf.shape for leaf in jax.tree.leaves(spread)} == {(3, 5, 22)}

@@ -13,8 +13,16 @@ from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.encoder import Encoder
 from t2t_jax.model.sublayer import Dropout
 from t2t_jax.model.transformer import Transformer
-from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
-from tests.model.tiny_rnn import TINY_RNN, rnn_apply, rnn_params
+from tests.model.tiny import (
+    SOURCE,
+    TARGET,
+    TINY,
+    TINY_RNN,
+    rnn_apply,
+    rnn_params,
+    tiny_apply,
+    tiny_params,
+)
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
 KEY = jax.random.key(17)
@@ -42,11 +50,15 @@ def test_parameters_are_plain_float32_and_their_paths_read_like_the_paper():
     assert len(shapes) == 1 + 2 * (4 + 4 + 2 * 2) + 2 * (8 + 4 + 3 * 2)
 
 
+def padded_pair():
+    return [jnp.pad(x, ((0, 0), (0, 6))) for x in (SOURCE, TARGET)]
+
+
 def test_neither_padding_nor_the_order_of_the_batch_changes_anything():
     whole, turned = tiny_apply(SOURCE, TARGET), jnp.array([2, 0, 1])
     moved = tiny_apply(SOURCE[turned], TARGET[turned])
     assert_allclose(moved, whole[turned], **CLOSE)
-    padded = tiny_apply(*(jnp.pad(x, ((0, 0), (0, 6))) for x in (SOURCE, TARGET)))
+    padded = tiny_apply(*padded_pair())
     assert_allclose(padded[:, :7][REAL], whole[REAL], **CLOSE)
 
 
@@ -114,14 +126,8 @@ def test_steps_with_a_cache_equal_the_full_pass(changes):
     beams = jnp.stack([TARGET, jnp.roll(TARGET, 1, axis=0)], axis=1)
     full = [tiny_apply(SOURCE, beams[:, w], config=config) for w in (0, 1)]
     memory = tiny_apply(SOURCE, config=config, method="encode")
-    cache = tiny_apply(
-        memory,
-        segments_of(SOURCE),
-        config=config,
-        num_beams=2,
-        length=11,
-        method="init_cache",
-    )
+    room = {"num_beams": 2, "length": 11, "method": "init_cache"}
+    cache = tiny_apply(memory, segments_of(SOURCE), config=config, **room)
     for position in range(7):
         tokens = beams[:, :, position]
         logits, cache = tiny_apply(
@@ -246,42 +252,28 @@ BOTH = pytest.mark.parametrize(
 )
 
 
-OFF = {
-    tiny_apply: ONE_LAYER,
-    rnn_apply: dataclasses.replace(TINY_RNN, dropout=0.0),
-}
-
-
 def dropped(apply, config, *tokens, key=KEY, **options):
     keys = {"dropout": key}
     return apply(*tokens, config=config, deterministic=False, rngs=keys, **options)
 
 
 @BOTH
-def test_a_dropped_row_is_the_same_in_any_batch(apply, config):
+def test_a_dropped_row_is_the_same_in_any_batch_and_with_more_padding(apply, config):
     whole = dropped(apply, config, SOURCE, TARGET)
     part = jnp.array([2, 1])
     same = dropped(apply, config, SOURCE[part], TARGET[part], rows=part)
     assert_allclose(same, whole[part], **CLOSE)
     other = dropped(apply, config, SOURCE[part], TARGET[part])
     assert jnp.abs(other - whole[part]).max() > 0.1
-
-
-@BOTH
-def test_a_dropped_row_is_the_same_with_more_padding(apply, config):
-    whole = dropped(apply, config, SOURCE, TARGET)
-    source, target = (
-        jnp.pad(SOURCE, ((0, 0), (0, 6))),
-        jnp.pad(TARGET, ((0, 0), (0, 4))),
-    )
-    padded = dropped(apply, config, source, target)
+    padded = dropped(apply, config, *padded_pair())
     assert_allclose(padded[:, :7][REAL], whole[REAL], **CLOSE)
 
 
 @BOTH
 def test_dropout_differs_between_keys_and_is_off_by_default(apply, config):
     plain = apply(SOURCE, TARGET, config=config)
-    off = dropped(apply, OFF[apply], SOURCE, TARGET)
+    rates = {name: 0.0 for name in vars(config) if name.endswith("dropout")}
+    off = dropped(apply, dataclasses.replace(config, **rates), SOURCE, TARGET)
     assert_array_equal(plain, off)
     one, other = (
         dropped(apply, config, SOURCE, TARGET, key=jax.random.key(n)) for n in (17, 18)

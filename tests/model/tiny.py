@@ -1,4 +1,4 @@
-"""A Transformer of distinct primes, small enough to be compiled in a second or two."""
+"""Models of distinct primes, small enough to be compiled in a second or two."""
 
 import functools
 
@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.transformer import Transformer
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import RNNConfig, TransformerConfig
 
 # d_model is twice a prime, for sinusoids come in pairs.
 TINY = TransformerConfig(
@@ -24,29 +24,48 @@ TARGET = jnp.array(
 )
 
 
+# d_hidden is twice a prime: half of it reads in each direction.
+TINY_RNN = RNNConfig(
+    vocab_size=29, num_layers=2, d_model=7, d_hidden=22, d_attention=13
+)
+
+
 @functools.cache
-def tiny_params(config=TINY, seed=0):
+def _params(config, seed, scale_of_matrices, scale_of_vectors):
     """Draws all parameters: biases of 0 and scales of 1 would hide mistakes."""
-    init = Transformer(config).init
+    init = make_module(config).init
     shapes = jax.eval_shape(init, jax.random.key(0), SOURCE, TARGET)["params"]
     draw = np.random.default_rng(seed).normal
 
     def drawn(path, leaf):
-        if leaf.ndim > 1:
-            return jnp.asarray(draw(scale=0.3, size=leaf.shape), jnp.float32)
         center = 1.0 if path[-1].key == "scale" else 0.0
-        return jnp.asarray(draw(center, scale=0.1, size=leaf.shape), jnp.float32)
+        scale = scale_of_matrices if leaf.ndim > 1 else scale_of_vectors
+        return jnp.asarray(draw(center, scale, leaf.shape), jnp.float32)
 
     return jax.tree_util.tree_map_with_path(drawn, shapes)
 
 
+def tiny_params(config=TINY, seed=0):
+    return _params(config, seed, 0.3, 0.1)
+
+
+def rnn_params(config=TINY_RNN, seed=0):
+    return _params(config, seed, 0.4, 0.4)
+
+
 @functools.cache
 def _compiled(config):
-    names = ("deterministic", "method", "num_beams", "length")
-    return jax.jit(Transformer(config).apply, static_argnames=names)
+    names = ("deterministic", "method", "num_beams", "length", "mutable")
+    return jax.jit(make_module(config).apply, static_argnames=names)
 
 
 def tiny_apply(*args, config=TINY, params=None, **kwargs):
     """Applies the model, compiled, with the tiny parameters or with those given."""
     params = tiny_params(config) if params is None else params
+    return _compiled(config)({"params": params}, *args, **kwargs)
+
+
+def rnn_apply(*args, config=TINY_RNN, params=None, **kwargs):
+    """Applies the recurrent model as `tiny_apply` does."""
+    params = rnn_params(config) if params is None else params
     return _compiled(config)({"params": params}, *args, **kwargs)

@@ -29,8 +29,7 @@ from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import recurrent
 from tests.decoding.scoring.test_scorer import Numbers
-from tests.model.tiny import TINY, tiny_params
-from tests.model.tiny_rnn import TINY_RNN, rnn_params
+from tests.model.tiny import TINY, TINY_RNN, rnn_params, tiny_params
 
 CONFIG = DecodingConfig(
     beam_size=3, max_source_length=11, max_extra_tokens=2, tokens_per_batch=3 * 13

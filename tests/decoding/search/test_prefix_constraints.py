@@ -22,8 +22,7 @@ from tests.decoding.models import (
     recurrent,
     search,
 )
-from tests.model.tiny import TINY
-from tests.model.tiny_rnn import TINY_RNN
+from tests.model.tiny import TINY, TINY_RNN
 
 A, B, C = 4, 5, 6
 V = 11
