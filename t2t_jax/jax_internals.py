@@ -5,7 +5,7 @@ The key-value store is that of JAX's coordinator, in process 0.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 _SLICE_MILLISECONDS = 500
 
@@ -72,36 +72,28 @@ def stop_preemption_service() -> None:
         state.preemption_sync_manager = None
 
 
-class TpuPod(NamedTuple):
-    """A pod of several TPU hosts: the rank of this one, and JAX's name of its kind."""
+def detect_tpu_pod() -> tuple[int, int, str] | None:
+    """Detects a TPU pod, by its metadata server on Google's machines.
 
-    rank: int
-    hosts: int
-    kind: str
-
-
-def detect_tpu_pod() -> TpuPod | None:
-    """Detects a TPU pod, by its metadata server on Google's machines."""
+    Returns:
+      The rank of this host, the number of hosts, and JAX's name of the kind of pod.
+    """
     # Importing JAX counts the TPU chips; without chips the server is not asked.
     import jax  # noqa: F401
     from jax._src import clusters
 
     for kind in (clusters.GkeTpuCluster, clusters.GceTpuCluster):
         if kind.is_env_present():
-            return TpuPod(kind.get_process_id(), kind.get_process_count(), kind.name)
+            return kind.get_process_id(), kind.get_process_count(), kind.name
     return None
 
 
-def detect_coordinator(
-    address: str | None,
-    *,
-    count: int,
-    index: int,
-    devices: tuple[int, ...],
-    kind: str,
-    seconds: int,
-) -> str:
-    """Detects the coordinator of a cluster of a kind, unless its address is given.
+def detect_coordinator(*settings: Any) -> str:
+    """Detects the coordinator of a cluster, unless its address is given.
+
+    Args:
+      settings: the address or None, the number of processes, the rank of this one, its
+        devices, the kind of cluster, and a timeout in seconds.
 
     Returns:
       host:port.
@@ -111,7 +103,4 @@ def detect_coordinator(
     """
     from jax._src import clusters
 
-    parameters = clusters.ClusterEnv.auto_detect_unset_distributed_params(
-        address, count, index, devices, kind, seconds
-    )
-    return str(parameters[0])
+    return str(clusters.ClusterEnv.auto_detect_unset_distributed_params(*settings)[0])

@@ -135,7 +135,10 @@ def select(infos: Sequence[CheckpointInfo], units: Sequence[str]) -> Selection:
     """
     infos = sorted(infos)
     steps = tuple(info.steps for info in infos)
-    spacings = [_spacing(infos, unit) for unit in units]
+    spacings = []
+    for unit in units:
+        places = [getattr(info, unit) for info in infos]
+        spacings.append(Spacing(unit, tuple(b - a for a, b in pairwise(places))))
     even = [spacing for spacing in spacings if spacing.is_even]
     apart = " or ".join(map(str, spacings))
     faults = [] if even else [f"the gaps are {apart}, which is not even"]
@@ -164,12 +167,6 @@ def sliding_windows(
         select(periodic[end - last : end], units)
         for end in range(last, len(periodic) + 1)
     ]
-
-
-def _spacing(infos: Sequence[CheckpointInfo], unit: str) -> Spacing:
-    positions = [getattr(info, unit) for info in infos]
-    gaps = tuple(after - before for before, after in pairwise(positions))
-    return Spacing(unit, gaps)
 
 
 def average(checkpoints: Iterable[Params]) -> Params:

@@ -13,7 +13,7 @@ import base64
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -218,20 +218,15 @@ def _scramble(x: Any, first: np.uint32, second: np.uint32) -> Any:
     return x ^ (x >> 16)
 
 
+_compiled_checksum = functools.cache(
+    lambda sharding: jax.jit(checksum_jax, out_shardings=sharding)
+)
+
+
 def _is_small_on_cpu(leaf: jax.Array) -> bool:
     devices: set[Any] = leaf.sharding.device_set
     on_one_cpu = [device.platform for device in devices] == ["cpu"]
     return on_one_cpu and leaf.size <= _CHUNK
-
-
-@functools.cache
-def _compiled_checksum(
-    sharding: NamedSharding | None,
-) -> Callable[[jax.Array], jax.Array]:
-    program: Callable[[jax.Array], jax.Array] = jax.jit(
-        checksum_jax, out_shardings=sharding
-    )
-    return program
 
 
 def _replicated(leaf: jax.Array) -> NamedSharding | None:

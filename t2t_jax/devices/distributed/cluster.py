@@ -181,11 +181,10 @@ def _from_flags(
     if count == 1 and not index:
         return None
     name = f"--process_id={index}"
-    if index is None and environ.get(_INDEX):
-        name = f"{_INDEX}={environ[_INDEX]}"
-        index = int(environ[_INDEX]) if environ[_INDEX].isdecimal() else -1
-    given = dict(zip(_REQUIRED_FLAGS, (address, count, index is not None), strict=True))
-    missing = [flag for flag in _REQUIRED_FLAGS if not given[flag]]
+    if index is None and (text := environ.get(_INDEX)):
+        name, index = f"{_INDEX}={text}", int(text) if text.isdecimal() else -1
+    given = zip(_REQUIRED_FLAGS, (address, count, index is not None), strict=True)
+    missing = [flag for flag, is_given in given if not is_given]
     if missing:
         raise UserError(
             f"--{', --'.join(_REQUIRED_FLAGS)} belong together, and "
@@ -207,15 +206,11 @@ def _from_tpu_pod(environ: Mapping[str, str]) -> ProcessInfo | None:
     platforms = environ.get("JAX_PLATFORMS", "tpu")
     if "tpu" not in platforms or find_spec("libtpu") is None:
         return None
-    pod = jax_internals.detect_tpu_pod()
-    if pod is None or pod.hosts < 2:
+    rank, hosts, kind = jax_internals.detect_tpu_pod() or (0, 1, "")
+    if hosts < 2:
         return None
-    return ProcessInfo(
-        index=pod.rank,
-        count=pod.hosts,
-        source=f"this TPU pod of {pod.hosts} hosts",
-        detected_by=pod.kind,
-    )
+    source = f"this TPU pod of {hosts} hosts"
+    return ProcessInfo(index=rank, count=hosts, source=source, detected_by=kind)
 
 
 def initialize_jax_distributed(info: ProcessInfo, *, environ: Mapping[str, str]) -> str:
@@ -238,13 +233,9 @@ def initialize_jax_distributed(info: ProcessInfo, *, environ: Mapping[str, str])
     # Until `preemption.preemption_sync` a signal ends this process.
     jax.config.update("jax_enable_preemption_service", False)
     try:
+        given, devices = environ.get("JAX_COORDINATOR_ADDRESS"), info.devices or ()
         address = info.address or jax_internals.detect_coordinator(
-            environ.get("JAX_COORDINATOR_ADDRESS"),
-            count=info.count,
-            index=info.index,
-            devices=info.devices or (),
-            kind=info.detected_by,
-            seconds=seconds,
+            given, info.count, info.index, devices, info.detected_by, seconds
         )
         require_free_port(info, address, environ=environ)
         with initialization_deadline(info, address, seconds=seconds):

@@ -199,13 +199,12 @@ def _replicated_sharding(devices: Sequence[jax.Device]) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
-@functools.cache
-def _gatherer(mesh: Mesh) -> Callable[[Params], Params]:
-    """Compiles the all-gather of parameters over a mesh."""
-    gather: Callable[[Params], Params] = jax.jit(
+# Compiled once for each mesh.
+_gatherer = functools.cache(
+    lambda mesh: jax.jit(
         lambda params: params, out_shardings=NamedSharding(mesh, PartitionSpec())
     )
-    return gather
+)
 
 
 def fetch_pipelined(
