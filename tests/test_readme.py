@@ -1,16 +1,15 @@
 """What README.md shows is run as printed."""
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from t2t_jax.cli.flags.modes import MODES
-from tests.docs.commands import run_shell
+from tests.docs.commands import run, run_python, run_shell
 from tests.exchange import marian_save
-from tests.integration.tiny import ROOT, environment
+from tests.integration.tiny import ROOT
 
 PROJECT = "https://github.com/t2t-jax/t2t_jax"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,17 +23,9 @@ def _blocks(language: str) -> list[str]:
 def test_the_python_script_runs_as_printed():
     script, *_ = _blocks("python")
     assert len(script.strip().splitlines()) <= 15
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    printed = run_python(script, ROOT)
     # The comment behind print is what it prints.
-    assert done.stdout.strip() == re.search(r"print\(.*#\s*(.*)", script)[1]
+    assert printed.strip() == re.search(r"print\(.*#\s*(.*)", script)[1]
 
 
 LINKS = re.findall(r"\]\(([^)]+)\)", README)
@@ -104,14 +95,7 @@ def _fine_tune(base: str, directory: Path) -> str:
     )
     commands = re.sub(r"(mine\.de --workdir=\S+)\n", rf"\1 {small}\n", block)
     assert small in commands
-    done = subprocess.run(
-        ["bash", "-ec", commands.replace("python -m", f"{sys.executable} -m")],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        env=environment(),
-        timeout=300,
-        check=False,
-    )
+    commands = commands.replace("python -m", f"{sys.executable} -m")
+    done = run(["bash", "-ec", commands], directory, seconds=300)
     assert done.returncode == 0, done.stderr
     return done.stderr

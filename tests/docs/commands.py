@@ -32,9 +32,7 @@ _SHORT = {
 }
 _SETTINGS = {
     "TINY": tiny.TINY,
-    "SIZES": {
-        k: v for k, v in tiny.TINY.items() if k not in ("data.train", "data.dev")
-    },
+    "SIZES": dict(list(tiny.TINY.items())[2:]),
     "FINE_TUNED": _SHORT,
 }
 _PROGRAM = re.compile(r"(?:python -m t2t_jax(?:\.main)?|t2t-jax)\b")
@@ -48,17 +46,20 @@ class Block:
     code: str
     notes: list[str]
 
+    def noted(self, kind: str) -> str:
+        """Returns what a note of a kind says; "" if there is none."""
+        found = (note for note in self.notes if note.startswith(f"{kind}, "))
+        return next(found, "").removeprefix(f"{kind}, ")
+
     @property
     def skipped(self) -> str:
         """Why it is not run; "" if it is."""
-        found = (note for note in self.notes if note.startswith("skip, "))
-        return next(found, "").removeprefix("skip, ")
+        return self.noted("skip")
 
     @property
     def elsewhere(self) -> str:
         """The test that runs it; "" if it is run from the page."""
-        found = (note for note in self.notes if note.startswith("elsewhere, "))
-        return next(found, "").removeprefix("elsewhere, ")
+        return self.noted("elsewhere")
 
     def changed(self) -> str:
         """Returns the code with the replacements of its notes."""
@@ -122,29 +123,33 @@ def _fork(command: str, directory: Path) -> str:
 
 def _bash(command: str, directory: Path) -> str:
     programs = str(Path(sys.executable).parent)
-    done = subprocess.run(
-        ["bash", "-ec", f"set -o pipefail; PATH={programs}:$PATH\n{command}"],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        env=tiny.environment(),
-        timeout=240,
-        check=False,
-    )
+    script = f"set -o pipefail; PATH={programs}:$PATH\n{command}"
+    done = run(["bash", "-ec", script], directory)
     assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done.stdout + done.stderr
 
 
 def run_python(code: str, directory: Path) -> str:
     """Runs a program that the blocks of a page make together."""
-    done = subprocess.run(
-        [sys.executable, "-c", code],
+    done = run([sys.executable, "-c", code], directory)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run(
+    argv: list[str | Path],
+    directory: Path,
+    *,
+    seconds: float = 240,
+    environ: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program in a directory, and returns what it prints."""
+    return subprocess.run(
+        argv,
         cwd=directory,
         capture_output=True,
         text=True,
-        env=tiny.environment(),
-        timeout=240,
+        env=environ or tiny.environment(),
+        timeout=seconds,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout

@@ -51,14 +51,8 @@ def execute(
 
 def compact(notebook: nbformat.NotebookNode) -> None:
     """Removes what differs from one execution to the next, and shrinks pictures."""
-    notebook.metadata = {
-        "kernelspec": {
-            "display_name": "Python 3",
-            "language": "python",
-            "name": "python3",
-        },
-        "language_info": {"name": "python"},
-    }
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
         cell.metadata = {}

@@ -14,12 +14,12 @@ says that the test cannot print the output below it.
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.docs import commands
 from tests.docs.commands import BLOCK, LANGUAGES, NOTE, Block
 from tests.integration.tiny import ROOT, environment
 
@@ -68,16 +68,9 @@ def run(
     for name in ("launch", "configs"):  # as in a clone
         (directory / name).symlink_to(ROOT / name)
     (directory / "page.sh").write_text(_script(found, directory), encoding="utf-8")
-    done = subprocess.run(
-        ["bash", "-e", "page.sh"],
-        cwd=directory,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env=_environment(directory),
-        timeout=seconds,
-        check=False,
-    )
+    script = ["bash", "-ec", "exec 2>&1; . ./page.sh"]
+    environ = _environment(directory)
+    done = commands.run(script, directory, seconds=seconds, environ=environ)
     assert done.returncode == 0, done.stdout
     _, *printed = re.split(r"^=== block \d+ ===\n", done.stdout, flags=re.MULTILINE)
     assert len(printed) == len(found)

@@ -24,11 +24,10 @@ PAGES = {
     for path in sorted((ROOT / "docs").rglob("*.md"))
     if path.relative_to(ROOT / "docs").parts[0] not in ("tutorials", "_build")
 }
-RUN = [
-    page
+HERE = {
+    page: [block for block in found if not block.skipped and not block.elsewhere]
     for page, found in PAGES.items()
-    if any(not block.skipped and not block.elsewhere for block in found)
-]
+}
 
 
 @pytest.fixture(scope="session")
@@ -58,14 +57,12 @@ def _prepare(folder):
     (folder / "marian/vocab.spm").write_bytes(vocabulary)
 
 
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize("page", [page for page in PAGES if HERE[page]])
 def test_the_commands_of_a_page_run_in_order(page, trained, tmp_path):
     folder = tmp_path / "reader"
     shutil.copytree(trained, folder, symlinks=True)
     program = ""
-    for block in PAGES[page]:
-        if block.skipped or block.elsewhere:
-            continue
+    for block in HERE[page]:
         if block.language == "python":
             program += f"{block.changed()}\n"
         else:
