@@ -45,6 +45,8 @@ TIERS = {
     "tests/decoding/text/test_sentences.py": QUICK,
     "tests/decoding/text/test_translator.py::test_every_line": QUICK,
     "tests/run/description/test_costs.py": DEFAULT,
+    "tests/run/description/test_topology_costs.py": FULL,
+    "tests/run/description/test_topology_costs.py::test_advice": QUICK,
     "tests/run/description/test_costs.py::test_two_passes": FULL,
     "tests/run/description/test_summary.py": FULL,
     "tests/docs/test_notebooks.py": FULL,

@@ -20,7 +20,7 @@ from t2t_jax.training.step import StepOutput, lower_step
 from t2t_jax.types import Batch, BatchShard
 
 _GIGABYTE = 1e9
-_USABLE = 0.92
+USABLE = 0.92
 """Usable share of a device's memory; fragments and prefetched batches take the rest."""
 
 
@@ -125,7 +125,7 @@ def device_memory_limit(mesh: Mesh) -> int:
         (device.memory_stats() or {}).get("bytes_limit", 0)
         for device in mesh.local_devices
     ]
-    return int(_USABLE * min(limits))
+    return int(USABLE * min(limits))
 
 
 class StepCompiler:

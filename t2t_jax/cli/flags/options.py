@@ -281,8 +281,12 @@ class DescribeOptions(Options):
       format: Format of the results.
       devices: Number of devices to describe; those of this machine or of the mesh if
         not given.
+      topology: Devices that need not be here, to compile the step for and estimate its
+        time: gpu:h100:8, gpu:h100:2x8 (hosts x GPUs), tpu:v5e:2x4 (chips), …
+      decode: With --topology: also compile the search.
+      save_hlo: With --topology: file to write the compiled step to.
       peak_tflops: Peak of one device in model.compute_dtype, in TFLOP/s, to estimate
-        hours.
+        hours; with --topology instead of its data sheet's.
       mfu: Fraction of --peak_tflops that training reaches (model FLOP utilization).
     """
 
@@ -295,7 +299,10 @@ class DescribeOptions(Options):
 
     workdir: Workdir = flag(DIRECTORY)
     format: str = flag(metavar="FORMAT", choices=("text", "json"))
-    devices: int = flag(COUNT)
+    devices: int = flag(COUNT, excludes="topology")
+    topology: str = flag(metavar="TARGET")
+    decode: bool = flag(SWITCH, requires="topology")
+    save_hlo: str = flag(FILE, requires="topology")
     peak_tflops: float = flag(POSITIVE)
     mfu: float = flag(FRACTION, default="0.4", requires="peak_tflops")
 

@@ -28,9 +28,20 @@ def run(options: DescribeOptions) -> int:
     Raises:
       UserError: a corpus is invalid, or the devices do not fit the mesh.
     """
-    check_mesh(options.config.mesh, devices=options.devices)
+    request, note, peak = None, "", options.peak_tflops
+    if options.topology:
+        from t2t_jax.devices.sharding.mesh import make_mesh
+        from t2t_jax.devices.topology import parse_topology
+        from t2t_jax.run.description.topology_costs import TopologyRequest
+
+        topology = parse_topology(options.topology, peak_tflops=peak)
+        request = TopologyRequest(topology, options.decode, options.save_hlo)
+        mesh = make_mesh(topology.devices(), config=options.config.mesh)
+        peak = 0.0  # estimated otherwise
+    else:
+        check_mesh(options.config.mesh, devices=options.devices)
+        mesh, note = _mesh(options.config.mesh, devices=options.devices)
     data = count_pairs_of(options.config, workdir=options.workdir)
-    mesh, note = _mesh(options.config.mesh, devices=options.devices)
     if note:
         print(note, file=sys.stderr)
     print("Compiling the training step to read its costs …", file=sys.stderr)
@@ -40,7 +51,8 @@ def run(options: DescribeOptions) -> int:
         options.config,
         mesh=mesh,
         data=data,
-        peak_tflops=options.peak_tflops,
+        request=request,
+        peak_tflops=peak,
         mfu=options.mfu,
     )
     if options.format == "json":

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,10 +16,12 @@ import jax
 import optax
 from jax.sharding import Mesh
 
+from t2t_jax import jax_internals
 from t2t_jax.config import Config
 from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.devices.sharding.mesh import round_up_rows
 from t2t_jax.devices.sharding.rules import path_of
+from t2t_jax.devices.topology import Topology
 from t2t_jax.model.architectures import make_module, training_flops
 from t2t_jax.run.attention_choice import run_kernel
 from t2t_jax.training.optimizer import make_optimizer, matrix_shape
@@ -30,6 +34,8 @@ FAST_COMPILE_OPTIONS: dict[str, str | bool] = {
     "xla_llvm_disable_expensive_passes": True,
     "xla_backend_optimization_level": "0",
 }
+
+SENTENCE_LENGTH = 28  # subwords of an average WMT sentence
 
 # The first pattern that matches a parameter's path is its kind.
 _KINDS = (
@@ -63,11 +69,19 @@ class Memory(NamedTuple):
 
 
 class Compiled(NamedTuple):
-    """The compiler's analysis; FLOPs are of all devices, a loop's body counted once."""
+    """The compiler's analysis.
+
+    Attributes:
+      flops: of all devices, a loop's body counted once.
+      bytes: read and written on one device, if the compiler counts them.
+      text: the program; "" if it does not fit the device.
+    """
 
     flops: float
     memory: Memory
     platform: str
+    bytes: float = 0.0
+    text: str = ""
 
 
 def state_shapes(config: Config) -> TrainState:
@@ -205,8 +219,14 @@ def optimizer_flops(config: Config, optimizer: PyTree) -> dict[str, float]:
     return {"optimizer": flops}
 
 
-def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
-    """Compiles the training step and returns the compiler's analysis."""
+def compile_costs(
+    config: Config, *, state: TrainState, mesh: Mesh, topology: Topology | None = None
+) -> Compiled:
+    """Compiles the training step and returns the compiler's analysis.
+
+    Args:
+      topology: that of the mesh's devices, if they are not here.
+    """
     platform = mesh.devices.flat[0].platform
     packs_rows = run_kernel(config, mesh).kernel == "cudnn_packed"
     step = make_train_step(
@@ -219,10 +239,30 @@ def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
         ),
     )
     shape = (num_batch_rows(config, mesh), longest_shape(config)[1])
-    compiled = lower_step(step, state, batch_shape=shape).compile(
-        compiler_options=FAST_COMPILE_OPTIONS if platform == "cpu" else None
+    return analyze(
+        lambda: lower_step(step, state, batch_shape=shape), mesh, topology=topology
     )
-    of_a_device: Any = compiled.cost_analysis()
+
+
+def analyze(
+    lower: Callable[[], jax.stages.Lowered], mesh: Mesh, *, topology: Topology | None
+) -> Compiled:
+    """Compiles a program for the devices of a mesh; its analysis is of one device."""
+    platform = mesh.devices.flat[0].platform
+    options = topology.compiler_options if topology else None
+    if platform == "cpu":
+        options = FAST_COMPILE_OPTIONS
+    with jax_internals.absent_gpu() if topology else nullcontext():
+        try:
+            compiled = lower().compile(compiler_options=options)
+        except jax.errors.JaxRuntimeError as error:
+            # A TPU's compiler rejects what does not fit.
+            used = re.search(r"(?:Used |required[^(]*\()([\d.]+)([KMGT])", str(error))
+            if not (topology and used):
+                raise
+            needed = int(float(used[1]) * 1024 ** (1 + "KMGT".index(used[2])))
+            return Compiled(0.0, Memory(0, needed, 0, 0), platform)
+    of_a_device: Any = compiled.cost_analysis() or {}
     found: Any = compiled.memory_analysis()
     memory = Memory(
         arguments=found.argument_size_in_bytes,
@@ -230,7 +270,13 @@ def compile_costs(config: Config, *, state: TrainState, mesh: Mesh) -> Compiled:
         outputs=found.output_size_in_bytes,
         aliased=found.alias_size_in_bytes,
     )
-    return Compiled(of_a_device["flops"] * mesh.size, memory, platform)
+    return Compiled(
+        of_a_device.get("flops", 0.0) * mesh.size,
+        memory,
+        platform,
+        bytes=of_a_device.get("bytes accessed", 0.0),
+        text=(compiled.as_text() or "") if topology else "",
+    )
 
 
 def _make_optimizer(config: Config) -> optax.GradientTransformation:

@@ -14,6 +14,7 @@ from t2t_jax.devices.sharding.mesh import round_up_rows, row_shards
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
 from t2t_jax.run.description.costs import (
+    SENTENCE_LENGTH,
     Compiled,
     compile_costs,
     longest_shape,
@@ -29,12 +30,11 @@ from t2t_jax.run.description.costs import (
 from t2t_jax.run.description.departures import departures, matches
 from t2t_jax.run.description.parsing import SETTINGS, is_parser, paper_model
 from t2t_jax.run.description.table3 import ROWS, paper_result, table3_row, variations
+from t2t_jax.run.description.topology_costs import TopologyRequest, topology_costs
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.training.optimizer import learning_rate
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
-
-SENTENCE_LENGTH = 28  # subwords of an average WMT sentence
 
 _INT32_BYTES = 4
 
@@ -52,6 +52,7 @@ def describe(
     *,
     mesh: Mesh,
     data: Mapping[str, Any] | None = None,
+    request: TopologyRequest | None = None,
     peak_tflops: float = 0.0,
     mfu: float = 0.4,
 ) -> dict[str, Any]:
@@ -59,6 +60,7 @@ def describe(
 
     Args:
       data: from `cli.modes.describe.count_pairs_of`; None if not counted.
+      request: if the mesh's devices are not here; its estimates are keys of their own.
       peak_tflops: of one device, in 10^12 operations per second; 0 if unknown.
 
     Returns:
@@ -67,7 +69,9 @@ def describe(
     """
     state = state_shapes(config)
     rows = num_batch_rows(config, mesh)
-    compiled = compile_costs(config, state=state, mesh=mesh)
+    topology = request.topology if request else None
+    compiled = compile_costs(config, state=state, mesh=mesh, topology=topology)
+    shard = per_device_state(config, state=state, mesh=mesh)
     by_part = {
         **step_flops(config, rows=rows),
         **optimizer_flops(config, state.optimizer),
@@ -75,6 +79,7 @@ def describe(
     flops = sum(by_part.values())
     parameters = count_parameters(config.network)
     return {
+        **topology_costs(config, compiled, shard=shard, mesh=mesh, request=request),
         **_paper_comparison(config),
         "parameters": {**parameters._asdict(), "total": parameters.total},
         "parameters_by_kind": parameter_table(state.params),
@@ -86,10 +91,7 @@ def describe(
         "learning_rate": _learning_rate(config),
         "batch": _batch(config, rows=rows, mesh=mesh),
         "memory": _memory(
-            config,
-            per_device_state(config, state=state, mesh=mesh),
-            compiled=compiled,
-            rows=rows // row_shards(mesh),
+            config, shard, compiled=compiled, rows=rows // row_shards(mesh)
         ),
         **_checkpoints(config, state),
         "steps": config.steps,

@@ -1,0 +1,225 @@
+"""Devices that are not here, for which XLA's compilers compile all the same.
+
+NVIDIA's plugin compiles for the description of a GPU, libtpu for the name of a TPU, and
+neither needs a device. What is compiled so cannot be run here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from math import prod
+from typing import Any, NamedTuple
+
+import jax
+from jax.experimental import topologies
+
+from t2t_jax.errors import ConfigError, UserError
+
+_MOST_DEVICES = 256
+
+
+class Gpu(NamedTuple):
+    """What only a GPU has.
+
+    Attributes:
+      kind: NVIDIA's name of it.
+      capability: compute capability, as major and minor version.
+      network: bytes per second of its adapter to other hosts.
+      cores: multiprocessors; `units` of float32 and bytes of shared `memory` in each.
+      cache: bytes of the second level.
+    """
+
+    kind: str
+    capability: tuple[int, int]
+    network: float
+    cores: int
+    units: int
+    memory: int
+    cache: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of accelerator, by its data sheet.
+
+    Attributes:
+      memory: bytes of a device.
+      bandwidth: of its memory, in bytes per second.
+      peak: of dense bfloat16 products, in operations per second.
+      link: bytes per second that a device sends inside a host or a TPU slice.
+      clock: cycles per second.
+      gpu: None for a TPU.
+      axes: of its topology.
+    """
+
+    memory: float
+    bandwidth: float
+    peak: float
+    link: float
+    clock: float
+    gpu: Gpu | None = None
+    axes: int = 2
+
+    @property
+    def platform(self) -> str:
+        """As in `jax.Device.platform`."""
+        return "gpu" if self.gpu else "tpu"
+
+
+_H100 = Gpu("NVIDIA H100 80GB HBM3", (9, 0), 50e9, 132, 128, 233_472, 52_428_800)
+_H200 = _H100._replace(kind="NVIDIA H200 141GB HBM3e")
+_A100 = Gpu("NVIDIA A100-SXM4-80GB", (8, 0), 25e9, 108, 64, 167_936, 41_943_040)
+_B200 = Gpu("NVIDIA B200", (10, 0), 50e9, 148, 128, 233_472, 132_644_864)
+
+# Data sheets: NVIDIA's of A100 80GB SXM, H100 SXM, H200 SXM and DGX B200 (a link is one
+# direction of NVLink, the network an adapter of 200 or 400 Gbit/s for each GPU); Google
+# Cloud's pages of TPU v5e, v5p and v6e (a link is half of a chip's bidirectional
+# interconnect). Cores, caches and clocks of GPUs: XLA's descriptions of them. Clocks of
+# TPUs: the peak divided by the operations of the matrix units in a cycle.
+TARGETS = {
+    "a100": Target(85.1e9, 2.039e12, 312e12, 300e9, 1.41e9, _A100),
+    "h100": Target(84.9e9, 3.352e12, 989e12, 450e9, 1.98e9, _H100),
+    "h200": Target(151.4e9, 4.8e12, 989e12, 450e9, 1.98e9, _H200),
+    "b200": Target(191.5e9, 7.672e12, 2250e12, 900e9, 1.965e9, _B200),
+    "v5e": Target(17.2e9, 0.82e12, 197e12, 200e9, 1.5e9),
+    "v5p": Target(103e9, 2.765e12, 459e12, 600e9, 1.75e9, axes=3),
+    "v6e": Target(34.4e9, 1.64e12, 918e12, 400e9, 1.75e9),
+}
+
+
+def gpu_description(target: Target, gpu: Gpu) -> str:
+    """Describes a GPU for XLA's compiler: a `GpuTargetConfigProto` as text."""
+    major, minor = gpu.capability
+    # A block may have all shared memory of a multiprocessor but 1 KiB.
+    return f"""gpu_device_info {{
+  threads_per_block_limit: 1024 threads_per_warp: 32 threads_per_core_limit: 2048
+  shared_memory_per_block: 49152 shared_memory_per_core: {gpu.memory}
+  shared_memory_per_block_optin: {gpu.memory - 1024}
+  core_count: {gpu.cores} fpus_per_core: {gpu.units}
+  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
+  memory_bandwidth: {target.bandwidth:.0f} l2_cache_size: {gpu.cache}
+  clock_rate_ghz: {target.clock / 1e9} device_memory_size: {target.memory:.0f}
+  cuda_compute_capability {{ major: {major} minor: {minor} }}
+  registers_per_core_limit: 65536 registers_per_block_limit: 65536
+}}
+platform_name: "CUDA" device_description_str: "{gpu.kind}"
+dnn_version_info {{ major: 9 minor: 10 }}
+runtime_version {{ major: 12 minor: 9 patch: 0 }}
+"""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Devices that are not here.
+
+    Attributes:
+      text: as it was requested.
+      name: of the kind of devices, a key of `TARGETS`.
+      shape: hosts x GPUs of a host; or the chips of a TPU slice along its axes.
+      target: the kind of devices.
+    """
+
+    text: str
+    name: str
+    shape: tuple[int, ...]
+    target: Target = field(repr=False)
+
+    @property
+    def linked(self) -> int:
+        """The number of devices that the fast links connect."""
+        return self.shape[-1] if self.target.gpu else prod(self.shape)
+
+    @property
+    def compiler_options(self) -> dict[str, Any]:
+        """What `compile` needs: without a device nothing can be tuned on it."""
+        return {"xla_gpu_autotune_level": 0} if self.target.gpu else {}
+
+    def devices(self) -> list[jax.Device]:
+        """Returns devices for a mesh whose programs are compiled and cannot run.
+
+        Sets environment variables for libtpu, which else asks for a TPU's metadata.
+
+        Raises:
+          UserError: the compiler is not installed, or rejects the shape.
+        """
+        package, extra = "libtpu", "aot-tpu"
+        if gpu := self.target.gpu:
+            package, extra = "jax_cuda12_plugin", "aot-gpu"
+        if not find_spec(package):
+            raise UserError(
+                f"topology={self.text} needs a compiler that is not installed. "
+                f"Run pip install 't2t-jax[{extra}]'."
+            )
+        for name, value in _NO_METADATA.items():
+            os.environ.setdefault(name, value)
+        jax.config.update("jax_platforms", "cpu")
+        jax.devices()  # registers the plugins
+        sides = "x".join(map(str, self.shape))
+        try:
+            if gpu:
+                found = topologies.get_topology_desc(
+                    *(self.name, "cuda"),
+                    target_config=gpu_description(self.target, gpu),
+                    topology=f"1x{sides}",
+                )
+            else:  # A host has 2 x 2 chips, but for a smaller slice.
+                bounds = [*(min(2, side) for side in self.shape[:2]), 1]
+                found = topologies.get_topology_desc(
+                    f"{self.name}:{sides}", "tpu", chips_per_host_bounds=bounds
+                )
+        except RuntimeError as error:
+            raise UserError(
+                f"topology={self.text} cannot be compiled for: {error}. Change "
+                "topology."
+            ) from error
+        return list(found.devices)
+
+
+_NO_METADATA = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # which another program may have loaded
+}
+
+
+def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
+    """Parses the name of devices that are not here.
+
+    Args:
+      peak_tflops: replaces that of the target's data sheet; 0 for none.
+
+    Raises:
+      ConfigError: the target is unknown, or its shape is not valid.
+
+    Example:
+      >>> parse_topology("gpu:h100:2x8")
+      Topology(text='gpu:h100:2x8', name='h100', shape=(2, 8))
+      >>> parse_topology("tpu:v5e:2x4").shape
+      (2, 4)
+    """
+    platform, name, sides = [*text.split(":", 2), "", ""][:3]
+    target = TARGETS.get(name)
+    if target is None or target.platform != platform:
+        known = ", ".join(f"{one.platform}:{n}" for n, one in TARGETS.items())
+        raise ConfigError(
+            f"topology={text} must name one of {known}, and its devices, as in "
+            "gpu:h100:8. Change topology."
+        )
+    shape = tuple(map(int, re.findall(r"\d+", sides)))
+    axes = (1, 2) if target.gpu else (target.axes,)
+    is_valid = re.fullmatch(r"[1-9]\d{0,2}(x[1-9]\d{0,2})*", sides)
+    if not is_valid or len(shape) not in axes or prod(shape) > _MOST_DEVICES:
+        example = (
+            "8, or 2x8 for hosts x GPUs" if target.gpu else "x".join("2" * axes[0])
+        )
+        raise ConfigError(
+            f"topology={text} must end in the number of devices, such as {example}, "
+            f"at most {_MOST_DEVICES}. Change topology."
+        )
+    if peak_tflops:
+        target = replace(target, peak=1e12 * peak_tflops)
+    return Topology(text, name, shape if len(shape) > 1 else (1, *shape), target)
