@@ -139,40 +139,30 @@ def read_aligned(
         raw = errors.try_call(lambda path: list(read_lines(path)), path)
         lines[name] = [undo_joins(line, joiner) for line in raw or ()]
     errors.raise_if_any()
-    count = len(lines["reference"])
-    problems = [
-        f"--{name}={names[name]} must have lines, and is empty."
-        for name, found in lines.items()
-        if not (found or may_be_empty)
-    ] + [
-        f"{name.capitalize()} and reference must have the same number of lines: "
-        f"{names[name]} has {len(found):,}, {names['reference']} has {count:,}."
-        for name, found in lines.items()
-        if len(found) != count
-    ]
-    if problems:
-        raise DataError(problems)
-    for name in names:
-        if name != "reference":
-            _warn_of_copies(names, lines, name)
-    return lines
-
-
-def _warn_of_copies(
-    names: Mapping[str, str], lines: Mapping[str, Sequence[str]], name: str
-) -> None:
-    """Logs a warning if many lines of a file equal their references."""
-    pairs = [
-        (a.strip(), b.strip())
-        for a, b in zip(lines[name], lines["reference"], strict=True)
-    ]
-    copies = sum(a == b for a, b in pairs if a)
-    if copies and copies >= MANY_COPIES * len(pairs):
-        log(
-            f"warning: {copies:,} of the {len(pairs):,} lines of --{name}="
-            f"{names[name]} ({copies / len(pairs):.0%}) are the same in --reference="
-            f"{names['reference']}. Check that you passed the right files."
+    references, reference = lines["reference"], names["reference"]
+    for name, found in lines.items():
+        errors.check(
+            bool(found) or may_be_empty,
+            f"--{name}={names[name]} must have lines, and is empty.",
         )
+        errors.check(
+            len(found) == len(references),
+            f"{name.capitalize()} and reference must have the same number of lines: "
+            f"{names[name]} has {len(found):,}, {reference} has {len(references):,}.",
+        )
+    errors.raise_if_any(DataError)
+    for name in names.keys() - {"reference"}:
+        pairs = zip(
+            map(str.strip, lines[name]), map(str.strip, references), strict=True
+        )
+        copies = sum(a == b for a, b in pairs if a)
+        if copies and copies >= MANY_COPIES * len(references):
+            log(
+                f"warning: {copies:,} of the {len(references):,} lines of --{name}="
+                f"{names[name]} ({copies / len(references):.0%}) are the same in "
+                f"--reference={reference}. Check that you passed the right files."
+            )
+    return lines
 
 
 def warn_of_exchange(model: TranslationModel, pair: Sequence[Sequence[str]]) -> None:
@@ -186,9 +176,7 @@ def warn_of_exchange(model: TranslationModel, pair: Sequence[Sequence[str]]) -> 
 
     if model.known_words is None or not pair[0]:
         return
-    source, reference = (
-        fmean(model.known_words.unseen_shares(lines)) for lines in pair
-    )
+    source, reference = map(fmean, map(model.known_words.unseen_shares, pair))
     if source > max(reference, UNFAMILIAR):
         log(
             "warning: --source and --reference look exchanged: the source text of "
@@ -217,9 +205,9 @@ def translate_corpus(
         raise UserError(
             "--hypotheses=- must be a file: stdout is for the scores. Pass a file."
         )
+    inputs = filter(None, (options.source, options.reference, options.baseline))
     with ExitStack() as files:
         if name:
-            inputs = filter(None, (options.source, options.reference, options.baseline))
             opened = open_output(name, flag="hypotheses", inputs=inputs)
             out = files.enter_context(opened)
         job = load_job(options)
@@ -262,15 +250,13 @@ def load_job(options: EvaluateOptions) -> TranslationJob:
 
     Collective: call on every process.
     """
-    decoding, checkpoint = _decoding_of(options), options.checkpoint
-    if _averages(options) and not options.workdir.is_model:
+    decoding, averages = _decoding_of(options), _averages(options)
+    if averages and not options.workdir.is_model:
         model = load_mean(options, decoding=decoding)
     else:
-        checkpoint = "last" if _averages(options) else checkpoint
+        checkpoint = "last" if averages else options.checkpoint
         model = load_one(options, checkpoint=checkpoint, decoding=decoding)
-    return TranslationJob(
-        model, model.translator(), lambda number, translation: translation.text
-    )
+    return TranslationJob(model, model.translator(), lambda _, found: found.text)
 
 
 def protocol_record(

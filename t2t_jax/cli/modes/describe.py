@@ -77,32 +77,32 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
       ConfigError: a spec is invalid.
       DataError: data.json is damaged.
     """
-    path = workdir.path / "data.json"
-    if path.is_file():
-        read = read_json_object(path, advice="Remove it.")
-        try:
-            return {
-                part: {
-                    "spec": read[part]["spec"],
-                    "pairs": read[part]["counts"]["kept"],
-                    "note": "",
-                    "mean_length": read[part]["mean_length"],
-                }
-                for part in _PARTS
-                # Without evaluation data.json lacks dev.
-                if part == "train" or part in read
-            }
-        except (KeyError, TypeError) as error:
-            raise DataError(
-                f"{path} is damaged: it does not describe the corpora\nRemove it."
-            ) from error
     specs = dict(zip(_PARTS, train_and_dev(config.data), strict=True))
     if not config.evaluation.every_steps:
         del specs["dev"]
-    return {
-        part: count_pairs(spec, key=f"data.{part}")._asdict()
-        for part, spec in specs.items()
-    }
+    path = workdir.path / "data.json"
+    if not path.is_file():
+        return {
+            part: count_pairs(spec, key=f"data.{part}")._asdict()
+            for part, spec in specs.items()
+        }
+    read = read_json_object(path, advice="Remove it.")
+    try:
+        return {
+            part: {
+                "spec": read[part]["spec"],
+                "pairs": read[part]["counts"]["kept"],
+                "note": "",
+                "mean_length": read[part]["mean_length"],
+            }
+            for part in _PARTS
+            # Without evaluation data.json lacks dev.
+            if part == "train" or part in read
+        }
+    except (KeyError, TypeError) as error:
+        raise DataError(
+            f"{path} is damaged: it does not describe the corpora\nRemove it."
+        ) from error
 
 
 def check_mesh(config: MeshConfig, *, devices: int) -> None:
@@ -114,16 +114,17 @@ def check_mesh(config: MeshConfig, *, devices: int) -> None:
     Raises:
       ConfigError: it does not, or there are more devices than can be simulated.
     """
-    if max(devices, _fewest(config)) > _MOST_DEVICES:
+    fewest, is_open = _fewest(config), -1 in _sizes(config).values()
+    if max(devices, fewest) > _MOST_DEVICES:
         raise ConfigError(
             f"--mode=describe simulates at most {_MOST_DEVICES:,} devices, not "
-            f"{max(devices, _fewest(config)):,}. Change --devices or config.mesh."
+            f"{max(devices, fewest):,}. Change --devices or config.mesh."
         )
     if devices and not _fits(config, devices):
-        wanted = "a multiple of " * (-1 in _sizes(config).values())
         raise ConfigError(
             f"--devices={devices} does not fit {_mesh_text(config)}, which needs "
-            f"{wanted}{_fewest(config)}. Leave --devices out, or change config.mesh."
+            f"{'a multiple of ' * is_open}{fewest}. Leave --devices out, or change "
+            "config.mesh."
         )
 
 
@@ -139,16 +140,15 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
 
     if devices:
         _simulate(devices)
-        return make_mesh(config=config), ""
     here, fewest = jax.device_count(), _fewest(config)
     if _fits(config, here):
         return make_mesh(config=config), ""
-    if here < fewest:
+    simulated = " simulated ones" * (here < fewest)
+    if simulated:
         _simulate(fewest)
     note = (
-        f"{_mesh_text(config)} does not fit the {here} "
-        f"{'devices' if here > 1 else 'device'} of this machine: described for {fewest}"
-        f"{' simulated ones' if here < fewest else ''}."
+        f"{_mesh_text(config)} does not fit the {here} devices of this "
+        f"machine: described for {fewest}{simulated}."
     )
     return make_mesh(jax.devices()[:fewest], config=config), note
 

@@ -7,6 +7,7 @@ import importlib.util
 import ipaddress
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,41 +35,32 @@ def run(options: ServeOptions) -> int:
     Raises:
       UserError: a flag is wrong, a model or package is missing, the port is in use.
     """
-    _require_extra()
-    config = _serving_config(options)
-    workdirs = _workdirs(options)
-    from t2t_jax.serving.server import open_socket, serve, url_of
-
-    opened = open_socket(options.host, options.port)
-    with opened:
-        # Imports JAX: after all that can be wrong without it.
-        from t2t_jax.serving.app import make_app
-        from t2t_jax.serving.languages import Languages
-        from t2t_jax.serving.worker import TranslationWorker
-
-        models = _load(options, workdirs)
-        worker = TranslationWorker(Languages(models), capacity=config.max_waiting)
-        worker.warm_up()
-        serve(
-            make_app(models, config, worker=worker),
-            opened,
-            config,
-            on_ready=lambda: log(f"Serving on {url_of(options.host, opened)}"),
-        )
-    if not worker.close():
-        # A program is being compiled, during which the interpreter cannot end.
-        flush_before_exit()
-        os._exit(0)
-    return 0
-
-
-def _require_extra() -> None:
     missing = [name for name in _EXTRA if importlib.util.find_spec(name) is None]
     if missing:
         raise UserError(
             f"--mode=serve requires {' and '.join(missing)}, not installed here. Run: "
             "pip install 't2t-jax[serve]'"
         )
+    config = _serving_config(options)
+    workdirs = _workdirs(options)
+    from t2t_jax.serving.server import open_socket, serve, url_of
+
+    with open_socket(options.host, options.port) as opened:
+        # Imports JAX: after all that can be wrong without it.
+        from t2t_jax.serving.app import make_app
+        from t2t_jax.serving.languages import Languages
+        from t2t_jax.serving.worker import TranslationWorker
+
+        models = {pair: _load(options, pair, workdirs[pair]) for pair in workdirs}
+        worker = TranslationWorker(Languages(models), capacity=config.max_waiting)
+        worker.warm_up()
+        app, url = make_app(models, config, worker=worker), url_of(options.host, opened)
+        serve(app, opened, config, on_ready=lambda: log(f"Serving on {url}"))
+    if not worker.close():
+        # A program is being compiled, during which the interpreter cannot end.
+        flush_before_exit()
+        os._exit(0)
+    return 0
 
 
 def _serving_config(options: ServeOptions) -> ServingConfig:
@@ -85,20 +77,25 @@ def _serving_config(options: ServeOptions) -> ServingConfig:
         f"--mode=serve takes the keys of config.decoding only, not config."
         f"{', config.'.join(unused)}. Leave them out.",
     )
-    keys = [*([options.api_key] if options.api_key else []), *_read_keys(options)]
+    keys = _read_keys(options.api_key_file) if options.api_key_file else []
+    if options.api_key:
+        keys.append(options.api_key)
+        log(
+            "warning: other users of this machine can see --api_key in the list of "
+            "processes. Use --api_key_file."
+        )
+    is_local = is_loopback(options.host)
     errors.check(
-        is_loopback(options.host) or bool(keys),
+        is_local or bool(keys),
         f"--host={options.host} can be reached from other machines, which requires an "
         "API key. Pass --api_key_file=FILE with a key in each line, or use "
         "--host=127.0.0.1.",
     )
     errors.raise_if_any(UserError)
-    hosts = [host.lower() for host in _split(options.allowed_hosts)]
-    if is_loopback(options.host):
-        hosts += [options.host, "localhost", "127.0.0.1", "::1"]
+    local = [options.host, "localhost", "127.0.0.1", "::1"] * is_local
     return ServingConfig(
         api_keys=frozenset(keys),
-        allowed_hosts=frozenset(hosts),
+        allowed_hosts=frozenset([*_split(options.allowed_hosts.lower()), *local]),
         cors_origins=frozenset(_split(options.cors_origin)),
         log_text=options.log_text,
         max_characters=options.max_characters,
@@ -114,28 +111,17 @@ def is_loopback(host: str) -> bool:
       >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0")]
       [True, True, True, False]
     """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    with suppress(ValueError):
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    return False
 
 
 def _split(text: str) -> list[str]:
     return [part.strip().rstrip("/") for part in text.split(",") if part.strip()]
 
 
-def _read_keys(options: ServeOptions) -> list[str]:
-    """Reads the API keys of a file, if one is given."""
-    if options.api_key:
-        log(
-            "warning: other users of this machine can see --api_key in the list of "
-            "processes. Use --api_key_file."
-        )
-    path = options.api_key_file
-    if not path:
-        return []
+def _read_keys(path: str) -> list[str]:
+    """Reads the API keys of a file."""
     try:
         with open(path, "rb") as file:
             content = file.read(_MAX_KEY_BYTES + 1)
@@ -165,20 +151,17 @@ def _workdirs(options: ServeOptions) -> dict[tuple[str, str], Workdir]:
     Raises:
       UserError: a directory is not a run or model, or languages are not known.
     """
-    text = str(options.workdir.path)
-    found: dict[tuple[str, str], Workdir] = {}
-    errors = ErrorCollector()
-    for part in text.split(",") if _PAIR.match(text) else [text]:
-        pair, workdir = errors.try_call(_named_workdir, part) or (None, None)
-        if pair in found:
-            raise UserError(
-                f"--workdir={text} must have one model for each pair of languages, "
-                f"and {'-'.join(pair)} is given twice. Leave one out."
-            )
-        if pair and workdir:
-            found[pair] = workdir
+    text, errors = str(options.workdir.path), ErrorCollector()
+    parts = text.split(",") if _PAIR.match(text) else [text]
+    named = [errors.try_call(_named_workdir, part) for part in parts]
     errors.raise_if_any()
-    return found
+    pairs = [pair for pair, _ in named]
+    if twice := [pair for pair in pairs if pairs.count(pair) > 1]:
+        raise UserError(
+            f"--workdir={text} must have one model for each pair of languages, and "
+            f"{'-'.join(twice[0])} is given twice. Leave one out."
+        )
+    return dict(named)
 
 
 def _named_workdir(part: str) -> tuple[tuple[str, str], Workdir]:
@@ -186,9 +169,7 @@ def _named_workdir(part: str) -> tuple[tuple[str, str], Workdir]:
     named = _PAIR.fullmatch(part)
     workdir = Workdir(Path(named[3]).expanduser() if named else Path(part))
     workdir.require()
-    if named:
-        return (named[1], named[2]), workdir
-    pair = only_pair(workdir, workdir.read_config())
+    pair = (named[1], named[2]) if named else only_pair(workdir, workdir.read_config())
     if pair is None:
         raise UserError(
             f"--workdir={workdir.path} must have one known pair of languages. Pass it: "
@@ -198,17 +179,12 @@ def _named_workdir(part: str) -> tuple[tuple[str, str], Workdir]:
 
 
 def _load(
-    options: ServeOptions, workdirs: dict[tuple[str, str], Workdir]
-) -> dict[tuple[str, str], TranslationModel]:
+    options: ServeOptions, pair: tuple[str, str], workdir: Workdir
+) -> TranslationModel:
     from t2t_jax.run.inference.load import load
 
-    overrides = {
-        key.partition(".")[2]: value for key, value in options.overrides.items()
-    }
-    models = {}
-    for pair, workdir in workdirs.items():
-        decoding = dataclasses.replace(workdir.read_config().decoding, **overrides)
-        model = load(workdir.path, checkpoint=options.checkpoint, decoding=decoding)
-        log(f"Loaded {'-'.join(pair)}: {workdir.path}, step {model.step:,}.")
-        models[pair] = model
-    return models
+    own = {key.partition(".")[2]: value for key, value in options.overrides.items()}
+    decoding = dataclasses.replace(workdir.read_config().decoding, **own)
+    model = load(workdir.path, checkpoint=options.checkpoint, decoding=decoding)
+    log(f"Loaded {'-'.join(pair)}: {workdir.path}, step {model.step:,}.")
+    return model

@@ -87,9 +87,8 @@ def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
         processes=processes,
         write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
     )
-    single_process = processes.count == 1
-    progress = trainer.train(StopRequest() if single_process else SharedStopRequest())
-    config = options.config
+    stop = StopRequest() if processes.count == 1 else SharedStopRequest()
+    progress, config = trainer.train(stop), options.config
     if not is_complete(config, progress):
         console.log(
             f"Stopped at step {progress.step:,} of {config.steps:,}. Rerun the "
@@ -98,14 +97,12 @@ def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
         return StoppedError.exit_code
     best, name = progress.best_score, best_score_of(config).upper()
     scored = f", best development {name} {best:.2f}" if best >= 0 else ""
-    early = ""
-    if progress.step < config.steps:
-        early = (
-            f" of {config.steps:,}, as {progress.stale_evaluations:,} evaluations in a "
-            "row were not better (evaluation.patience)"
-        )
-    steps = "1 step" if progress.step == 1 else f"{progress.step:,} steps"
-    console.log(f"Done: {steps}{early}{scored}.\n{_next_commands(options.workdir)}")
+    early = (
+        f" of {config.steps:,}, as {progress.stale_evaluations:,} evaluations in a row "
+        "were not better (evaluation.patience)"
+    ) * (progress.step < config.steps)
+    steps = f"{progress.step:,} step{'s' * (progress.step != 1)}"
+    console.log(f"Done: {steps}{early}{scored}.\n{_next_commands(workdir)}")
     return 0
 
 
