@@ -14,6 +14,7 @@ from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.corpora.corpus import Corpus, SliceCorpus, parts_of
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
+from t2t_jax.data.files.line_counts import Count
 from t2t_jax.data.files.progress_bar import ProgressLabels
 from t2t_jax.errors import ConfigError, UserError
 
@@ -44,7 +45,8 @@ def run(options: InspectDataOptions) -> int:
 
         model = load_model(options)
         number = min(options.lines or total, total)
-        with start_progress(ProgressLabels("scored", "pairs"), number) as progress:
+        labels = ProgressLabels("scored", "pairs")
+        with start_progress(labels, Count(number, True)) as progress:
             found = inspect(
                 select(corpus, total=total, most=options.lines),
                 scorer=model.scorer(),

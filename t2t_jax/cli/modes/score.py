@@ -13,6 +13,7 @@ from t2t_jax.cli.evaluation.corpus import load_model, read_aligned, warn_of_exch
 from t2t_jax.cli.flags.translation import ScoreOptions
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
+from t2t_jax.data.files.line_counts import Count
 from t2t_jax.data.files.progress_bar import ProgressLabels
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def run(options: ScoreOptions) -> int:
         warn_of_exchange(model, pairs)
         found: dict[int, PairScore] = {}
         labels = ProgressLabels("scored", "pairs")
-        with start_progress(labels, len(pairs[0])) as progress:
+        with start_progress(labels, Count(len(pairs[0]), True)) as progress:
             for number, score in model.scorer().iter_scores(*pairs):
                 found[number] = score
                 progress.advance(1)

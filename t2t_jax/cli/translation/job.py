@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from t2t_jax.cli.console.text_io import text_lines
 from t2t_jax.cli.flags.translation import TranslateOptions
@@ -27,6 +27,9 @@ from t2t_jax.run.workdir import Workdir
 if TYPE_CHECKING:
     from t2t_jax.decoding.text.translator import Translator
     from t2t_jax.run.inference.model import TranslationModel
+
+TranslateWindow: TypeAlias = Callable[..., list[str]]
+"""Translates a window as `TranslationJob.translate_window` does."""
 
 _ALL_ROWS = 1 << 30  # more than any batch has
 _LINES_PER_CHECK = 10_000
@@ -76,12 +79,13 @@ class TranslationJob:
           output.
         """
         output = [""] * len(window.lines)
-        for number, translation in self.translator.iter_translations(
+        translations = self.translator.iter_translations(
             [undo_joins(line, self.joiner) for line in window.lines],
             first=window.first,
             prefixes=window.prefixes,
             terms=window.terms and [self._terms(line) for line in window.terms],
-        ):
+        )
+        for number, translation in translations:
             rendered = self.render(window.first + number, translation)
             output[number] = f"{','.join(translation.statuses)} {rendered}"
             seen(1)
@@ -151,21 +155,11 @@ def load_job(options: TranslateOptions) -> TranslationJob:
     Raises:
       UserError: as `inference.load.load`.
     """
-    model = load_one(
-        options, checkpoint=options.checkpoint, decoding=options.config.decoding
-    )
-    translator = model.translator(
-        token_scores=options.token_scores, attention=options.alignments
-    )
-    joiner = options.config.data.subword_joiner
+    config, scores = options.config, options.token_scores
+    model = load_one(options, checkpoint=options.checkpoint, decoding=config.decoding)
+    translator = model.translator(token_scores=scores, attention=options.alignments)
+    joiner = config.data.subword_joiner
     return TranslationJob(model, translator, make_formatter(options), joiner=joiner)
-
-
-class TranslateWindow(Protocol):
-    """Translates a window as `TranslationJob.translate_window` does."""
-
-    def __call__(self, window: LineWindow, *, seen: Callable[[int], None]) -> list[str]:
-        """Returns the output of each line."""
 
 
 @contextmanager
@@ -182,9 +176,7 @@ def distributed(job: TranslationJob, processes: Processes) -> Iterator[Translate
 
     numbers = count()
 
-    def translate_window(
-        window: LineWindow, *, seen: Callable[[int], None]
-    ) -> list[str]:
+    def translate(window: LineWindow, *, seen: Callable[[int], None]) -> list[str]:
         # The others wait for this, as a collective operation could time out.
         processes.publish(f"window {next(numbers)}", "follows")
         broadcast_strings([json.dumps([job.has_full_batches, *window])], processes)
@@ -195,11 +187,11 @@ def distributed(job: TranslationJob, processes: Processes) -> Iterator[Translate
             known += number * processes.count  # the others are about as far
             seen(number * processes.count)
 
-        output = _translate_shares(job, window, processes, seen=estimate)
+        output = _translate_shares(job, window, processes, estimate)
         seen(len(window.lines) - known)
         return output
 
-    yield translate_window
+    yield translate
     processes.publish(f"window {next(numbers)}", "")
 
 
@@ -220,7 +212,6 @@ def _translate_shares(
     job: TranslationJob,
     window: LineWindow,
     processes: Processes,
-    *,
     seen: Callable[[int], None] = _ignore,
 ) -> list[str]:
     """Translates a share on each process, and gathers the output of all."""

@@ -67,9 +67,8 @@ class TranslationProgress:
         self._total, self._done, self._is_stream = total, done, is_stream
         self.statuses: Counter[str] = Counter()
         self._lines, self._began = 0, time.monotonic()
-        number, is_exact = total or (None, True)
         self._progress = start_progress(
-            TRANSLATING, number, is_enabled=is_enabled, is_exact=is_exact, done=done
+            TRANSLATING, total, is_enabled=is_enabled, done=done
         )
         self.advance = self._progress.advance
 
@@ -91,14 +90,12 @@ class TranslationProgress:
     def count(self, statuses: Sequence[str], number: int) -> None:
         """Counts a line, numbered from 1; logs the first three warnings of a status."""
         self._lines += 1
-        for status in statuses:
-            self.statuses[status] += 1
-            found = self.statuses[status]
-            if status in WARNINGS and found <= _MAX_WARNINGS:
+        self.statuses.update(statuses)
+        for status in WARNINGS.keys() & set(statuses):
+            if (found := self.statuses[status]) <= _MAX_WARNINGS:
                 last = " (further lines are counted)" * (found == _MAX_WARNINGS)
-                self._progress.log(
-                    f"warning: line {number:,} {WARNINGS[status]}{last}."
-                )
+                text = f"warning: line {number:,} {WARNINGS[status]}{last}."
+                self._progress.log(text)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._progress.close()
@@ -107,10 +104,8 @@ class TranslationProgress:
             return
         lines = "line was" if self._done == 1 else "lines were"
         before = f" {self._done:,} {lines} translated before." if self._done else ""
-        if self._total and 0 < self._done == self._total.number:
-            self._progress.log(f"All{before}")
-        else:
-            self._progress.log(self._summary() + before)
+        is_old = self._total and 0 < self._done == self._total.number
+        self._progress.log(f"{'All' if is_old else self._summary()}{before}")
 
     def _summary(self) -> str:
         """Summarizes the statuses of all lines in one line; a line may have several."""
@@ -132,22 +127,20 @@ class TranslationProgress:
 
 def start_progress(
     work: ProgressLabels,
-    total: int | None,
+    total: Count | None,
     *,
     is_enabled: bool = True,
-    is_exact: bool = True,
     done: int = 0,
 ) -> ProgressBar:
     """Starts a progress bar, which appears after two seconds; a context manager.
 
     Args:
       is_enabled: whether to print; true for one process only.
-      is_exact: whether the total was counted, not estimated.
       done: units done before, excluded from the rate.
     """
-    log = print_line if is_enabled else None
+    log, (number, is_exact) = print_line if is_enabled else None, total or (None, True)
     progress = ProgressBar(log, work=work, patience=_PATIENCE)
-    return progress.start(total=total, is_exact=is_exact, done=done)
+    return progress.start(total=number, is_exact=is_exact, done=done)
 
 
 def total_lines(name: str) -> Count | None:
