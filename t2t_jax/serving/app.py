@@ -188,18 +188,15 @@ class _Api:
 
     async def settings(self, request: Request) -> Response:
         """Returns what a user interface needs."""
-        pair = zip(
-            ("source", "target"), next(iter(self._languages.models)), strict=True
-        )
+        codes = next(iter(self._languages.models))
+        pair = zip(("source", "target"), codes, strict=True)
         has_keys = bool(self._config.api_keys)
         return _json(
             {
                 "charLimit": self._config.max_characters,
                 "frontendTimeout": 500,
-                "apiKeys": has_keys,
-                "keyRequired": has_keys,
-                "suggestions": False,
-                "filesTranslation": False,
+                **dict.fromkeys(("apiKeys", "keyRequired"), has_keys),
+                **dict.fromkeys(("suggestions", "filesTranslation"), False),
                 "supportedFilesFormat": [],
                 "language": {
                     side: {"code": code, "name": name_of_language(code)}
@@ -212,15 +209,14 @@ class _Api:
         """Returns whether requests are answered."""
         if not self._worker.is_alive:
             raise _stopping()
-        is_ready = self._worker.is_ready
-        status = "ok" if is_ready else "loading"
-        return _json({"status": status}, status=200 if is_ready else 503)
+        if not self._worker.is_ready:
+            return _json({"status": "loading"}, status=503)
+        return _json({"status": "ok"})
 
     async def metrics(self, request: Request) -> Response:
         """Returns metrics in the text format of Prometheus."""
         require_key(bearer_key(headers_of(request.scope)), self._config)
-        headers = {"content-type": Metrics.content_type}
-        return Response(self._metrics.text(), headers=headers)
+        return Response(self._metrics.text(), media_type=Metrics.content_type)
 
     async def refuse(self, request: Request) -> Response:
         """Refuses files and suggestions, as LibreTranslate does without them."""
@@ -255,9 +251,10 @@ class _Api:
                 found[place] = (
                     without_weights(translation) if wanted.is_html else translation
                 )
-        if self._config.log_text:
-            for place, sentence in wanted.sentences.items():
-                _LOGGER.warning("%s -> %s", sentence.text, found[place].text)
+        for place, sentence in (
+            wanted.sentences.items() if self._config.log_text else ()
+        ):
+            _LOGGER.warning("%s -> %s", sentence.text, found[place].text)
         return await self._in_thread(translate_response, wanted, found)
 
     async def _results(
@@ -275,15 +272,10 @@ class _Api:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(found.put_nowait, (where[number], result))
 
-        jobs = [
-            Job(
-                client,
-                kind,
-                [wanted.sentences[place].text for place in where],
-                partial(deliver, where),
-            )
-            for kind, where in _places_by_kind(wanted).items()
-        ]
+        jobs = []
+        for kind, where in _places_by_kind(wanted).items():
+            texts = [wanted.sentences[place].text for place in where]
+            jobs.append(Job(client, kind, texts, partial(deliver, where)))
         deadline = loop.time() + self._config.request_timeout
         try:
             self._submit(jobs)
@@ -308,10 +300,9 @@ class _Api:
         except QueueFullError:
             if not self._worker.is_alive:
                 raise _stopping() from None
-            seconds = math.ceil(self._worker.seconds_waiting)
-            retry = {"retry-after": str(min(max(1, seconds), 60))}
-            about = "Slowdown: too many texts are waiting"
-            raise RequestError(429, about, retry) from None
+            seconds = min(max(1, math.ceil(self._worker.seconds_waiting)), 60)
+            about, retry = "Slowdown: too many texts are waiting", f"{seconds}"
+            raise RequestError(429, about, {"retry-after": retry}) from None
 
     async def _lines(
         self,

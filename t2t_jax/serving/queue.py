@@ -113,7 +113,8 @@ class FairQueue:
         """
         with self._changed:
             self._changed.wait_for(lambda: self.waiting or self._closed)
-            kind = self._next_kind()
+            jobs = (job for jobs in self._clients.values() for job in jobs.values())
+            kind = next((job.kind for job in jobs), None)
             limit = most(kind) if kind is not None else 0
             taken: Taken = []
             while len(taken) < limit and self._take_turn(kind, taken, limit):
@@ -130,12 +131,6 @@ class FairQueue:
     def is_closed(self) -> bool:
         """Whether `close` was called."""
         return self._closed
-
-    def _next_kind(self) -> Kind | None:
-        for jobs in self._clients.values():
-            for job in jobs.values():
-                return job.kind
-        return None
 
     def _take_turn(self, kind: Kind | None, taken: Taken, most: int) -> bool:
         """Takes a sentence of this kind from each client; False if there are none."""

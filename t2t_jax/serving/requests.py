@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
@@ -180,7 +181,9 @@ def read_translate_request(
     if alternatives or is_detailed:
         _require_short(sum(map(len, texts)), config.max_detailed_characters, "texts")
     longest = config.max_detailed_sentence
-    layouts = tuple(_layout(text, split, longest if is_html else 0) for text in texts)
+    lay = partial(HtmlLayout, max_aligned=longest) if is_html else lay_out
+    layouts: tuple[Layout | HtmlLayout, ...]
+    layouts = tuple(lay(text, split=split) for text in texts)
     sentences = {
         (text, number): sentence
         for text, layout in enumerate(layouts)
@@ -215,12 +218,6 @@ def _how_to_read(fields: Mapping[str, Any]) -> tuple[str, bool]:
     if text_format not in FORMATS:
         raise RequestError(400, f"{_shown(text_format)} format is not supported")
     return split, text_format == "html"
-
-
-def _layout(text: str, split: str, max_aligned: int) -> Layout | HtmlLayout:
-    if max_aligned:
-        return HtmlLayout(text, split=split, max_aligned=max_aligned)
-    return lay_out(text, split=split)
 
 
 def _sources(

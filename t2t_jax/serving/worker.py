@@ -13,7 +13,6 @@ from t2t_jax.serving.languages import Languages
 from t2t_jax.serving.queue import FairQueue, Job, Kind, Taken
 
 if TYPE_CHECKING:
-    from t2t_jax.decoding.text.translation import Translation
     from t2t_jax.decoding.text.translator import Translator
 
 # As in a stream: batches of 1, 8, 64 rows and of the largest number, so that requests
@@ -115,6 +114,7 @@ class TranslationWorker:
             while taken := self.queue.take(self._most):
                 start = time.perf_counter()
                 self._translate(taken)
+                self.counts["groups"] += 1
                 self._rate = len(taken) / (time.perf_counter() - start + 1e-3)
                 self._work_on_warm_ups()
         except BaseException as error:
@@ -143,37 +143,27 @@ class TranslationWorker:
         return _BATCHES * max_batch_rows(self._languages.models[kind.pair].decoding)
 
     def _translate(self, taken: Taken) -> None:
-        """Translates sentences of one kind, and delivers batch by batch."""
+        """Translates sentences of one kind, and delivers batch by batch.
+
+        If one of them fails, those that were not delivered are translated one by one.
+        """
         lines = [job.sentences[number] for job, number in taken]
         done: set[int] = set()
         try:
             translator = self._translator(taken[0][0].kind)
             for index, translation in translator.iter_translations(lines):
-                self._count(translation)
+                self.counts.update(sentences=1, tokens=translation.num_tokens)
                 done.add(index)
                 _deliver([taken[index]], [translation])
         except _ERRORS as error:
             left = [one for index, one in enumerate(taken) if index not in done]
             _LOGGER.warning("%d sentences failed: %s", len(left), _reason(error))
-            self._translate_singly(left, error)
-        self.counts["groups"] += 1
-
-    def _translate_singly(self, taken: Taken, error: Exception) -> None:
-        """Translates sentences one by one, since one of them failed."""
-        for one in taken:
-            found: Translation | Exception = error
-            if len(taken) > 1:
-                try:
-                    translator = self._translator(one[0].kind)
-                    (found,) = translator.translations([one[0].sentences[one[1]]])
-                except _ERRORS as own:
-                    found = own
-            self.counts["failures"] += isinstance(found, Exception)
-            _deliver([one], [found])
-
-    def _count(self, translation: Translation) -> None:
-        self.counts["sentences"] += 1
-        self.counts["tokens"] += translation.num_tokens
+            if len(taken) == 1:
+                self.counts["failures"] += len(left)
+                _deliver(left, [error] * len(left))
+                return
+            for one in left:
+                self._translate([one])
 
     def _translator(self, kind: Kind) -> Translator:
         """Returns the translator of a kind; the best translation is that of all."""
