@@ -90,11 +90,9 @@ def _select(options: AttentionOptions) -> _Selection:
         )
     problems = ErrorCollector()
     for flag, text in (("text", options.text), ("target", options.target)):
-        problems.check(
-            "\n" not in text,
-            f"--{flag} must be one line, and has {text.count(chr(10)) + 1}. Pass one "
-            "sentence.",
-        )
+        lines = text.count("\n") + 1
+        rule = f"--{flag} must be one line, and has {lines}. Pass one sentence."
+        problems.check(lines == 1, rule)
     # A layer that only one of the stacks has is plotted for that one.
     num_layers = max(config.model.num_layers, decoder_layers(config.model))
     selection = _Selection(
@@ -109,14 +107,14 @@ def _numbers(
     flag: str, given: str, *, count: int, problems: ErrorCollector
 ) -> list[int]:
     """Parses `all` or a comma-separated list into sorted unique indices."""
-    known = [str(number) for number in range(count)]
-    parts = {part.strip() for part in given.split(",")}
+    known = {str(number): number for number in range(count)}
+    parts = known if given == "all" else {part.strip() for part in given.split(",")}
     problems.check(
-        parts <= {*known} or given == "all",
+        known.keys() >= {*parts},
         f"--{flag}={given} must be all, or some of {','.join(known)}: the model's "
         f"{flag}s, counted from 0.",
     )
-    return [int(number) for number in known if given == "all" or number in parts]
+    return [number for text, number in known.items() if text in parts]
 
 
 def _encode_pair(
@@ -124,20 +122,19 @@ def _encode_pair(
 ) -> tuple[str, str, dict[str, list[int]]]:
     """Encodes the sentence and its translation; translates it if none is given."""
     config = options.config.decoding
+    longest_source = config.max_source_length
     # Bytes that are not UTF-8 become U+FFFD.
     text, target = (
         given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         for given in (options.text, options.target)
     )
-    subwords = model.vocabularies.source.encode([text])[0]
-    tokens = {"source": [*subwords, EOS]}
-    _check("text", text, tokens["source"], most=config.max_source_length, model=model)
+    tokens = {"source": [*model.vocabularies.source.encode([text])[0], EOS]}
+    _check("text", text, tokens["source"], most=longest_source, model=model)
     # As in training, the decoder reads the subwords of the detokenized text.
     translation = target or model.translate([text])[0]
-    translated = model.vocabularies.target.encode([translation])[0]
-    tokens["target"] = [BOS, *translated]
-    if target or translated:
-        most = max(config.max_source_length, config.longest_output())
+    tokens["target"] = [BOS, *model.vocabularies.target.encode([translation])[0]]
+    if target or len(tokens["target"]) > 1:
+        most = max(longest_source, config.longest_output())
         _check("target", translation, tokens["target"], most=most, model=model)
     return text, translation, tokens
 
@@ -168,20 +165,19 @@ def _plots(
     from t2t_jax.evaluation.plots.attention import label_of, plot_heat_maps, plot_lines
 
     labels = {side: list(map(label_of, pieces[side])) for side in pieces}
-    heads = selection.heads
+    heads = list(map(str, selection.heads))
     for kind, weights in maps.items():
         name, queries, keys = _KINDS[kind]
-        suffix, head_title = "", "all heads"
-        if len(heads) < weights.shape[1]:
-            suffix = f"_head_{'_'.join(map(str, heads))}"
-            head_title = f"head {', '.join(map(str, heads))}"
+        is_part = len(heads) < weights.shape[1]
+        suffix = f"_head_{'_'.join(heads)}" if is_part else ""
+        head_title = f"head {', '.join(heads)}" if is_part else "all heads"
         for layer in filter(range(len(weights)).__contains__, selection.layers):
             for way, plot in (("heat", plot_heat_maps), ("lines", plot_lines)):
                 figure = plot(
                     weights[layer],
                     queries=labels[queries],
                     keys=labels[keys],
-                    heads=heads,
+                    heads=selection.heads,
                     title=f"{name}, layer {layer}, {head_title}",
                 )
                 yield f"{kind}_layer_{layer}{suffix}_{way}", figure

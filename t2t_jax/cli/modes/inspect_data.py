@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.evaluation.corpus import load_model
@@ -90,49 +90,44 @@ def _files_of(corpus: Corpus) -> list[str]:
     return list(map(str, files))
 
 
-class _Outputs(NamedTuple):
-    """Opened files; they appear when all are complete.
-
-    Attributes:
-      report: of `--to`; None without it.
-      kept: by path, the source and the target of the filtered corpus; empty without it.
-    """
-
-    report: BinaryIO | None
-    kept: dict[str, BinaryIO]
-
-
 def _open_outputs(
     options: InspectDataOptions, stack: ExitStack, *, inputs: Sequence[str]
-) -> _Outputs:
-    """Opens the files before the work begins, so that a wrong path fails early."""
+) -> dict[str, BinaryIO]:
+    """Opens the files before the work begins, so that a wrong path fails early.
 
-    def open_file(path: str) -> BinaryIO:
-        return stack.enter_context(open_output(path, flag="to", inputs=inputs))
+    They appear when all are complete.
 
-    if not options.to:
-        return _Outputs(None, {})
-    report, stem = open_file(options.to), Path(options.to).with_suffix("")
-    sides = ("source", "target") if options.drop_worst else ()
-    paths = [f"{stem}.kept.{side}.txt" for side in sides]
-    return _Outputs(report, {path: open_file(path) for path in paths})
+    Returns:
+      By path: that of `--to`, and then the source and the target of the filtered
+      corpus, as far as they are asked for.
+    """
+    paths = [options.to] * bool(options.to)
+    if options.drop_worst:
+        stem = Path(options.to).with_suffix("")
+        paths += [f"{stem}.kept.{side}.txt" for side in ("source", "target")]
+    return {
+        path: stack.enter_context(open_output(path, flag="to", inputs=inputs))
+        for path in paths
+    }
 
 
-def _write(options: InspectDataOptions, outputs: _Outputs, report: Report) -> None:
+def _write(
+    options: InspectDataOptions, outputs: dict[str, BinaryIO], report: Report
+) -> None:
     """Writes the files and prints the summary."""
-    if outputs.report is not None:
-        is_page = options.to.endswith(".html")
-        write_lines(outputs.report, [report.page()] if is_page else report.table())
     from t2t_jax.report.inspection.report import dropped_summary, kept_lines
 
+    if to := outputs.pop(options.to, None):
+        is_page = options.to.endswith(".html")
+        write_lines(to, [report.page()] if is_page else report.table())
     lines = list(report.summary())
-    if outputs.kept:
+    if outputs:
         found = report.found
         dropped = found.worst(options.drop_worst)
-        for side, out in enumerate(outputs.kept.values()):
+        for side, out in enumerate(outputs.values()):
             write_lines(out, kept_lines(found, dropped, side))
         lines += dropped_summary(found, dropped)
-        spec = f"text:{','.join(outputs.kept)}"
+        spec = f"text:{','.join(outputs)}"
         lines.append(f"  to train on it: --config.data.train={spec}")
     with open_output("-") as out:
         write_lines(out, lines)

@@ -98,14 +98,9 @@ def _read(options: RecoverOptions) -> _CheckpointMeta:
             log(f"WARNING: {problems[-1]}")
             continue
         return _CheckpointMeta(step, config, dict(meta.get("fingerprints", {})), files)
-    found = "no valid checkpoint" if problems else "no checkpoint"
-    raise DataError(
-        [
-            *problems,
-            f"{checkpoints.directory} holds {found} to restore from. Restore "
-            "config.json and vocab.model from a copy.",
-        ]
-    )
+    found = f"{checkpoints.directory} holds no {'valid ' * bool(problems)}checkpoint"
+    advice = "Restore config.json and vocab.model from a copy."
+    raise DataError([*problems, f"{found} to restore from. {advice}"])
 
 
 def _config_of(options: RecoverOptions, path: Path, meta: Mapping[str, Any]) -> Config:

@@ -69,10 +69,10 @@ def _summary(scores: Sequence[PairScore]) -> str:
     if not num_tokens:
         return "Scored 0 pairs."
     mean = math.fsum(score.log_probability for score in scores) / num_tokens
-    num_cut = sum(score.source_cut for score in scores)
     perplexity = math.exp(-mean) if mean > -700 else math.inf  # no OverflowError
     return (
         f"Scored {len(scores):,} pairs, {num_tokens:,} target tokens including eos: "
         f"log-probability per token {mean:.4f}, perplexity {perplexity:.2f}. "
-        f"Logarithms are natural (log_e). Sources cut: {num_cut:,}."
+        "Logarithms are natural (log_e). "
+        f"Sources cut: {sum(score.source_cut for score in scores):,}."
     )

@@ -63,11 +63,6 @@ def _table(
     sampled = [number for number, dropout in enumerate(bpe_dropout) if dropout]
     yield "\t".join((*_COLUMNS, *(_PIECES[number] for number in sampled)))
     for pair in pairs:
-        cells = (
-            pair.location.corpus,
-            str(pair.location.line),
-            pair.source,
-            pair.target,
-            *(pair.pieces[number] for number in sampled),
-        )
+        where, pieces = pair.location, [pair.pieces[number] for number in sampled]
+        cells = (where.corpus, str(where.line), pair.source, pair.target, *pieces)
         yield "\t".join(cell.replace("\t", " ") for cell in cells)
