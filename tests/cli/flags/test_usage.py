@@ -70,14 +70,12 @@ def test_every_choice_that_is_listed_is_accepted_and_no_other_word(key):
 
 
 def test_every_key_that_refuses_a_made_up_word_lists_its_choices():
-    refusing = set()
-    for key in (key for key, default in defaults().items() if isinstance(default, str)):
-        try:
-            parse(with_value(key, "zzz"))
-        except ConfigError:
-            refusing.add(key)
     # The first is a span of steps; the other needs a size beside it.
-    assert refusing - set(choices()) == {"profile.steps", "vocabulary.source_file"}
+    for key in (
+        defaults().keys() - choices() - {"profile.steps", "vocabulary.source_file"}
+    ):
+        if isinstance(defaults()[key], str):
+            parse(with_value(key, "zzz"))
 
 
 def test_the_help_on_everything_names_every_mode_and_key():

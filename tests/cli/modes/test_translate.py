@@ -14,14 +14,11 @@ import time
 import pytest
 
 from t2t_jax.cli import processes as start
-from t2t_jax.cli.console import error_report
 from t2t_jax.cli.modes import translate
 from t2t_jax.cli.translation import job
-from t2t_jax.decoding.text import translator
-from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.errors import DataError, UserError
 from tests.cli.threads import on_all, without_devices
 from tests.cli.translations import SPOKEN, TEXT, Loud, lines_of, loader, options_of
-from tests.decoding import words
 
 
 @pytest.mark.parametrize("way", [(), ("--shards=2",), ("--shards=9",)])
@@ -102,38 +99,6 @@ def test_a_window_is_written_before_the_next_one_is_there(place, speak):
     job.join(timeout=20)
     assert not job.is_alive()
     os.close(take)
-
-
-class Full(Loud):
-    """Has a device with room for nothing from the fifth line on."""
-
-    def iter_translations(self, lines, *, first=0, **beside):
-        if first >= 4:
-            yield from words.translator().iter_translations(lines, first=first)
-        yield from super().iter_translations(lines, first=first, **beside)
-
-
-@pytest.mark.parametrize(
-    ("way", "left"),
-    [((), ["in", "run"]), (("--shards=3",), ["in", "out.shards", "run"])],
-)
-def test_what_does_not_fit_is_told_and_leaves_what_other_errors_leave(
-    place, speak, monkeypatch, capsys, way, left
-):
-    def fail(*args, **how):
-        raise MemoryError
-
-    monkeypatch.setattr(translator, "chunked_search", fail)
-    with pytest.raises(ConfigError) as raised:
-        speak("--output=out", *way, loud=Full())
-    assert error_report.report_error(raised.value) == 78
-    said = capsys.readouterr().err
-    assert said.startswith("error: Out of device memory for a single line")
-    assert "Traceback" not in said
-    assert sorted(os.listdir()) == left
-    if way:
-        done = [name for name in os.listdir("out.shards") if name.isdecimal()]
-        assert sorted(done) == ["00000", "00001"]
 
 
 @dataclasses.dataclass

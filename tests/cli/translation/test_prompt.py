@@ -20,20 +20,15 @@ from tests.cli.translations import Loud, options_of
 pytestmark = pytest.mark.usefixtures("place")
 
 
+BATCH = "stream output=x input=in format=tsv strict prefixes=x shards=2 token_scores"
+
+
 @pytest.mark.parametrize(
     ("argv", "ends", "asked"),
     [
         (["--beam_size=2", "--n_best=2"], (True, True), True),
-        ([], (True, False), False),
-        ([], (False, True), False),
-        ([], (None, True), False),
-        *(
-            ([flag], (True, True), False)
-            for flag in (
-                *("--stream", "--output=x", "--input=in", "--format=tsv", "--strict"),
-                *("--prefixes=x", "--shards=2", "--token_scores", "--alignments"),
-            )
-        ),
+        *(([], ends, False) for ends in ((True, False), (False, True), (None, True))),
+        *(([f"--{flag}"], (True, True), False) for flag in BATCH.split()),
     ],
 )
 def test_terminals_without_batch_flags_get_a_prompt(monkeypatch, argv, ends, asked):
