@@ -322,7 +322,7 @@ class _Api:
                     found[other] = translation
                 yield await self._in_thread(_line, wanted, place, found.pop(place))
         except RequestError as error:
-            end = {"error": error.message, "status": int(error.status)}
+            end = {"error": error.detail, "status": error.status_code}
         finally:
             await results.aclose()
         yield to_json(end) + b"\n"

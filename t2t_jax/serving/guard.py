@@ -170,11 +170,8 @@ class Guard:
             await self._router(scope, receive, response.send)
         except ClientGoneError:
             response.abort()
-        except RequestError as error:
+        except HTTPException as error:  # RequestError, and the router's own
             await response.send_error(error, receive)
-        except HTTPException as error:
-            found = RequestError(error.status_code, error.detail, error.headers)
-            await response.send_error(found, receive)
         except Exception:
             # Without the message, which may hold text of the request.
             _LOGGER.exception("A request failed.", exc_info=self._config.log_text)
@@ -231,13 +228,14 @@ class _GuardedResponse:
             self.abort()
             raise ClientGoneError from None
 
-    async def send_error(self, error: RequestError, receive: Receive) -> None:
+    async def send_error(self, error: HTTPException, receive: Receive) -> None:
         """Sends an error as JSON, or aborts a response that has begun."""
         if self.status:
             self.abort()
             return
-        headers = {"content-type": "application/json", **error.headers}
-        response = Response(to_json({"error": error.message}), error.status, headers)
+        headers = {"content-type": "application/json", **(error.headers or {})}
+        body = to_json({"error": error.detail})
+        response = Response(body, error.status_code, headers)
         with suppress(ClientGoneError):
             await response(self._scope, receive, self.send)
 

@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import FormParser, parse_options_header
+from starlette.exceptions import HTTPException
 
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.sentences import Layout, Sentence, lay_out
@@ -45,21 +45,8 @@ _SWITCH: dict[object, bool] = {
 }
 
 
-class RequestError(Exception):
-    """A request that cannot be answered.
-
-    Attributes:
-      status: the HTTP status.
-      message: for the client, under `error`.
-      headers: of the response.
-    """
-
-    def __init__(
-        self, status: int, message: str, headers: Mapping[str, str] | None = None
-    ):
-        super().__init__(message)
-        self.status, self.message = HTTPStatus(status), message
-        self.headers = dict(headers or {})
+class RequestError(HTTPException):
+    """A request that cannot be answered: a status, and a text for the client."""
 
 
 class TranslateRequest(NamedTuple):

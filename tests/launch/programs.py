@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.integration.tiny import ROOT
@@ -108,3 +110,11 @@ def launch(
         timeout=240,
         **options,
     )
+
+
+def wait_for(condition: Callable[[], bool], *, seconds: float = 120.0) -> None:
+    """Waits until a condition holds, on machines of any speed."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)

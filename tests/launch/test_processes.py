@@ -3,11 +3,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from tests.launch.programs import LAUNCH, environment, fake_python, launch
+from tests.launch.programs import (
+    LAUNCH,
+    environment,
+    fake_python,
+    launch,
+    wait_for,
+)
 
 SCRIPT = "local/processes.sh"
 
@@ -21,13 +26,6 @@ _HEAR_SIGNALS = [
     "    signal.signal(each, signal.SIG_DFL)\n"
     "os.execvp(sys.argv[1], sys.argv[1:])",
 ]
-
-
-def wait_for(condition, *, seconds=120.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def is_alive(pid):

@@ -1,13 +1,11 @@
 """A sweep with a stand-in for the program, and for Slurm."""
 
-import os
 import signal
 import subprocess
-import time
 
 import pytest
 
-from tests.launch.programs import LAUNCH, command, environment
+from tests.launch.programs import LAUNCH, command, environment, wait_for
 
 # Notes its arguments; a row ends as `ROW=CODE` in $CODES has it, or waits for a signal.
 _PYTHON = """\
@@ -101,9 +99,7 @@ def test_a_stopped_row_stops_the_sweep(sweep):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_goes_on_to_the_row_which_saves(sweep, number):
     started = sweep.start("c.py", "a", "b", codes="a=wait")
-    deadline = time.monotonic() + 120
-    while not os.path.exists(f"{sweep.notes}.waits") and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for(sweep.notes.with_suffix(".waits").exists)
     started.send_signal(number)
     _, said = started.communicate(timeout=240)
     assert started.returncode == 75

@@ -236,8 +236,8 @@ def test_a_server_is_healthy_when_the_first_programs_are_compiled(make):
         time.sleep(0.01)
     assert ask(app, "GET", "/health").json == {"status": "ok"}
     worker.close()  # a server that stops
-    assert ask(app, "GET", "/health").status == 503
-    assert post(app, "/translate", FIELDS).status == 503
+    for response in (ask(app, "GET", "/health"), post(app, "/translate", FIELDS)):
+        assert response.status == 503
 
 
 def test_a_worker_that_died_answers_with_errors(make, monkeypatch):
@@ -304,19 +304,18 @@ def test_hosts_and_origins(make):
     assert "access-control-allow-origin" not in bad.headers
 
 
-def test_headers_of_every_response(app):
-    for response in (
-        ask(app, "GET", "/"),
-        ask(app, "GET", "/nowhere"),
-        ask(app, "GET", "/translate"),
-        post(app, "/translate", {}),
-    ):
-        policy = response.headers["content-security-policy"]
-        assert "unsafe" not in policy
-        assert {"default-src 'none'", "frame-ancestors 'none'"} <= {*policy.split("; ")}
-        assert response.headers["x-content-type-options"] == "nosniff"
-        assert response.headers["referrer-policy"] == "no-referrer"
-        assert "access-control-allow-origin" not in response.headers
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/"), ("GET", "/nowhere"), ("GET", "/translate"), ("POST", "/translate")],
+)
+def test_headers_of_every_response(app, method, path):
+    headers = ask(app, method, path).headers
+    policy = headers["content-security-policy"]
+    assert "unsafe" not in policy
+    assert {"default-src 'none'", "frame-ancestors 'none'"} <= {*policy.split("; ")}
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert "access-control-allow-origin" not in headers
 
 
 def test_the_page_has_no_inline_code_and_loads_only_its_own_files(app):

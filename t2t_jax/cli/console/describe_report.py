@@ -134,10 +134,6 @@ def _results(info: _Info) -> Iterator[Section]:
         if paper[key]:
             rows.append((name, "-", f"{paper[key]:.{digits}f}", note))
     notes = ["The paper's BLEU is of tokens, not comparable with sacreBLEU."]
-    if millions:
-        notes.append(
-            "Its parameters fit a vocabulary of 40,000; the paper says about 37,000."
-        )
     if departs := paper["departs_here"]:
         notes.append(f"This configuration departs in {', '.join(departs)}.")
     header = ("", "here", "paper", "on")
@@ -162,9 +158,6 @@ def _flops(info: _Info) -> Section:
         f"{pair['flops'] / 1e6:,.1f} MFLOP.",
         training,
     ]
-    recurrent = info["config"]["architecture"] != "transformer"
-    if recurrent or info["batch"]["micro_batches"] > 1:
-        notes.append("The compiler counts the body of a loop only once.")
     header = ("by formula", f"{prefix}FLOP", "share")
     return Section("Operations of a step", rows, header, right=(1, 2), notes=notes)
 

@@ -13,6 +13,8 @@ from t2t_jax.errors import ConfigError, UserError
 if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
+_COLUMNS = ("score", "log_probability", "num_tokens", "translation")
+
 Render: TypeAlias = Callable[[int, "Translation"], str]
 """(line number from 0, its translation) -> one or more lines of output."""
 
@@ -93,20 +95,18 @@ def _tree(translation: Translation, *, is_drawn: bool) -> str:
 def _tsv(number: int, translation: Translation, options: TranslateOptions) -> str:
     rows = []
     for rank, hypothesis in enumerate(translation.hypotheses, start=1):
-        row: list[Any] = [
-            *(number + 1, rank, translation.status),
-            *(float32_repr(hypothesis.score), float32_repr(hypothesis.log_probability)),
-            *(hypothesis.num_tokens, hypothesis.text),
-        ]
+        fields = _fields(hypothesis, options)
+        cells: list[Any] = [number + 1, rank, translation.status]
+        cells += [fields[name] for name in _COLUMNS]
         if options.token_scores or options.alignments:
-            row.append(" ".join(hypothesis.tokens))
+            cells.append(" ".join(hypothesis.tokens))
         if options.token_scores:
-            row.append(" ".join(map(str, _scores(hypothesis))))
+            cells.append(" ".join(map(str, fields["token_log_probabilities"])))
         if options.alignments:
-            row.append(" ".join(translation.source_tokens))
-            row.append(" ".join(f"{s}-{t}" for s, t in hypothesis.alignment()))
+            cells.append(" ".join(translation.source_tokens))
+            cells.append(" ".join(f"{s}-{t}" for s, t in fields["alignment"]))
         # A model with byte fallback can generate a tab.
-        rows.append("\t".join(str(cell).replace("\t", " ") for cell in row))
+        rows.append("\t".join(str(cell).replace("\t", " ") for cell in cells))
     return "\n".join(rows)
 
 
@@ -136,11 +136,8 @@ def _fields(hypothesis: Hypothesis, options: TranslateOptions) -> dict[str, Any]
         "tokens": hypothesis.tokens,
     }
     if options.token_scores:
-        fields["token_log_probabilities"] = _scores(hypothesis)
+        logs = hypothesis.token_log_probabilities
+        fields["token_log_probabilities"] = list(map(float32_repr, logs))
     if options.alignments:
         fields["alignment"] = hypothesis.alignment()
     return fields
-
-
-def _scores(hypothesis: Hypothesis) -> list[float]:
-    return [float32_repr(number) for number in hypothesis.token_log_probabilities]

@@ -335,12 +335,9 @@ class OutputShards:
             sha256 = sha256_of(self._output)
         except OSError:  # The record or the file does not exist.
             return False
-        _require_same(
-            record.get("made_of"),
-            made_of,
-            what=f"{self._output} is complete and",
-            advice=f"Rerun the same command to keep it, {replace}",
-        )
+        what = f"{self._output} is complete and"
+        advice = f"Rerun the same command to keep it, {replace}"
+        _require_same(record.get("made_of"), made_of, what=what, advice=advice)
         if record.get("sha256") != sha256:
             raise OutputError(
                 f"{self._output} has been modified since it was written. "
