@@ -69,8 +69,7 @@ def shared_directory(request, tmp_path_factory):
 
 def _train(workdir, **changed):
     # Fresh: runs that are compared with it are forks of another interpreter.
-    done = tiny.run(*tiny.arguments(workdir, **changed), fresh=True)
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed(*tiny.arguments(workdir, **changed), fresh=True)
     assert done.stdout == b""  # stdout is for results
     workdir.with_name("stderr").write_bytes(done.stderr)
 

@@ -25,6 +25,5 @@ def another_vocabulary(tmp_path_factory):
     """One of the same size, learnt from other text than that of `one_step`."""
     workdir = tmp_path_factory.mktemp("another") / "run"
     changed = {"data__train": "phrasebook:train:200"}
-    done = tiny.run("--mode=prepare", *tiny.arguments(workdir, **changed))
-    assert done.returncode == 0, done.stderr.decode()
+    tiny.succeed("--mode=prepare", *tiny.arguments(workdir, **changed))
     return workdir / "vocab.model"

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -58,6 +59,28 @@ def start(workdir: Path, *, flags: tuple[str, ...] = (), **how: Any) -> Process:
     """
     options = {name: how.pop(name) for name in _LAUNCH if name in how}
     return launch([*tiny.arguments(workdir, **how), *flags], **options)
+
+
+def free_address() -> str:
+    """Returns an address that nothing listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def start_one(
+    index: int, address: str, *argv: str, devices: int = 1, **more: str
+) -> Process:
+    """Starts one of two processes by hand; `more` are variables of its environment."""
+    met = (f"--coordinator_address={address}", "--num_processes=2")
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, "-m", "t2t_jax.main", *argv, *met, f"--process_id={index}"],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        env={**tiny.environment(devices), **more},
+        cwd=tiny.ROOT,
+    )
 
 
 def end(process: Process, seconds: float = 300) -> tuple[int, str]:

@@ -24,8 +24,7 @@ def workdir(tmp_path_factory):
 
 
 def translated(workdir, data, *flags):
-    done = tiny.run("--mode=translate", f"--workdir={workdir}", *flags, stdin=data)
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed("--mode=translate", f"--workdir={workdir}", *flags, stdin=data)
     assert b"Traceback" not in done.stderr
     assert done.stdout[-1:] == b"\n"
     return done.stdout.decode().split("\n")[:-1]

@@ -2,11 +2,10 @@
 
 import gzip
 import json
-import subprocess
-import sys
 
 import pytest
 
+from tests.faults import running
 from tests.integration import tiny
 
 LINES = [
@@ -30,23 +29,9 @@ def run(tiny_run, tmp_path_factory):
 
 def together(*argv, each=((), ()), stdin=b""):
     """Runs two processes: exit code of all, stdout of each, all that was said."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-    met = (f"--coordinator_address={address}", "--num_processes=2")
+    address, wait = running.free_address(), {"T2T_JAX_INITIALIZATION_TIMEOUT": "60"}
     started = [
-        subprocess.Popen(
-            [
-                *(sys.executable, "-m", "t2t_jax.main", *met),
-                *(f"--process_id={index}", *argv, *each[index]),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**tiny.environment(4), "T2T_JAX_INITIALIZATION_TIMEOUT": "60"},
-            cwd=tiny.ROOT,
-        )
+        running.start_one(index, address, *argv, *each[index], devices=4, **wait)
         for index in range(2)
     ]
     try:

@@ -28,15 +28,13 @@ KEYS = {
 @pytest.fixture(scope="module")
 def workdir(tmp_path_factory):
     path = tmp_path_factory.mktemp("parsing") / "run"
-    done = tiny.run(*tiny.arguments(path, **KEYS))
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed(*tiny.arguments(path, **KEYS))
     assert re.search(r"F1 \d+\.\d\d, 9 repaired  BLEU", done.stderr.decode())
     return path
 
 
 def command(*argv, stdin=b""):
-    done = tiny.run(*argv, stdin=stdin)
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed(*argv, stdin=stdin)
     return done.stdout.decode(), done.stderr.decode()
 
 
@@ -80,10 +78,7 @@ def test_the_protocol_prints_scores_and_writes_trees(workdir, tmp_path):
 def test_with_the_constraint_of_trees_every_output_is_a_tree(workdir):
     constrained = (f"--workdir={workdir}", "--config.decoding.constraint=tree")
     printed, _ = command(
-        "--mode=evaluate",
-        "--protocol=parsing",
-        f"--reference={SAMPLE}",
-        *constrained,
+        "--mode=evaluate", "--protocol=parsing", f"--reference={SAMPLE}", *constrained
     )
     assert json.loads(printed)["repaired"] == 0
     sources = [" ".join(tree.words()) for tree in GOLD]

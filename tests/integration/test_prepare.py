@@ -11,8 +11,7 @@ from tests.integration import tiny
 def prepared(tmp_path_factory):
     """Prepares a workdir; returns it and what was said."""
     workdir = tmp_path_factory.mktemp("prepared") / "run"
-    done = tiny.run("--mode=prepare", *tiny.arguments(workdir))
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed("--mode=prepare", *tiny.arguments(workdir))
     assert done.stdout == b""
     return workdir, done.stderr.decode()
 
@@ -48,5 +47,4 @@ def test_training_goes_on_with_what_was_prepared(prepared):
 def test_it_needs_no_jax(tmp_path, monkeypatch):
     (tmp_path / "jax.py").write_text("raise SystemExit('JAX was imported')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    done = tiny.run("--mode=prepare", *tiny.arguments(tmp_path / "run"))
-    assert done.returncode == 0, done.stderr.decode()
+    tiny.succeed("--mode=prepare", *tiny.arguments(tmp_path / "run"))

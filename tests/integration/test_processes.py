@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -10,7 +9,7 @@ import time
 import pytest
 
 from tests.faults import running
-from tests.faults.running import end, end_codes
+from tests.faults.running import end, end_codes, free_address, start_one
 from tests.integration import tiny
 
 # For what is over before a step is compiled.
@@ -20,25 +19,6 @@ SECONDS = 240
 def start(*argv: str) -> running.Process:
     """Starts two processes of one run."""
     return running.launch([*argv], processes=2)
-
-
-def start_one(index: int, address: str, *argv: str, **more: str):
-    """Starts one of two processes by hand."""
-    return subprocess.Popen(
-        [
-            *(sys.executable, "-m", "t2t_jax.main", *argv),
-            *(f"--coordinator_address={address}", "--num_processes=2"),
-            f"--process_id={index}",
-        ],
-        stderr=subprocess.PIPE,
-        env={**tiny.environment(), **more},
-        cwd=tiny.ROOT,
-    )
-
-
-def free_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def test_a_failure_in_preparing_is_everybody_s(tmp_path):

@@ -64,8 +64,7 @@ def _arguments(workdir, texts, *argv):
 
 
 def _evaluate(workdir, texts, *argv):
-    done = tiny.run(*_arguments(workdir, texts, *argv))
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed(*_arguments(workdir, texts, *argv))
     return json.loads(done.stdout), done.stderr.decode()
 
 
@@ -137,8 +136,7 @@ def test_a_model_that_was_averaged_before_gives_the_same_figures(
 ):
     result, _ = evaluated
     to = tmp_path / "average"
-    done = tiny.run("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=3")
-    assert done.returncode == 0, done.stderr.decode()
+    tiny.succeed("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=3")
     again, _ = _evaluate(to, texts, "--protocol=vaswani2017")
     same = ("params_sha256", "averaged_steps", "checkpoint_step", "intervals")
     for name in (*same, *METRICS, "paper_bleu"):
@@ -147,9 +145,7 @@ def test_a_model_that_was_averaged_before_gives_the_same_figures(
         **result["files"]["hypotheses"],
         "path": None,
     }
-    refused = tiny.run(
-        *_arguments(to, texts, "--protocol=vaswani2017", "--last=2"),
-    )
+    refused = tiny.run(*_arguments(to, texts, "--protocol=vaswani2017", "--last=2"))
     assert refused.returncode == 64
     assert b"Leave --last out" in refused.stderr
 

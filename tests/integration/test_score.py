@@ -131,21 +131,3 @@ def test_no_lines_are_no_rows(trained, tmp_path):
     done = score(trained.workdir, tmp_path / "empty", tmp_path / "empty")
     assert table(done) == []
     assert b"Scored 0 pairs." in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("texts", "more", "code", "messages"),
-    [
-        ((b"a\nb\n", b"a\nb\nc\n"), (), 65, ("{0} has 2", "{1} has 3")),
-        ((b"a\n",), (), 66, ("{1}: no such file",)),
-    ],
-)
-def test_mistakes_are_named(trained, tmp_path, texts, more, code, messages):
-    files = (tmp_path / "s.en", tmp_path / "r.de")
-    for path, data in zip(files, texts, strict=False):
-        path.write_bytes(data)
-    done = score(trained.workdir, *files, f"--output={tmp_path / 'out'}", *more)
-    assert done.returncode == code, done.stderr.decode()
-    for message in messages:
-        assert message.format(*files) in done.stderr.decode()
-    assert not (tmp_path / "out").exists()

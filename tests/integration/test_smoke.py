@@ -12,8 +12,7 @@ def test_a_run_trains_resumes_and_translates(tmp_path):
     workdir = tmp_path / "run"
     for steps in (6, 8):
         changed = {"steps": steps, "evaluation__every_steps": 0}
-        done = tiny.run(*tiny.arguments(workdir, **changed), fresh=True)
-        assert done.returncode == 0, done.stderr.decode()
+        done = tiny.succeed(*tiny.arguments(workdir, **changed), fresh=True)
     lines = (workdir / "metrics.jsonl").read_text("utf-8").splitlines()
     records = [json.loads(line) for line in lines]
     assert [one["step"] for one in records if one["kind"] == "train"][-1] == 8
@@ -21,7 +20,6 @@ def test_a_run_trains_resumes_and_translates(tmp_path):
 
     lines = b"The old teacher reads a book.\n\nTwo men.\n"
     argv = ("--mode=translate", f"--workdir={workdir}")
-    done = tiny.run(*argv, stdin=lines, fresh=True)
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed(*argv, stdin=lines, fresh=True)
     assert done.stdout.count(b"\n") == 3
     assert done.stdout.splitlines()[1] == b""

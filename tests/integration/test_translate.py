@@ -36,8 +36,7 @@ def run(tiny_run):
 def translate(run, *flags, stdin=None):
     text = "\n".join(LINES) + "\n" if stdin is None else stdin
     argv = ("--mode=translate", f"--workdir={run}", *flags)
-    done = tiny.run(*argv, stdin=text.encode())
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed(*argv, stdin=text.encode())
     assert done.stdout[-1:] in (b"", b"\n")
     return done.stdout.decode().split("\n")[:-1], done.stderr.decode()
 

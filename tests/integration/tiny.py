@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from t2t_jax.devices import fault_injection
 from tests.compiling import xla_flags
@@ -81,3 +82,10 @@ def run(
         timeout=timeout,
         check=False,
     )
+
+
+def succeed(*argv: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
+    """Runs as `run` does, to exit code 0."""
+    done = run(*argv, **how)
+    assert done.returncode == 0, done.stderr.decode()
+    return done
