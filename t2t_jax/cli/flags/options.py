@@ -282,7 +282,7 @@ class DescribeOptions(Options):
       devices: Number of devices to describe; those of this machine or of the mesh if
         not given.
       topology: Devices that need not be here, to compile the step for and estimate its
-        time: gpu:h100:8, gpu:h100:2x8 (hosts x GPUs), tpu:v5e:2x4 (chips), …
+        time: gpu:h100:8, gpu:h100:2x8 (hosts x GPUs), tpu:v5e:2x4 (chips).
       decode: With --topology: also compile the search.
       save_hlo: With --topology: file to write the compiled step to.
       peak_tflops: Peak of one device in model.compute_dtype, in TFLOP/s, to estimate

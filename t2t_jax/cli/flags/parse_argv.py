@@ -51,10 +51,9 @@ def parse_argv(argv: Sequence[str]) -> Options:
         "config_given": command.config_given,
         "overrides": overrides,
     }
-    cls = OPTIONS[mode]
-    return cls(
-        **{f.name: named[n] for f in fields(cls) if (n := f.name.rstrip("_")) in named}
-    )
+    # `from` is a keyword, so its field is `from_`.
+    names = {f.name: f.name.rstrip("_") for f in fields(OPTIONS[mode])}
+    return OPTIONS[mode](**{f: named[n] for f, n in names.items() if n in named})
 
 
 def default_config() -> Path:

@@ -136,9 +136,8 @@ def _overview() -> str:
 def _about_mode(mode: str) -> str:
     flags = flags_of(mode)
     needed = [flag.usage(name) for name, flag in flags.items() if flag.required]
-    listed = ["Flags:"]
-    if takes_config(mode):
-        listed.append(_entry("--config=NAME", ["default phrasebook"], CONFIG_HELP))
+    config = _entry("--config=NAME", ["default phrasebook"], CONFIG_HELP)
+    listed = ["Flags:", *[config] * takes_config(mode)]
     listed += [_flag_entry(name, mode) for name in flags]
     return _page(
         _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
@@ -156,9 +155,7 @@ def takes_config(mode: str) -> bool:
       >>> takes_config("train"), takes_config("translate")
       (True, False)
     """
-    options = OPTIONS[mode]
-    of_run = issubclass(options, RunOptions)
-    return options.uses_jax and not of_run and mode != "figures"
+    return OPTIONS[mode].reads_config and not issubclass(OPTIONS[mode], RunOptions)
 
 
 def keys_note(mode: str) -> str:
@@ -169,12 +166,10 @@ def keys_note(mode: str) -> str:
             "--config.decoding.KEY=VALUE changes the search; --help=decoding lists the "
             "keys."
         )
-    if not OPTIONS[mode].uses_jax:
-        return "Takes no configuration."
-    if issubclass(OPTIONS[mode], RunOptions):
+    if OPTIONS[mode].uses_jax and issubclass(OPTIONS[mode], RunOptions):
         return "Uses the configuration of the run; --config.KEY=VALUE changes a key."
-    if mode == "figures":
-        return "Needs neither a run nor a configuration."
+    if not takes_config(mode):
+        return "Takes no configuration."
     return (
         "--config.KEY=VALUE changes a key of the configuration. Sections: "
         f"{', '.join(sections())}; --help=SECTION lists the keys of one."
@@ -215,12 +210,8 @@ def _about_flag(name: str) -> str:
     groups: dict[str, list[str]] = {}
     for mode in modes_of(name):
         groups.setdefault(_flag_entry(name, mode), []).append(mode)
-    return _page(
-        *(
-            f"{entry}\n{_below(f'Modes: {alternatives(modes)}.')}"
-            for entry, modes in groups.items()
-        )
-    )
+    used = {entry: _below(f"Modes: {alternatives(m)}.") for entry, m in groups.items()}
+    return _page(*(f"{entry}\n{modes}" for entry, modes in used.items()))
 
 
 def _about_section(section: str) -> str:
@@ -254,15 +245,11 @@ def _usage(arguments: str) -> str:
     return _paragraph(f"Usage: t2t-jax {arguments}", indent="       ")
 
 
-def _width() -> int:
-    columns = shutil.get_terminal_size((_USUAL, 24)).columns
-    return min(max(columns, _NARROWEST), _WIDEST)
-
-
 def _paragraph(text: str, *, indent: str = "", first: str = "") -> str:
+    columns = shutil.get_terminal_size((_USUAL, 24)).columns
     return textwrap.fill(
         text,
-        _width(),
+        min(max(columns, _NARROWEST), _WIDEST),
         initial_indent=first,
         subsequent_indent=indent,
         break_long_words=False,
@@ -277,23 +264,20 @@ def _below(text: str) -> str:
 def _entry(name: str, notes: Iterable[str], text: str) -> str:
     """Formats a flag or key with its values, and its meaning below."""
     head = f"  {name}  ({'; '.join(notes)})" if notes else f"  {name}"
-    return "\n".join(
-        [_paragraph(head, indent="          "), *[_below(text)] * bool(text)]
-    )
+    below = f"\n{_below(text)}" if text else ""
+    return _paragraph(head, indent=" " * 10) + below
 
 
 def _table(title: str, rows: dict[str, str]) -> str:
     left = max(map(len, rows)) + 4
-    found = [f"{title}:"]
-    for name, text in rows.items():
-        found.append(_paragraph(text, indent=" " * left, first=f"  {name}".ljust(left)))
-    return "\n".join(found)
+    found = (
+        _paragraph(text, indent=" " * left, first=f"  {name}".ljust(left))
+        for name, text in rows.items()
+    )
+    return "\n".join([f"{title}:", *found])
 
 
 def _examples(lines: Iterable[str]) -> str:
     """Formats command lines; long ones are broken before a flag."""
-    found = ["Examples:"]
-    for line in lines:
-        broken = _paragraph(f"t2t-jax {line}", first="  ", indent="      ")
-        found.append(broken.replace("\n", " \\\n"))
-    return "\n".join(found)
+    found = (_paragraph(f"t2t-jax {x}", first="  ", indent=" " * 6) for x in lines)
+    return "\n".join(["Examples:", *(text.replace("\n", " \\\n") for text in found)])
