@@ -12,7 +12,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.report.leakage import copy_warnings, leak_warnings
-from t2t_jax.data.report.page import DROP_REASONS
+from t2t_jax.data.report.statistics import DROP_REASONS
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object, sha256_of
 from t2t_jax.model.architectures import count_parameters

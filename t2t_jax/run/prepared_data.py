@@ -22,14 +22,10 @@ from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import Corpus
-from t2t_jax.data.corpora.open import open_corpus, train_and_dev
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
-from t2t_jax.data.report.leakage import (
-    copy_warnings,
-    find_all_leaks,
-    leak_warnings,
-    open_held_out,
-)
+from t2t_jax.data.report.leakage import copy_warnings, find_all_leaks, leak_warnings
 from t2t_jax.data.report.page import report_text
 from t2t_jax.data.report.statistics import describe_data, drop_warnings, summary_line
 from t2t_jax.data.source_lines import KEY as SOURCE_LINES

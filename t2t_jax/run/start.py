@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config, flatten, to_dict
-from t2t_jax.data.corpora.open import train_and_dev
+from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import UserError
 from t2t_jax.run.estimates import size_advice

@@ -11,7 +11,8 @@ from typing import Any
 import jax
 
 from t2t_jax.config import Config, flatten, to_dict
-from t2t_jax.data.corpora.open import reads_trees, train_and_dev
+from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.decoding.text.distributed_translate import make_translate
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,

@@ -19,7 +19,8 @@ from t2t_jax.cli.translation.job import TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.windows import LineWindow
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
-from t2t_jax.data.corpora.open import open_corpus, train_and_dev
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
 from t2t_jax.data.files.line_counts import Count
 from t2t_jax.data.files.lines import read_lines, require_files

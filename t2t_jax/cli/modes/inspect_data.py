@@ -12,7 +12,8 @@ from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import InspectDataOptions
 from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.corpora.corpus import Corpus, SliceCorpus, parts_of
-from t2t_jax.data.corpora.open import open_corpus, train_and_dev
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
 from t2t_jax.data.files.line_counts import Count
 from t2t_jax.data.files.progress_bar import ProgressLabels

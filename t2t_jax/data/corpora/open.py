@@ -36,7 +36,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
     MixtureCorpus,
@@ -45,7 +44,7 @@ from t2t_jax.data.corpora.corpus import (
     parts_of,
 )
 from t2t_jax.data.corpora.phrasebook import open_phrasebook
-from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text, open_tsv
+from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_files
 from t2t_jax.data.corpora.tfds import open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
 from t2t_jax.data.files.line_counts import Count, estimate_lines
@@ -53,7 +52,7 @@ from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingE
 
 _KINDS = ("phrasebook", "text", "tfds", "trees", "tsv")
 # A ++ inside a path, as in c++/news.en, is not followed by a prefix and colon. Invalid
-# weights match too, so that _weighted can report them.
+# weights match too, so that parse_part can report them.
 _JOINT = re.compile(rf"\+\+(?=(?:[^:*/,]*\*)?[a-z]+:|[^:+/,]*(?:{'|'.join(_KINDS)}):)")
 _SINGLE_PLUS = re.compile(rf"\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
 _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
@@ -61,7 +60,7 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
 _COUNTED_BYTES = 2_000_000_000
 _NO_SLICE = re.compile(r"\[[\d:%,-]*\]?$")
-_SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
+SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
 def open_corpus(
@@ -80,7 +79,7 @@ def open_corpus(
       ConfigError: the spec is invalid.
       InputMissingError: a file does not exist or cannot be read.
     """
-    _require_joined(spec, key=key)
+    require_joined(spec, key=key)
     errors = ErrorCollector()
     names = split_spec(spec) or [spec]
     parts: list[Part] = [
@@ -172,63 +171,43 @@ def count_pairs(spec: str, *, key: str, budget: int = _COUNTED_BYTES) -> PairCou
     return PairCount(spec, pairs, "")
 
 
-def train_and_dev(config: DataConfig) -> tuple[str, str]:
-    """Returns the specs of the training and the development corpus; "" is none.
-
-    Raises:
-      ConfigError: no pairs can be held out of the training corpus.
-
-    Example:
-      >>> train_and_dev(DataConfig(train="text:a.en,a.de", dev_pairs=1_000))
-      ('text:a.en,a.de[1000:]', 'text:a.en,a.de[:1000]')
-    """
-    pairs = config.dev_pairs
-    if config.dev or not pairs:
-        return config.train, config.dev
-    # As the user wrote it, without slices.
-    _require_joined(config.train, key="data.train")
-    first, *others = split_spec(config.train) or [""]
-    _, name = _weighted(first, key="data.train")
-    _require_kind(name, key="data.train")
-    if _SLICE.fullmatch(name) or name.startswith("tfds:"):
-        raise ConfigError(
-            f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is a slice or a "
-            "set of TFDS. Set config.data.dev, and config.data.dev_pairs=0."
-        )
-    return "++".join([f"{first}[{pairs}:]", *others]), f"{name}[:{pairs}]"
-
-
-def _without_weight(name: str) -> str:
-    part = _WEIGHTED.fullmatch(name)
-    return part["name"] if part else name
-
-
 def _open_part(part: str, *, key: str, joiner: str) -> Part:
-    weight, name = _weighted(part, key=key)
+    weight, name = parse_part(part, key=key)
     return Part(_open_one(name, key=key, joiner=joiner), weight)
 
 
-def _weighted(name: str, *, key: str) -> tuple[float, str]:
-    """Splits a part into its weight and its name."""
-    part = _WEIGHTED.fullmatch(name)
-    if not part:
-        return 1.0, name
-    number = part["weight"]
-    weight = float(number) if _NUMBER.fullmatch(number) else 0.0
-    if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
+def parse_part(part: str, *, key: str) -> tuple[float, str]:
+    """Splits a part of a spec into its weight and its name, which has a prefix.
+
+    Raises:
+      ConfigError: the weight is out of range, or the prefix is not known.
+    """
+    weight, name = 1.0, part
+    if weighted := _WEIGHTED.fullmatch(part):
+        number, name = weighted["weight"], weighted["name"]
+        weight = float(number) if _NUMBER.fullmatch(number) else 0.0
+        if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
+            raise ConfigError(
+                f"{key}: {part!r} must be prefixed by a weight from {_LEAST_WEIGHT} to "
+                f"{_MOST_WEIGHT} and *, such as 0.5*{name}. Change config.{key}."
+            )
+    prefix, colon, _ = name.partition(":")
+    if not colon or prefix not in _KINDS:
+        known = ", ".join(f"{kind}:" for kind in _KINDS)
+        are_files = "," in name and not colon and "*" not in name
+        meant = f" For two text files write text:{name}." if are_files else ""
         raise ConfigError(
-            f"{key}: {name!r} must be prefixed by a weight from {_LEAST_WEIGHT} to "
-            f"{_MOST_WEIGHT} and *, such as 0.5*{part['name']}. Change config.{key}."
+            f"{key}={name!r} must begin with one of {known}.{meant} Change "
+            f"config.{key}."
         )
-    return weight, part["name"]
+    return weight, name
 
 
 def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
-    _require_kind(spec, key=key)
     prefix, _, rest = spec.partition(":")
     if prefix == "tfds":
         return open_tfds(spec, rest, key=key)
-    if part := _SLICE.fullmatch(spec):
+    if part := SLICE.fullmatch(spec):
         base = _open_one(part["base"], key=key, joiner=joiner)
         return _slice(base, spec, part["start"], part["stop"], key=key)
     if _NO_SLICE.search(spec) and not Path(rest.rpartition(",")[2]).exists():
@@ -242,28 +221,18 @@ def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
     if prefix == "trees":
         opened = open_trees(spec, rest, key=key)
     else:
-        open_files = open_text if prefix == "text" else open_tsv
-        opened = open_files(spec, rest, key=key, joiner=joiner)
+        opened = open_text_files(spec, rest, key=key, joiner=joiner)
     if len(opened) == 1:
         return opened[0]
     return MixtureCorpus(spec, tuple(Part(corpus, 1.0) for corpus in opened))
 
 
-def _require_kind(spec: str, *, key: str) -> None:
-    """Checks that a part begins with a prefix."""
-    prefix, colon, _ = spec.partition(":")
-    if not colon or prefix not in _KINDS:
-        known = ", ".join(f"{kind}:" for kind in _KINDS)
-        are_files = "," in spec and not colon and "*" not in spec
-        meant = f" For two text files write text:{spec}." if are_files else ""
-        raise ConfigError(
-            f"{key}={spec!r} must begin with one of {known}.{meant} Change "
-            f"config.{key}."
-        )
+def require_joined(spec: str, *, key: str) -> None:
+    """Checks that no prefix, which begins another corpus, follows a single +.
 
-
-def _require_joined(spec: str, *, key: str) -> None:
-    """Checks that no prefix, which begins another corpus, follows a single +."""
+    Raises:
+      ConfigError: one does.
+    """
     meant = "++".join(_joined(part) for part in split_spec(spec))
     if meant != spec:
         raise ConfigError(
@@ -273,8 +242,9 @@ def _require_joined(spec: str, *, key: str) -> None:
 
 
 def _joined(part: str) -> str:
-    name = _without_weight(part)  # A weight may be written with a +, wrongly.
-    return part.removesuffix(name) + _SINGLE_PLUS.sub("++", name)
+    weighted = _WEIGHTED.fullmatch(part)  # A weight may be written with a +, wrongly.
+    begin = weighted.start("name") if weighted else 0
+    return part[:begin] + _SINGLE_PLUS.sub("++", part[begin:])
 
 
 def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:

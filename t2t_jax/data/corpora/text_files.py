@@ -41,6 +41,10 @@ def undo_joins(line: str, joiner: str) -> str:
     return re.sub(rf"{re.escape(joiner)}(?: |\Z)", "", line)
 
 
+def _undo_both(source: str, target: str, joiner: str) -> tuple[str, str]:
+    return undo_joins(source, joiner), undo_joins(target, joiner)
+
+
 @dataclass(frozen=True)
 class TextCorpus:
     """Two aligned files.
@@ -59,16 +63,12 @@ class TextCorpus:
         counts = [0, 0]
         sides = (checked_lines(path, problems) for path in (self.source, self.target))
         missing = object()
-        for pair in zip_longest(*sides, fillvalue=missing):
-            counts[0] += pair[0] is not missing
-            counts[1] += pair[1] is not missing
-            source, target = pair
+        for source, target in zip_longest(*sides, fillvalue=missing):
+            counts[0] += source is not missing
+            counts[1] += target is not missing
             if not problems.count and isinstance(source, str):
                 if isinstance(target, str):
-                    yield (
-                        undo_joins(source, self.joiner),
-                        undo_joins(target, self.joiner),
-                    )
+                    yield _undo_both(source, target, self.joiner)
         if not problems.cut_short:
             self._compare(counts, problems)
         problems.raise_if_any()
@@ -128,10 +128,7 @@ class TsvCorpus:
                     "separated by tabs.",
                 )
             elif not problems.count:
-                yield (
-                    undo_joins(fields[source], self.joiner),
-                    undo_joins(fields[target], self.joiner),
-                )
+                yield _undo_both(fields[source], fields[target], self.joiner)
         if not number and not problems.cut_short:
             problems.add(f"{self.path} is empty.")
         problems.raise_if_any()
@@ -148,15 +145,17 @@ class TsvCorpus:
         return both.hexdigest()
 
 
-def open_text(
+def open_text_files(
     spec: str, rest: str, *, key: str, joiner: str = ""
-) -> tuple[TextCorpus, ...]:
-    """Opens the corpora of `text:SOURCE,TARGET`, one for each two files.
+) -> list[TextCorpus] | list[TsvCorpus]:
+    """Opens the corpora of `text:SOURCE,TARGET` or `tsv:FILE`, one for each file.
 
     Raises:
-      ConfigError: the sides do not name equally many files.
+      ConfigError: it names no file, not as many on both sides, or one column twice.
       InputMissingError: a file does not exist or cannot be read.
     """
+    if spec.startswith("tsv:"):
+        return _open_tsv(spec, rest, key, joiner)
     sides = rest.split(",")
     if len(sides) != 2 or not all(sides):
         raise ConfigError(
@@ -170,24 +169,17 @@ def open_text(
             f"{len(sources)} and {len(targets)}. Change config.{key}."
         )
     require_files(*sources, *targets, change=f"config.{key}")
-    if len(sources) == 1:
-        return (TextCorpus(spec, sources[0], targets[0], joiner),)
-    pairs = zip(sources, targets, strict=True)
-    return tuple(TextCorpus(f"text:{two[0]},{two[1]}", *two, joiner) for two in pairs)
+    pairs = list(zip(sources, targets, strict=True))
+    names = [f"text:{source},{target}" for source, target in pairs]
+    names = names if len(names) > 1 else [spec]
+    return [TextCorpus(n, *p, joiner) for n, p in zip(names, pairs, strict=True)]
 
 
-def open_tsv(
-    spec: str, rest: str, *, key: str, joiner: str = ""
-) -> tuple[TsvCorpus, ...]:
-    """Opens the corpora of `tsv:FILE`, one for each file.
-
-    Raises:
-      ConfigError: it names no file, or one column twice.
-      InputMissingError: a file does not exist or cannot be read.
-    """
-    columns = (1, 2)
+def _open_tsv(spec: str, rest: str, key: str, joiner: str) -> list[TsvCorpus]:
+    columns, end = (1, 2), ""
     if part := _COLUMNS.fullmatch(rest):
         rest, columns = part["files"], (int(part["source"]), int(part["target"]))
+        end = "#{},{}".format(*columns)
     if not rest or columns[0] == columns[1]:
         raise ConfigError(
             f"{key}={spec!r} must be tsv:FILE, or tsv:FILE#SOURCE,TARGET with the "
@@ -195,10 +187,8 @@ def open_tsv(
         )
     paths = expand_files(rest, spec, key)
     require_files(*paths, change=f"config.{key}")
-    if len(paths) == 1:
-        return (TsvCorpus(spec, paths[0], columns, joiner),)
-    end = "#{},{}".format(*columns) if part else ""
-    return tuple(TsvCorpus(f"tsv:{path}{end}", path, columns, joiner) for path in paths)
+    names = [f"tsv:{path}{end}" for path in paths] if len(paths) > 1 else [spec]
+    return [TsvCorpus(n, p, columns, joiner) for n, p in zip(names, paths, strict=True)]
 
 
 def _joiner_bytes(joiner: str) -> bytes:

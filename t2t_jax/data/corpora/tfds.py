@@ -5,11 +5,15 @@ writes splits, and a direction. The prepared set is in TFDS_DATA_DIR, or in
 ~/tensorflow_datasets if that is not set, in the random-access format array_record. It
 is opened from its own metadata files, without the builder's code. Preparing a set is
 left to TFDS.
+
+TFDS trusts its files and raises errors of three libraries; all of them are reported
+as damage here.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -17,16 +21,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from t2t_jax.data.corpora.tfds_reader import (
-    import_tfds,
-    one_line,
-    open_set,
-    read_pairs,
-)
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
+from t2t_jax.files import MAX_JSON_BYTES, json_fault, read_limited
 
 _GRAMMAR = re.compile(
     r"(?P<name>[a-z]\w*(?:/[\w.-]+){0,2})"
@@ -37,6 +37,9 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _INFO_FILE = "dataset_info.json"
 _BATCH = 1_024
 _SAMPLED = 100
+_BREAK = re.compile(r"\r?\n|\0")
+# Keys of feature classes in the old and new formats of TFDS.
+_CLASSES = ("pythonClassName", "python_class_name", "type")
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,10 @@ class TfdsCorpus:
         records = open_set(self.directory).as_data_source(split=self.split)
         for start in range(0, len(records), _BATCH):
             numbers = range(start, min(start + _BATCH, len(records)))
-            batch = self._read(records, numbers)
-            for number, texts in zip(numbers, batch, strict=True):
+            pairs = self._read(records, numbers)
+            for number, texts in zip(numbers, pairs, strict=True):
                 source, target = (
-                    one_line(text, self.spec, number, problems, language=language)
+                    self._line(text, number, language, problems)
                     for text, language in zip(texts, self.languages, strict=True)
                 )
                 if not problems.count:
@@ -68,6 +71,19 @@ class TfdsCorpus:
         if not len(records):
             problems.add(f"{self.spec} is empty.")
         problems.raise_if_any()
+
+    def _line(
+        self, text: bytes, number: int, language: str, problems: LineProblems
+    ) -> str:
+        """Decodes a sentence, with spaces for line ends and NULs."""
+        try:
+            return _BREAK.sub(" ", text.decode())
+        except UnicodeDecodeError as error:
+            fault = f"invalid UTF-8 ({error.reason})."
+            place = f"{self.spec}: example {number}, {language}"
+            name = f"{self.spec}, {language}"
+            problems.add_line(name, number, fault, location=place)
+            return ""
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
         """Returns the number in the set's metadata; no text is read."""
@@ -86,19 +102,84 @@ class TfdsCorpus:
         records = builder.as_data_source(split=self.split)
         count = len(records)
         sample = sorted({count * part // _SAMPLED for part in range(_SAMPLED)})
-        sample = sample if count else []
         texts = hashlib.sha256()
-        for pair in self._read(records, sample):
+        for pair in self._read(records, sample if count else []):
             for text in pair:
                 texts.update(hashlib.sha256(text).digest())
         made_of = ["tfds", builder.info.full_name, *self.languages, pieces, sizes]
         made_of.append(texts.hexdigest())
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
 
-    def _read(self, records: Any, numbers: Sequence[int]) -> list[tuple[bytes, bytes]]:
-        return read_pairs(
-            records, numbers, languages=self.languages, directory=self.directory
-        )
+    def _read(self, records: Any, numbers: Sequence[int]) -> list[list[bytes]]:
+        """Reads the undecoded sentences of some examples, numbered from 0.
+
+        Raises:
+          DataError: a record file is truncated or altered.
+        """
+        try:
+            examples = records.__getitems__(numbers) if numbers else []
+            texts = [[one[name] for name in self.languages] for one in examples]
+            # From a file truncated between two blocks array_record silently reads
+            # empty records, which TFDS turns into None.
+            if not all(isinstance(text, bytes) for pair in texts for text in pair):
+                raise TypeError("an example has no text")
+            return texts
+        except Exception as error:
+            cause = (str(error) or type(error).__name__).splitlines()[0]
+            raise DataError(
+                f"{self.directory}: a record file is damaged ({cause}). Remove the "
+                "directory, and prepare the set again."
+            ) from error
+
+
+def _import_tfds() -> ModuleType:
+    """Imports tensorflow_datasets on first use, as it takes half a second."""
+    return importlib.import_module("tensorflow_datasets")
+
+
+def open_set(directory: Path) -> Any:
+    """Opens a prepared set from its metadata files, as TFDS's builder.
+
+    Raises:
+      DataError: the metadata are damaged, or name classes outside TFDS.
+    """
+    try:
+        _check_feature_classes(directory / "features.json")
+        return _import_tfds().builder_from_directory(directory)
+    except Exception as error:
+        raise DataError(
+            f"{directory}: not a valid TFDS set ({error}). Remove it, and prepare it "
+            "again."
+        ) from error
+
+
+def _check_feature_classes(path: Path) -> None:
+    """Refuses a set with other classes: TFDS would import and run their modules."""
+    content = read_limited(
+        path, max_bytes=MAX_JSON_BYTES, advice="Remove it, and prepare it again."
+    )
+    try:
+        names = list(_classes(json.loads(content)))
+    except (RecursionError, ValueError) as error:
+        raise ValueError(f"{path.name}: {json_fault(content, error)}") from error
+    for name in names:
+        if not name.startswith("tensorflow_datasets."):
+            raise ValueError(f"{path.name} names {name}, whose code would be run")
+
+
+def _classes(values: Any) -> Iterator[str]:
+    """Yields the class names of nested JSON, also of JSON inside strings."""
+    if isinstance(values, list):
+        for value in values:
+            yield from _classes(value)
+    elif isinstance(values, dict):
+        for name, value in values.items():
+            if name in _CLASSES and isinstance(value, str):
+                yield value
+            elif name == "json" and isinstance(value, str):
+                yield from _classes(json.loads(value))
+            else:
+                yield from _classes(value)
 
 
 def open_tfds(spec: str, rest: str, *, key: str) -> TfdsCorpus:
@@ -120,7 +201,14 @@ def open_tfds(spec: str, rest: str, *, key: str) -> TfdsCorpus:
             "tfds:wmt14_translate/de-en:train[:1%]:en-de: a slice belongs to the "
             f"split. Change config.{key}."
         )
-    home = _home(spec, key=key)
+    named = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
+    try:
+        home = Path(named).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{key}={spec!r} is to be read from {named}, which has no home "
+            f"directory. Set TFDS_DATA_DIR or change config.{key}."
+        ) from error
     directory = _find(home, part["name"])
     if directory is None:
         raise InputMissingError(
@@ -130,20 +218,10 @@ def open_tfds(spec: str, rest: str, *, key: str) -> TfdsCorpus:
             f"--file_format=array_record --data_dir={home}; or set TFDS_DATA_DIR to "
             f"where it is, or change config.{key}."
         )
-    _require_split(directory, part["split"], spec=spec, key=key)
-    languages = _languages(directory, part["direction"], spec=spec, key=key)
+    builder = open_set(directory)
+    _require_split(builder, directory, part["split"], spec=spec, key=key)
+    languages = _languages(builder.info, part["direction"], spec=spec, key=key)
     return TfdsCorpus(spec, directory, part["split"], languages)
-
-
-def _home(spec: str, *, key: str) -> Path:
-    home = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    try:
-        return Path(home).expanduser()
-    except RuntimeError as error:
-        raise ConfigError(
-            f"{key}={spec!r} is to be read from {home}, which has no home "
-            f"directory. Set TFDS_DATA_DIR or change config.{key}."
-        ) from error
 
 
 def _find(home: Path, name: str) -> Path | None:
@@ -152,16 +230,17 @@ def _find(home: Path, name: str) -> Path | None:
     if (directory / _INFO_FILE).is_file():
         return directory
     versions = [path.parent for path in directory.glob(f"*/{_INFO_FILE}")]
-    numbered = [path for path in versions if _VERSION.fullmatch(path.name)]
     return max(
-        numbered,
+        (path for path in versions if _VERSION.fullmatch(path.name)),
         key=lambda path: [int(number) for number in path.name.split(".")],
         default=None,
     )
 
 
-def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
-    builder = open_set(directory)
+def _require_split(
+    builder: Any, directory: Path, split: str, *, spec: str, key: str
+) -> None:
+    splits = builder.info.splits
     try:
         len(builder.as_data_source(split=split))  # Fails on train[7:5].
     except NotImplementedError as error:
@@ -172,14 +251,14 @@ def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
         ) from error
     except ValueError as error:
         known = ", ".join(
-            f"{name} ({builder.info.splits[name].num_examples:,} examples)"
-            for name in sorted(builder.info.splits)
+            f"{name} ({splits[name].num_examples:,} examples)"
+            for name in sorted(splits)
         )
         raise ConfigError(
             f"{key}={spec!r} is not a valid split; the set has "
             f"{known or 'no split'}. Change config.{key}."
         ) from error
-    files = {piece.filename for piece in builder.info.splits[split].file_instructions}
+    files = {piece.filename for piece in splits[split].file_instructions}
     if missing := sorted(Path(name).name for name in files if not Path(name).is_file()):
         raise DataError(
             f"{directory}: {len(missing)} of {len(files)} files are missing, such as "
@@ -188,13 +267,12 @@ def _require_split(directory: Path, split: str, *, spec: str, key: str) -> None:
 
 
 def _languages(
-    directory: Path, direction: str | None, *, spec: str, key: str
+    info: Any, direction: str | None, *, spec: str, key: str
 ) -> tuple[str, str]:
-    info = open_set(directory).info
-    features = import_tfds().features
+    text = _import_tfds().features.Text
     # Their stored order is not deterministic.
     kinds = dict(sorted(info.features.items()))
-    names = [name for name, kind in kinds.items() if isinstance(kind, features.Text)]
+    names = [name for name, kind in kinds.items() if isinstance(kind, text)]
     known = {f"{one}-{two}": (one, two) for one in names for two in names if one != two}
     if direction is None and info.supervised_keys is not None:
         direction = "-".join(map(str, info.supervised_keys))

@@ -5,7 +5,7 @@ The training text is not read again: a token cache holds a hash of each sentence
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,9 @@ from t2t_jax.data.corpora.corpus import (
     short_name,
     truncate,
 )
-from t2t_jax.data.corpora.open import open_corpus, split_spec
 from t2t_jax.data.token_cache.filters import pair_hashes, text_hashes
 from t2t_jax.data.token_cache.shards import MAX_EXAMPLES
 from t2t_jax.data.token_cache.token_cache import TokenCache
-from t2t_jax.errors import ErrorCollector, InputMissingError
 
 _BLOCK = 1 << 20
 _BITS = (1 << 20) - 1
@@ -200,36 +198,3 @@ def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
-
-
-def open_held_out(
-    spec: str, *, log: Callable[[str], None], joiner: str = ""
-) -> tuple[Corpus, ...]:
-    """Opens the test sets of `data.held_out`, but for TFDS sets that are not prepared.
-
-    Args:
-      joiner: `data.subword_joiner`.
-
-    Raises:
-      ConfigError: the spec is invalid.
-      InputMissingError: a file does not exist or cannot be read.
-    """
-    errors = ErrorCollector()
-    found = [
-        errors.try_call(_open_if_prepared, name, log=log, joiner=joiner)
-        for name in split_spec(spec)
-    ]
-    errors.raise_if_any()
-    return tuple(corpus for corpus in found if corpus is not None)
-
-
-def _open_if_prepared(
-    name: str, *, log: Callable[[str], None], joiner: str
-) -> Corpus | None:
-    try:
-        return open_corpus(name, key="data.held_out", joiner=joiner)
-    except InputMissingError:
-        if not name.startswith("tfds:"):
-            raise
-        log(f"{name} is not prepared: it is not checked against the training text.")
-        return None

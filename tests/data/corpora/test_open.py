@@ -5,12 +5,8 @@ import pytest
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import parts_of
-from t2t_jax.data.corpora.open import (
-    count_pairs,
-    estimate_pairs,
-    open_corpus,
-    train_and_dev,
-)
+from t2t_jax.data.corpora.open import count_pairs, estimate_pairs, open_corpus
+from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.files import line_counts
 from t2t_jax.errors import ConfigError
 

@@ -2,13 +2,13 @@ import pytest
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.splits import open_held_out
 from t2t_jax.data.report.leakage import (
     copy_warnings,
     find_all_leaks,
     find_copies,
     find_leaks,
     leak_warnings,
-    open_held_out,
 )
 from t2t_jax.data.token_cache.token_cache import build_or_open
 
