@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2t_jax.errors import ErrorCollector
 
-_MAX_TOKENS = 100_000_000  # per batch: more fits no device
-_MAX_ROW_LENGTH = 1_000_000
+# More tokens a batch fit no device.
+_LIMITS = {"workers": 1_024, "tokens_per_batch": 100_000_000, "row_length": 1_000_000}
 _MAX_SUBWORDS = 1_000_000
 
 SIDES = ("source", "target")
@@ -20,6 +21,16 @@ LAYOUTS = ("packed", "length_buckets")
 
 _BLANK = re.compile("[ \u2581]")
 _SPECIAL = re.compile("<pad>|</?s>|<unk>|<0x[0-9A-F]{2}>")
+
+
+def _require_known(
+    problems: ErrorCollector, key: str, value: str, known: Sequence[str]
+) -> None:
+    problems.check(
+        value in known,
+        f"{key}={value!r} is not known; known are {', '.join(map(repr, known))}. "
+        f"Change config.{key}.",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,32 +102,39 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        length = self.max_length
-        rule = "be at least 2: a subword and eos"
-        problems.require("data.max_length", length, length >= 2, rule)
-        rule = f"be at most data.row_length={self.row_length}: a pair never spans rows"
-        problems.require("data.max_length", length, length <= self.row_length, rule)
-        self._check_rows(problems)
-        self._check_numbers(problems)
-        self._check_joiner(problems)
-        problems.require(
-            "data.tokens_per_batch",
-            self.tokens_per_batch,
-            self.tokens_per_batch >= self.row_length,
-            f"be at least data.row_length={self.row_length}: a batch has a row or more",
-        )
+        length, row, ratio = self.max_length, self.row_length, self.max_length_ratio
+        a_row = f"data.row_length={row}"
+        rate = "be a probability from 0 to 1"
+        source, target = self.bpe_dropout
+        rules = {
+            "max_length": (length >= 2, "be at least 2: a subword and eos"),
+            "row_length": (row >= 2, "be at least 2"),
+            "dev_pairs": (self.dev_pairs >= 0, "be at least 1, or 0 for none held out"),
+            "workers": (self.workers >= 0, "be at least 1, or 0 for one per core"),
+            "source_bpe_dropout": (0 <= source <= 1, rate),
+            "target_bpe_dropout": (0 <= target <= 1, rate),
+            "max_length_ratio": (
+                ratio == 0 or 1 <= ratio < math.inf,
+                "be at least 1, or 0 to keep every pair",
+            ),
+            "tokens_per_batch": (
+                self.tokens_per_batch >= row,
+                f"be at least {a_row}: a batch has a row or more",
+            ),
+            "packed_row_lengths": self._row_rule(),
+        }
+        for name, (holds, rule) in rules.items():
+            problems.require(f"data.{name}", getattr(self, name), holds, rule)
+        rule = f"be at most {a_row}: a pair never spans rows"
+        problems.require("data.max_length", length, length <= row, rule)
+        for name, most in _LIMITS.items():
+            problems.limit(f"data.{name}", getattr(self, name), most)
         problems.check(
-            self.layout in LAYOUTS,
-            f"data.layout={self.layout!r} is not known; known are "
-            f"{', '.join(map(repr, LAYOUTS))}. Change config.data.layout.",
+            self.packed_row_lengths == 1 or self.layout == "packed",
+            f"data.packed_row_lengths={self.packed_row_lengths} requires "
+            f"data.layout='packed', not {self.layout!r}. Set "
+            "config.data.packed_row_lengths=1.",
         )
-        ratio = self.max_length_ratio
-        holds = ratio == 0 or 1 <= ratio < math.inf
-        rule = "be at least 1, or 0 to keep every pair"
-        problems.require("data.max_length_ratio", ratio, holds, rule)
-        problems.raise_if_any()
-
-    def _check_joiner(self, problems: ErrorCollector) -> None:
         joiner = self.subword_joiner
         problems.check(
             not any(character.isspace() for character in joiner),
@@ -124,33 +142,16 @@ class DataConfig:
             'is removed with it. Set config.data.subword_joiner="'
             f'{"".join(joiner.split())}".',
         )
+        _require_known(problems, "data.layout", self.layout, LAYOUTS)
+        problems.raise_if_any()
 
-    def _check_numbers(self, problems: ErrorCollector) -> None:
-        rule = "be at least 1, or 0 for no held-out pairs"
-        problems.require("data.dev_pairs", self.dev_pairs, self.dev_pairs >= 0, rule)
-        rule = "be at least 1, or 0 for one per core"
-        problems.require("data.workers", self.workers, self.workers >= 0, rule)
-        for side, rate in zip(SIDES, self.bpe_dropout, strict=True):
-            key, rule = f"data.{side}_bpe_dropout", "be a probability from 0 to 1"
-            problems.require(key, rate, 0 <= rate <= 1, rule)
-        problems.limit("data.workers", self.workers, 1_024)
-        problems.limit("data.tokens_per_batch", self.tokens_per_batch, _MAX_TOKENS)
-        problems.limit("data.row_length", self.row_length, _MAX_ROW_LENGTH)
-
-    def _check_rows(self, problems: ErrorCollector) -> None:
-        length, count = self.row_length, self.packed_row_lengths
-        problems.require("data.row_length", length, length >= 2, "be at least 2")
-        problems.check(
-            count == 1 or self.layout == "packed",
-            f"data.packed_row_lengths={count} requires data.layout='packed', not "
-            f"{self.layout!r}. Set config.data.packed_row_lengths=1.",
-        )
+    def _row_rule(self) -> tuple[bool, str]:
+        """Returns whether rows can be halved so often, and the rule."""
+        length = self.row_length
         twos = (length & -length).bit_length() - 1
         most = 1 + max(0, twos - (length >> twos < 2)) if length > 0 else 1
-        problems.require(
-            "data.packed_row_lengths",
-            count,
-            1 <= count <= most,
+        return (
+            1 <= self.packed_row_lengths <= most,
             f"be at least 1 and, for data.row_length={length}, at most {most}: each "
             "length is half of the one before, an integer of at least 2 slots",
         )
@@ -235,14 +236,16 @@ class VocabularyConfig:
                 f"ids{more} and a piece. Change config.vocabulary.{name}.",
             )
             problems.limit(f"vocabulary.{name}", size, _MAX_SUBWORDS)
-        self._check_units(problems)
         self._check_symbols(problems)
-        problems.check(
-            not self.source_file or self.source_size > 0,
-            f"vocabulary.source_file={self.source_file!r} requires a separate "
-            "source vocabulary, but vocabulary.source_size=0. "
-            "Change config.vocabulary.source_size.",
-        )
+        for name in ("unit", "source_unit"):
+            _require_known(problems, f"vocabulary.{name}", getattr(self, name), UNITS)
+        for name, usual in (("source_unit", "subwords"), ("source_file", "")):
+            value = getattr(self, name)
+            problems.check(
+                value == usual or self.source_size > 0,
+                f"vocabulary.{name}={value!r} requires a separate source vocabulary, "
+                "but vocabulary.source_size=0. Change config.vocabulary.source_size.",
+            )
         problems.check(
             not self.shared_ids or self.source_size == self.size,
             f"vocabulary.shared_ids requires vocabulary.source_size={self.source_size} "
@@ -253,21 +256,6 @@ class VocabularyConfig:
         sample, rule = self.sample_sentences, "be at least 1"
         problems.require("vocabulary.sample_sentences", sample, sample >= 1, rule)
         problems.raise_if_any()
-
-    def _check_units(self, problems: ErrorCollector) -> None:
-        for name in ("unit", "source_unit"):
-            unit = getattr(self, name)
-            problems.check(
-                unit in UNITS,
-                f"vocabulary.{name}={unit!r} is not known; known are "
-                f"{', '.join(map(repr, UNITS))}. Change config.vocabulary.{name}.",
-            )
-        problems.check(
-            self.source_unit == "subwords" or self.source_size > 0,
-            f"vocabulary.source_unit={self.source_unit!r} requires a separate source "
-            "vocabulary, but vocabulary.source_size=0. "
-            "Change config.vocabulary.source_size.",
-        )
 
     def _check_symbols(self, problems: ErrorCollector) -> None:
         symbols = self.symbol_list

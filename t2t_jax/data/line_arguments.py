@@ -10,6 +10,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,12 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
     elements = list(lines)
     for number, line in enumerate(elements):
         if not isinstance(line, str):
+            kind = type(line).__name__
+            is_number = isinstance(line, int | float)
+            what = f"{line} ({kind})" if is_number else with_article(kind)
             raise TypeError(
-                f"{caller} takes {noun} of type str, but {noun}[{number}] is "
-                f"{_describe(line)}. {_advice(line)}"
+                f"{caller} takes {noun} of type str, but {noun}[{number}] is {what}. "
+                f"{_advice(line)}"
             )
     return [str(line) for line in elements]
 
@@ -86,31 +90,19 @@ def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") 
       >>> require_lines(iter(["a"]), caller="train")
     """
     takes = f"{caller} takes a sequence of {noun}"
+    kind = type(lines).__name__
     if isinstance(lines, str):
-        raise TypeError(f"{takes}, not a str. Pass [{_quote(lines)}].")
+        shown = lines if len(lines) <= _MAX_SHOWN else f"{lines[: _MAX_SHOWN - 1]}…"
+        quoted = json.dumps(shown, ensure_ascii=False)
+        raise TypeError(f"{takes}, not a str. Pass [{quoted}].")
     if isinstance(lines, bytes | bytearray | memoryview):
-        kind = type(lines).__name__
-        raise TypeError(
-            f"{takes}, not {kind}. Pass a list of str, such as "
-            'data.decode("utf-8").splitlines().'
-        )
-    if isinstance(lines, Mapping | Set) or not _is_iterable(lines):
-        kind = type(lines).__name__
-        raise TypeError(f"{takes}, not {with_article(kind)}. Pass a list of str.")
-
-
-def _is_iterable(value: Any) -> bool:
-    try:
-        iter(value)
-    except TypeError:
-        return False
-    return True
-
-
-def _quote(text: str) -> str:
-    if len(text) > _MAX_SHOWN:
-        text = f"{text[: _MAX_SHOWN - 1]}…"
-    return json.dumps(text, ensure_ascii=False)
+        advice = 'Pass a list of str, such as data.decode("utf-8").splitlines().'
+        raise TypeError(f"{takes}, not {kind}. {advice}")
+    if not isinstance(lines, Mapping | Set):
+        with suppress(TypeError):
+            iter(lines)
+            return
+    raise TypeError(f"{takes}, not {with_article(kind)}. Pass a list of str.")
 
 
 def with_article(kind: str) -> str:
@@ -123,11 +115,6 @@ def with_article(kind: str) -> str:
     if kind == "NoneType":
         return "None"
     return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
-
-
-def _describe(value: Any) -> str:
-    kind = type(value).__name__
-    return f"{value} ({kind})" if isinstance(value, int | float) else with_article(kind)
 
 
 def _advice(value: Any) -> str:

@@ -105,14 +105,12 @@ def measure_source_lines(
 
 def _spread_of(value: Any) -> Spread:
     is_pair = isinstance(value, list) and list(map(type, value)) == [int, int]
-    if not is_pair or not 0 <= value[0] <= value[1]:
-        raise ValueError(f"{KEY} holds {value!r}, which is not two counts")
-    return Spread(*value)
+    if is_pair and 0 <= value[0] <= value[1]:
+        return Spread(*value)
+    raise ValueError(f"{KEY} holds {value!r}, which is not two counts")
 
 
 def _spread(counts: npt.NDArray[np.integer] | Sequence[int]) -> Spread:
-    if not len(counts):
-        return Spread(0, 0)
-    return Spread(
-        int(np.percentile(counts, 99.9, method="higher")), int(np.max(counts))
-    )
+    values = np.asarray(counts) if len(counts) else np.zeros(1)
+    most = np.percentile(values, 99.9, method="higher")
+    return Spread(int(most), int(values.max()))

@@ -6,7 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice, pairwise
 from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from t2t_jax.data.batching.collate import UNSHARDED, collate
@@ -96,20 +96,6 @@ class EpochTokens(Protocol):
         """Ends `open` in another thread with an exception."""
 
 
-class _SameTokens:
-    """The same tokens in every epoch."""
-
-    def __init__(self, cache: TokenCache):
-        self._cache = cache
-
-    def open(self, epoch: int) -> TokenCache:
-        del epoch
-        return self._cache
-
-    def close(self) -> None:
-        pass
-
-
 PositionedBatch: TypeAlias = tuple[DataPosition, Batch]
 
 START = DataPosition(epoch=0, batch=0)
@@ -154,15 +140,9 @@ def train_stream(
       An endless iterator of (position after the batch, batch), to be closed.
     """
     assemble = partial(collate, row_multiple=row_multiple, share=share)
-    tokens = tokens or _SameTokens(cache)
     plans = _plan_epochs(cache, config, tokens, seed=seed, start=start)
-    return Prefetcher(
-        (
-            (position, assemble(sampled, planned))
-            for position, planned, sampled in plans
-        ),
-        on_close=tokens.close,
-    )
+    batches = ((after, assemble(sampled, planned)) for after, planned, sampled in plans)
+    return Prefetcher(batches, on_close=tokens.close if tokens else lambda: None)
 
 
 def find_batch(
@@ -184,7 +164,6 @@ def find_batch(
       The position of the batch, its plan, and the tokens of its epoch.
     """
     position = start
-    tokens = tokens or _SameTokens(cache)
     batches = _plan_epochs(cache, config, tokens, seed=seed, start=start)
     for after, *_ in islice(batches, ahead):
         position = after
@@ -195,7 +174,7 @@ def find_batch(
 def _plan_epochs(
     cache: TokenCache,
     config: DataConfig,
-    tokens: EpochTokens,
+    tokens: EpochTokens | None,
     *,
     seed: int,
     start: DataPosition,
@@ -204,7 +183,7 @@ def _plan_epochs(
     skipped = start.batch
     shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
     for epoch in count(start.epoch):
-        sampled = tokens.open(epoch)
+        sampled = tokens.open(epoch) if tokens else cache
         plan = plan_epoch(
             sampled.source_lengths,
             sampled.target_lengths,
@@ -215,16 +194,12 @@ def _plan_epochs(
             weights=cache.weights,
             shapes=shapes,
         )
-        done, planned = 0, next(plan, None)
-        while planned is not None:
-            following = next(plan, None)
-            done += 1
-            if done > skipped:
-                after = DataPosition(epoch, done)
-                if following is None:
-                    after = DataPosition(epoch + 1, 0)
+        done = 0
+        for done, (planned, following) in enumerate(pairwise(chain(plan, [None])), 1):
+            if planned is not None and done > skipped:
+                is_last = following is None
+                after = DataPosition(epoch + is_last, 0 if is_last else done)
                 yield after, planned, sampled
-            planned = following
         if skipped > done:
             raise DataError(
                 f"The run stopped after batch {skipped} of epoch {epoch}, which has "

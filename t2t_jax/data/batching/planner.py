@@ -44,11 +44,6 @@ def epoch_order(
       >>> sorted(order.tolist())
       [0, 1, 2, 3, 3]
     """
-    if len(part_pairs) != len(weights):
-        raise ValueError(
-            f"weights={tuple(weights)} must be one for each of {len(part_pairs)} "
-            "parts. Pass as many weights as part_pairs."
-        )
     sampled = [np.zeros(0, np.int32)]
     first = 0
     for count, weight in zip(part_pairs, weights, strict=True):
@@ -114,7 +109,7 @@ def plan_epoch(
       empty rows.
 
     Raises:
-      ValueError: the parts do not add up to the corpus, or a pair is longer than a row.
+      ValueError: a pair is longer than a row.
 
     Example:
       >>> lengths = np.array([3, 5, 4, 2, 1, 1])
@@ -123,19 +118,11 @@ def plan_epoch(
       >>> [sorted(batch.pairs.tolist()) for batch in plan]
       [[0, 1], [2, 3, 4, 5]]
     """
-    num_pairs = len(source_lengths)
-    part_pairs = tuple(part_pairs) or (num_pairs,)
-    if sum(part_pairs) != num_pairs:
-        raise ValueError(
-            f"part_pairs={part_pairs} must add up to the {num_pairs} pairs of the "
-            "corpus. Pass the parts of this corpus."
-        )
+    part_pairs = tuple(part_pairs) or (len(source_lengths),)
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
     weights = tuple(weights) or (1.0,) * len(part_pairs)
     order = epoch_order(part_pairs, weights, rng=rng)
-    lengths = (source_lengths, target_lengths)
-    shapes = shapes or batch_shapes(config, lengths)
-    return _plan(lengths, order, shapes, config=config, rng=rng)
+    return _plan((source_lengths, target_lengths), order, shapes, config, rng)
 
 
 def plan_eval(
@@ -143,9 +130,7 @@ def plan_eval(
 ) -> Iterator[PlannedBatch]:
     """Plans one deterministic pass over all pairs; arguments as for `plan_epoch`."""
     order = np.arange(len(source_lengths), dtype=np.int32)
-    lengths = (source_lengths, target_lengths)
-    shapes = batch_shapes(config, lengths)
-    return _plan(lengths, order, shapes, config=config, rng=None)
+    return _plan((source_lengths, target_lengths), order, (), config, None)
 
 
 def batch_shapes(
@@ -165,11 +150,12 @@ def batch_shapes(
     """
     slots = config.tokens_per_batch
     if config.layout == "packed":
-        return [(slots // length, length) for length in config.row_lengths]
-    if lengths is None:
-        return [(slots // config.max_length, config.max_length)]
-    bucket_lengths = choose_bucket_lengths(np.maximum(*lengths), slots=slots)
-    return [(slots // length, length) for length in bucket_lengths]
+        longest = [*config.row_lengths]
+    elif lengths is None:
+        longest = [config.max_length]
+    else:
+        longest = choose_bucket_lengths(np.maximum(*lengths), slots=slots)
+    return [(slots // length, length) for length in longest]
 
 
 def train_shapes(config: DataConfig, lengths: tuple[Integers, Integers]) -> list[Shape]:
@@ -190,10 +176,10 @@ def _plan(
     lengths: tuple[Integers, Integers],
     order: Integers,
     shapes: Sequence[Shape],
-    *,
     config: DataConfig,
     rng: np.random.Generator | None,
 ) -> Iterator[PlannedBatch]:
+    shapes = shapes or batch_shapes(config, lengths)
     if config.layout == "packed":
         for rows, shape in packed_batches(lengths, order, shapes=shapes, rng=rng):
             yield PlannedBatch(*rows, shape)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,12 +42,14 @@ def count_lines(path: Path, *, budget: int = sys.maxsize) -> int:
       DataError: the file exceeds the budget or is broken gzip.
       InputMissingError: the file cannot be read.
     """
-
-    def count(path: Path) -> int:
-        with _read_errors(path):
-            return _count_lines(path, budget)
-
-    return cached_fact(path, "lines", count)
+    try:
+        return cached_fact(path, "lines", partial(_count_lines, budget=budget))
+    except GZIP_ERRORS as error:
+        raise DataError(f"{path}: broken gzip: {gzip_fault(error)}.") from error
+    except OSError as error:
+        raise InputMissingError(
+            f"{path}: cannot be read ({error.strerror})."
+        ) from error
 
 
 def estimate_lines(path: Path, *, budget: int = _FAST_BYTES) -> Count:
@@ -82,15 +83,3 @@ def _count_lines(path: Path, budget: int) -> int:
             share = os.lseek(file.fileno(), 0, os.SEEK_CUR) / size
             raise _OverBudgetError(path, budget, round(lines / share))
     return lines + (last != b"\n")  # The last line may lack its LF.
-
-
-@contextlib.contextmanager
-def _read_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except GZIP_ERRORS as error:
-        raise DataError(f"{path}: broken gzip: {gzip_fault(error)}.") from error
-    except OSError as error:
-        raise InputMissingError(
-            f"{path}: cannot be read ({error.strerror})."
-        ) from error

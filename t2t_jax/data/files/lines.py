@@ -52,25 +52,24 @@ class LineTooLongError(ValueError):
 
 @dataclass
 class _Fault:
-    """One message about one line, or several lines with the same fault."""
+    """A message: its parts before and after the numbers of lines with the same fault.
 
-    location: str
-    rest: str
+    Attributes:
+      count: lines with the fault, of which the numbers of a few after the first.
+    """
+
+    text: str
     advice: str = ""
     count: int = 1
-    numbers: list[int] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
 
     def message(self) -> str:
         if self.count == 1:
-            return f"{self.location}{self.rest}{self.advice}"
-        # The full stop follows the line numbers.
-        numbers = ", ".join(map(str, self.numbers))
-        more = ", …" if self.count - 1 > len(self.numbers) else ""
-        lines = f"line{'s' * (self.count > 2)} ({numbers}{more})"
-        rest = self.rest.removesuffix(".")
+            return self.text + self.advice
+        listed = ", ".join(self.numbers) + ", …" * (self.count > 1 + len(self.numbers))
         return (
-            f"{self.location}{rest}; the same fault in {self.count - 1:,} more "
-            f"{lines}.{self.advice}"
+            f"{self.text.removesuffix('.')}; the same fault in {self.count - 1:,} more "
+            f"line{'s' * (self.count > 2)} ({listed}).{self.advice}"
         )
 
 
@@ -101,7 +100,7 @@ class LineProblems:
         """Adds a message; after the twentieth only counts it."""
         self.count += 1
         if len(self._faults) < _MAX_LISTED:
-            self._faults.append(_Fault("", message))
+            self._faults.append(_Fault(message))
 
     def add_line(
         self,
@@ -126,13 +125,10 @@ class LineProblems:
         if known is not None:
             known.count += 1
             if len(known.numbers) < _MAX_NUMBERS:
-                known.numbers.append(number)
+                known.numbers.append(str(number))
         elif len(self._faults) < _MAX_LISTED:
-            new = _Fault(
-                f"{location or f'{name}:{number}'}: ",
-                detail or fault,
-                advice and f" {advice}",
-            )
+            text = f"{location or f'{name}:{number}'}: {detail or fault}"
+            new = _Fault(text, advice and f" {advice}")
             self._faults.append(new)
             self._by_kind[name, fault] = new
 
@@ -164,9 +160,7 @@ def foreign_format(head: bytes) -> str:
 
 def format_by_magic_number(head: bytes) -> str:
     """Detects UTF-16, UTF-32 and gzip by their magic number; "" otherwise."""
-    return next(
-        (name for mark, name in _MAGIC_NUMBERS.items() if head.startswith(mark)), ""
-    )
+    return next((n for mark, n in _MAGIC_NUMBERS.items() if head.startswith(mark)), "")
 
 
 def conversion_advice(encoding: str, name: str) -> str:
@@ -286,13 +280,14 @@ def gzip_fault(error: Exception) -> str:
       >>> gzip_fault(EOFError("Compressed file ended before the end-of-stream marker"))
       'it ends too early. Copy it again'
     """
+    fault = "its content is damaged"
     if isinstance(error, EOFError):
-        return "it ends too early. Copy it again"
-    if str(error).startswith("Not a gzipped file"):
-        return "not a gzip file. Rename it without .gz, or copy it again"
-    if str(error).startswith("CRC check failed"):
-        return "its checksum is wrong. Copy it again"
-    return "its content is damaged. Copy it again"
+        fault = "it ends too early"
+    elif str(error).startswith("Not a gzipped file"):
+        fault = "not a gzip file. Rename it without .gz, or copy it again"
+    elif str(error).startswith("CRC check failed"):
+        fault = "its checksum is wrong"
+    return fault if "." in fault else f"{fault}. Copy it again"
 
 
 def open_bytes(path: str | Path) -> IO[bytes]:
@@ -306,22 +301,16 @@ def open_bytes(path: str | Path) -> IO[bytes]:
 
 
 def _decode(line: bytes, name: str, number: int, problems: LineProblems) -> str | None:
-    if line.endswith(b"\r\n"):
-        line = line[:-2]
-    elif line.endswith(b"\n"):
-        line = line[:-1]
+    if line.endswith(b"\n"):
+        line = line[:-1].removesuffix(b"\r")
     if b"\0" in line:
         problems.add_line(name, number, "holds a NUL byte.", "Remove it.")
         return None
     try:
         return line.decode()
     except UnicodeDecodeError as error:
-        problems.add_line(
-            name,
-            number,
-            "invalid UTF-8.",
-            "Convert the file to UTF-8.",
-            detail=f"invalid UTF-8 (byte {line[error.start]:#04x} in column "
-            f"{error.start + 1}).",
-        )
+        place = f"byte {line[error.start]:#04x} in column {error.start + 1}"
+        fault, advice = "invalid UTF-8.", "Convert the file to UTF-8."
+        detail = f"invalid UTF-8 ({place})."
+        problems.add_line(name, number, fault, advice, detail=detail)
         return None

@@ -9,19 +9,11 @@ from typing import Any
 from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.report.leakage import copy_warnings, leak_counts, leak_warnings
+from t2t_jax.data.report.statistics import DROP_REASONS
 from t2t_jax.data.token_cache.known_words import MAX_WORDS
 
 _MAX_BAR_WIDTH = 24
 _MAX_PARTS = 40
-
-DROP_REASONS = {
-    "empty": "with an empty side",
-    "too_long": "longer than data.max_length",
-    "ratio": "of unequal length, by data.max_length_ratio",
-    "copies": "the same text on both sides, by data.drop_copies",
-    "duplicates": "repeated, by data.drop_duplicates",
-}
-"""Why pairs are not trained on, by the reason in `data.json`."""
 
 
 def report_text(report: dict[str, Any]) -> str:

@@ -161,29 +161,31 @@ def histogram(lengths: dict[str, list[int]]) -> dict[str, Any]:
 def summary_line(cache: TokenCache) -> str:
     """Returns a line with the pairs read, kept, and dropped by reason."""
     counts = cache.counts
-    report = (
-        f"{short_name(cache.meta['spec'])}: {counts['read']:,} pairs "
-        f"read, {counts['kept']:,} kept, {counts['empty']:,} empty, "
-        f"{counts['too_long']:,} longer than {cache.meta['max_length']} subwords"
-    )
-    others = {
+    words = {
+        "read": "pairs read",
+        "kept": "kept",
+        "empty": "empty",
+        "too_long": f"longer than {cache.meta['max_length']} subwords",
         "ratio": "of unequal length",
         "copies": "copies",
         "duplicates": "repeated",
     }
-    for reason, words in others.items():
-        if counts[reason]:
-            report += f", {counts[reason]:,} {words}"
-    return report
+    parts = (
+        f"{counts[name]:,} {said}"
+        for name, said in words.items()
+        if counts[name] or name not in ("ratio", "copies", "duplicates")
+    )
+    return f"{short_name(cache.meta['spec'])}: {', '.join(parts)}"
 
 
-_REASONS = {
-    "empty": ("as a side is empty", "the files of the corpus"),
-    "too_long": ("as they are longer", "config.data.max_length"),
-    "ratio": ("as their lengths are unequal", "config.data.max_length_ratio"),
-    "copies": ("as both sides are the same", "config.data.drop_copies"),
-    "duplicates": ("as they are repeated", "config.data.drop_duplicates"),
+DROP_REASONS = {
+    "empty": "with an empty side",
+    "too_long": "longer than data.max_length",
+    "ratio": "of unequal length, by data.max_length_ratio",
+    "copies": "the same text on both sides, by data.drop_copies",
+    "duplicates": "repeated, by data.drop_duplicates",
 }
+"""Why pairs are not trained on, by the reason in `data.json`."""
 
 
 def drop_warnings(cache: TokenCache) -> list[str]:
@@ -194,10 +196,12 @@ def drop_warnings(cache: TokenCache) -> list[str]:
         dropped = counts["read"] - counts["kept"]
         if dropped > _MANY_DROPPED * counts["read"]:
             reason = max(REASONS, key=counts.__getitem__)
-            why, change = _REASONS[reason]
+            _, key, name = DROP_REASONS[reason].rpartition("data.")
+            change = f"config.{key}{name}" if key else "the files of the corpus"
             warnings.append(
                 f"warning: {dropped:,} of the {counts['read']:,} pairs of "
                 f"{short_name(part['spec'])} ({dropped / counts['read']:.0%}) are "
-                f"dropped, {counts[reason]:,} {why}. Check or change {change}."
+                f"dropped, {counts[reason]:,} {DROP_REASONS[reason]}. Check or change "
+                f"{change}."
             )
     return warnings

@@ -20,20 +20,12 @@ def draw_tree(tree: Tree) -> str:
       └── VP
           └── VBZ naps
     """
-    return "\n".join(_lines(tree))
-
-
-def _lines(tree: Tree) -> list[str]:
     if tree.is_word:
-        return [f"{tree.label} {tree.children[0]}"]
-    lines, children = [tree.label], list(tree.subtrees())
-    for number, child in enumerate(children, start=1):
-        is_last = number == len(children)
-        first, others = ("└── ", "    ") if is_last else ("├── ", "│   ")
-        below = _lines(child)
-        lines.append(first + below[0])
-        lines.extend(others + line for line in below[1:])
-    return lines
+        return f"{tree.label} {tree.children[0]}"
+    *others, last = map(draw_tree, tree.subtrees())
+    lines = [tree.label]
+    lines += ["├── " + text.replace("\n", "\n│   ") for text in others]
+    return "\n".join([*lines, "└── " + last.replace("\n", "\n    ")])
 
 
 class Node(NamedTuple):
@@ -77,41 +69,29 @@ def lay_out(tree: Tree, *, gap: float = 2.0) -> list[Node]:
       VBP 6.5 2 4
       nap 6.5 3 5
     """
-    centers, right = [], 0.0
-    for leaf in tree.leaves():
-        width = max(len(str(leaf.children[0])), len(leaf.label))
-        centers.append(right + width / 2)
-        right += width + gap
     nodes: list[Node] = []
-    _place(tree, nodes, centers, level=0, parent=-1, start=0)
+    right = 0.0  # of the words so far
+
+    def place(tree: Tree, level: int, parent: int, start: int) -> Node:
+        """Adds the nodes of a tree; returns its own."""
+        nonlocal right
+        index, end = len(nodes), start + 1
+        nodes.append(Node(tree.label, 0.0, level, parent, False, start, start))
+        if tree.is_word:
+            word = str(tree.children[0])
+            width = max(len(word), len(tree.label))
+            x, right = right + width / 2, right + width + gap
+            nodes.append(Node(word, x, level + 1, index, True, start, end))
+        else:
+            xs, end = [], start
+            for child in tree.subtrees():
+                below = place(child, level + 1, index, end)
+                xs.append(below.x)
+                end = below.end
+            x = (xs[0] + xs[-1]) / 2
+        nodes[index] = nodes[index]._replace(x=x, end=end)
+        return nodes[index]
+
+    place(tree, 0, -1, 0)
     deepest = max(node.level for node in nodes)
     return [node._replace(level=deepest) if node.is_word else node for node in nodes]
-
-
-def _place(
-    tree: Tree,
-    nodes: list[Node],
-    centers: list[float],
-    *,
-    level: int,
-    parent: int,
-    start: int,
-) -> Node:
-    """Adds a tree's nodes to those of the tree around it; returns its own."""
-    index, end = len(nodes), start
-    nodes.append(Node(tree.label, 0.0, level, parent, False, start, start))
-    if tree.is_word:
-        end, x = start + 1, centers[start]
-        word = str(tree.children[0])
-        nodes.append(Node(word, x, level + 1, index, True, start, end))
-    else:
-        xs = []
-        for child in tree.subtrees():
-            below = _place(
-                child, nodes, centers, level=level + 1, parent=index, start=end
-            )
-            xs.append(below.x)
-            end = below.end
-        x = (xs[0] + xs[-1]) / 2
-    nodes[index] = nodes[index]._replace(x=x, end=end)
-    return nodes[index]

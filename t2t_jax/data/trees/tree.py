@@ -191,13 +191,11 @@ def _category(label: str) -> str:
 
 def with_words(tree: Tree, words: Iterable[str], tags: Iterable[str]) -> Tree:
     """Returns a tree with other words and tags, from left to right."""
-    pairs = zip(tags, words, strict=True)
-    return _replaced(tree, iter(list(pairs)))
+    leaves = iter([Tree(t, (word,)) for t, word in zip(tags, words, strict=True)])
 
+    def replaced(tree: Tree) -> Tree:
+        if tree.is_word:
+            return next(leaves)
+        return Tree(tree.label, tuple(map(replaced, tree.subtrees())))
 
-def _replaced(tree: Tree, pairs: Iterator[tuple[str, str]]) -> Tree:
-    if tree.is_word:
-        tag, word = next(pairs)
-        return Tree(tag, (word,))
-    children = tuple(_replaced(child, pairs) for child in tree.subtrees())
-    return Tree(tree.label, children)
+    return replaced(tree)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 
@@ -83,64 +83,37 @@ class BytePairEncoder:
         In O(L log L) for L characters: pairs wait in a heap by rank and place, and a
         pair whose pieces have been merged with others is dropped when it comes up.
         """
-        pieces = _Pieces(split_characters(word + _END_OF_WORD))
-        waiting = [*self._ranked(pieces, range(len(word)))]
-        heapq.heapify(waiting)
-        while waiting:
-            rank, places = waiting[0][0], []
+        pieces = [*split_characters(word + _END_OF_WORD), ""]
+        following = [*range(1, len(pieces)), 0]  # a linked list; merged ones are ""
+        previous = [*range(-1, len(pieces) - 1)]
+        waiting: list[tuple[int, int]] = []
+
+        def rank_at(place: int) -> int | None:
+            return self._ranks.get((pieces[place], pieces[following[place]]))
+
+        changed: Iterable[int] = range(len(word))
+        while True:
+            for place in changed:
+                if (rank := rank_at(place)) is not None:
+                    heapq.heappush(waiting, (rank, place))
+            if not waiting:
+                break
+            lowest, places, changed = waiting[0][0], [], []
             # All places first: what a merge begins comes after the last of its rank.
-            while waiting and waiting[0][0] == rank:
+            while waiting and waiting[0][0] == lowest:
                 places.append(heapq.heappop(waiting)[1])
-            changed = []
             for place in places:
-                if self._ranks.get(pieces.pair(place)) == rank:
-                    changed += pieces.merge(place)
-            for entry in self._ranked(pieces, changed):
-                heapq.heappush(waiting, entry)
-        *continued, last = pieces.left()
+                if rank_at(place) == lowest:
+                    merged = following[place]
+                    pieces[place], pieces[merged] = pieces[place] + pieces[merged], ""
+                    following[place] = following[merged]
+                    previous[following[merged]] = place
+                    changed += [previous[place], place]
+        *continued, last = filter(None, pieces)
         return [
             *(piece + _CONTINUES for piece in continued),
             last.removesuffix(_END_OF_WORD),
         ]
-
-    def _ranked(
-        self, pieces: _Pieces, places: Iterable[int]
-    ) -> Iterator[tuple[int, int]]:
-        """Yields the ranks of the pairs that are to be merged, with their places."""
-        for place in places:
-            rank = self._ranks.get(pieces.pair(place))
-            if rank is not None:
-                yield rank, place
-
-
-class _Pieces:
-    """The pieces of a word, a doubly linked list; a merged piece keeps its place."""
-
-    def __init__(self, pieces: list[str]):
-        self._pieces = pieces
-        self._next = [*range(1, len(pieces) + 1)]
-        self._previous = [*range(-1, len(pieces) - 1)]
-
-    def pair(self, place: int) -> tuple[str, str]:
-        """Returns the piece of a place and the next; "" for what there is not."""
-        following = self._next[place]
-        second = self._pieces[following] if following < len(self._pieces) else ""
-        return self._pieces[place], second
-
-    def merge(self, place: int) -> list[int]:
-        """Merges a piece with the next; returns the places of the new pairs."""
-        merged = self._next[place]
-        self._pieces[place] += self._pieces[merged]
-        self._pieces[merged] = ""
-        following = self._next[place] = self._next[merged]
-        if following < len(self._pieces):
-            self._previous[following] = place
-        previous = self._previous[place]
-        return [previous, place] if previous >= 0 else [place]
-
-    def left(self) -> list[str]:
-        """Returns the pieces that have not been merged with one before."""
-        return [piece for piece in self._pieces if piece]
 
 
 def split_characters(symbol: str) -> list[str]:

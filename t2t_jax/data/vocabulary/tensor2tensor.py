@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, groupby
 
 from t2t_jax.errors import DataError
 
@@ -71,13 +71,14 @@ class SubwordEncoder:
             for number, subword in enumerate(subwords)
             if number >= num_reserved
         }
-        self._alphabet = set(_ESCAPES).union(*self._ids)
-        if missing := sorted(self._alphabet - self._ids.keys()):
+        alphabet = set(_ESCAPES).union(*self._ids)
+        if missing := sorted(alphabet - self._ids.keys()):
             raise DataError(
                 "The vocabulary must have each of its characters as a subword, and has "
                 f"no {', '.join(map(repr, missing[:5]))}. Pass a complete vocabulary "
                 "file of tensor2tensor."
             )
+        self._known = alphabet - {"\n"}
         self._longest = max(map(len, self._ids), default=0)
         self._encode_token = lru_cache(maxsize=1 << 16)(self._cut)
 
@@ -90,48 +91,34 @@ class SubwordEncoder:
         """Returns the text of ids."""
         joined = "".join(self._subwords[number] for number in ids)
         tokens = [_unescape(token) for token in joined.split("_")]
-        text, ends_word = [], False
+        text, ends_word = "", False
         for token in filter(None, tokens):
-            if ends_word and _is_word(token[0]):
-                text.append(" ")
-            text.append(token)
-            ends_word = _is_word(token[0])
-        return "".join(text)
+            is_word = _is_word(token[0])
+            text += " " * (ends_word and is_word) + token
+            ends_word = is_word
+        return text
 
     def _cut(self, token: str) -> tuple[int, ...]:
         """Cuts a token into the longest subwords, from its beginning."""
-        rest, ids = self._escape(token), []
+        escaped = token.replace("\\", r"\\").replace("_", r"\u")
+        rest, ids = (
+            "".join(c if c in self._known else f"\\{ord(c)};" for c in escaped),
+            [],
+        )
+        rest += "_"
         while rest:
-            for size in range(min(len(rest), self._longest), 0, -1):
-                if rest[:size] in self._ids:
-                    break
+            sizes = range(min(len(rest), self._longest), 0, -1)
+            size = next(size for size in sizes if rest[:size] in self._ids)
             ids.append(self._ids[rest[:size]])
             rest = rest[size:]
         return tuple(ids)
 
-    def _escape(self, token: str) -> str:
-        escaped = token.replace("\\", r"\\").replace("_", r"\u")
-        known = (
-            character
-            if character in self._alphabet and character != "\n"
-            else f"\\{ord(character)};"
-            for character in escaped
-        )
-        return "".join(known) + "_"
-
 
 def _tokens(text: str) -> list[str]:
     """Splits a text where words meet other characters; drops single spaces between."""
-    if not text:
-        return []
-    cuts = [
-        position
-        for position in range(1, len(text))
-        if _is_word(text[position - 1]) != _is_word(text[position])
-    ]
-    tokens = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    tokens = ["".join(some) for _, some in groupby(text, _is_word)]
     inner = [token for token in tokens[1:-1] if token != " "]
-    return [tokens[0], *inner, *tokens[1:][-1:]]
+    return [*tokens[:1], *inner, *tokens[1:][-1:]]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -10,9 +10,8 @@ import base64
 import binascii
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from t2t_jax.data.vocabulary.byte_pairs import BytePairEncoder, join_pieces
 from t2t_jax.data.vocabulary.tensor2tensor import SubwordEncoder
@@ -27,6 +26,9 @@ _SPECIAL_IDS = (PAD, BOS, EOS)
 _LANGUAGE = re.compile(r">>[^\s<>]+<<")
 _SPACE = "\u2581"
 _VERSION = 1
+
+_Split: TypeAlias = Callable[[str], list[int]]
+_Join: TypeAlias = Callable[[list[int]], str]
 
 
 class Tokenizer(Protocol):
@@ -135,21 +137,11 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
     if len(pieces) <= len(SPECIAL_PIECES):
         raise ValueError("it has no pieces but the special ones")
     "".join(pieces).encode()  # Half of a surrogate pair could not be written.
-    if kind == "sentencepiece_table":
-        return _SentencePieceTable(
-            pieces,
-            _sentencepiece(table["sentencepiece"]),
-            language_tokens=bool(table.get("language_tokens")),
-            normalize=_moses(table.get("moses", "")),
-        )
-    if kind == "subwords":
-        return _Subwords(pieces)
-    if kind == "words":
-        return _Words(pieces, int(table["num_words"]), int(table["num_classes"]))
-    if kind == "byte_pairs":
-        merges = table.get("merges")
-        return _BytePairs(pieces, None if merges is None else list(map(tuple, merges)))
-    raise ValueError(f"kind {kind!r} is not known")
+    if kind not in _KINDS:
+        raise ValueError(f"kind {kind!r} is not known")
+    # Of equal pieces the first counts.
+    ids = {one: n for n, one in reversed([*enumerate(pieces)][len(SPECIAL_PIECES) :])}
+    return _Table(pieces, *_KINDS[kind](pieces, ids, table))
 
 
 class _SentencePiece:
@@ -173,18 +165,12 @@ class _SentencePiece:
         return [self._processor.id_to_piece(int(piece)) for piece in ids]
 
 
-class _Table(ABC):
-    """Pieces and ids; what makes pieces of a line is the kind's own."""
+class _Table:
+    """Pieces and ids; how lines are split and joined is the kind's own."""
 
-    def __init__(self, pieces: list[str]):
+    def __init__(self, pieces: list[str], split: _Split, join: _Join):
         self.size = len(pieces)
-        self._pieces = pieces
-        first = len(SPECIAL_PIECES)
-        # Of equal pieces the first counts.
-        self._ids = {
-            piece: number
-            for number, piece in reversed([*enumerate(pieces[first:], first)])
-        }
+        self._pieces, self._split, self._join = pieces, split, join
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._pieces[piece] for piece in ids]
@@ -202,101 +188,80 @@ class _Table(ABC):
         end = [EOS] if add_eos else []
         return [[*self._split(line), *end] for line in lines]
 
-    @abstractmethod
-    def _split(self, line: str) -> list[int]:
-        """Returns the ids of a line."""
 
-    @abstractmethod
-    def _join(self, ids: list[int]) -> str:
-        """Returns the line of ids."""
-
-
-class _SentencePieceTable(_Table):
+def _sentencepiece_table(
+    pieces: list[str], ids: Mapping[str, int], table: Mapping[str, Any]
+) -> tuple[_Split, _Join]:
     """Pieces of a SentencePiece model, with the ids of a table."""
+    processor = _sentencepiece(table["sentencepiece"])
+    normalize = _moses(table.get("moses", ""))
+    has_languages = bool(table.get("language_tokens"))
 
-    def __init__(
-        self,
-        pieces: list[str],
-        processor: Any,
-        *,
-        language_tokens: bool,
-        normalize: Callable[[str], str] | None,
-    ):
-        super().__init__(pieces)
-        self._processor, self._normalize = processor, normalize
-        self._language_tokens = language_tokens
+    def split(line: str) -> list[int]:
+        found = _LANGUAGE.match(line) if has_languages else None
+        start, rest = (found[0], line[found.end() :]) if found else ("", line)
+        cut = processor.encode(normalize(rest), out_type=str)
+        return [ids.get(piece, UNK) for piece in ([start] if start else []) + cut]
 
-    def _split(self, line: str) -> list[int]:
-        pieces = []
-        if self._language_tokens and (found := _LANGUAGE.match(line)):
-            pieces, line = [found[0]], line[found.end() :]
-        if self._normalize is not None:
-            line = self._normalize(line)
-        pieces += self._processor.encode(line, out_type=str)
-        return [self._ids.get(piece, UNK) for piece in pieces]
-
-    def _join(self, ids: list[int]) -> str:
+    def join(numbers: list[int]) -> str:
         # It leaves pieces that only the other side's model has as they are.
-        line: str = self._processor.decode_pieces(self.pieces(ids))
+        line: str = processor.decode_pieces([pieces[number] for number in numbers])
         return line.replace(_SPACE, " ").strip()
 
+    return split, join
 
-class _Subwords(_Table):
+
+def _subwords(
+    pieces: list[str], ids: Mapping[str, int], table: Mapping[str, Any]
+) -> tuple[_Split, _Join]:
     """Subwords of tensor2tensor."""
-
-    def __init__(self, pieces: list[str]):
-        super().__init__(pieces)
-        self._encoder = SubwordEncoder(pieces, num_reserved=len(SPECIAL_PIECES))
-
-    def _split(self, line: str) -> list[int]:
-        return self._encoder.encode(line)
-
-    def _join(self, ids: list[int]) -> str:
-        return self._encoder.decode(ids)
+    del ids, table
+    encoder = SubwordEncoder(pieces, num_reserved=len(SPECIAL_PIECES))
+    return encoder.encode, encoder.decode
 
 
-class _BytePairs(_Table):
+def _byte_pairs(
+    pieces: list[str], ids: Mapping[str, int], table: Mapping[str, Any]
+) -> tuple[_Split, _Join]:
     """Words, split by merges, or given in pieces."""
-
-    def __init__(self, pieces: list[str], merges: list[tuple[str, str]] | None):
-        super().__init__(pieces)
-        self._cut = str.split if merges is None else BytePairEncoder(merges).split
-
-    def _split(self, line: str) -> list[int]:
-        return [self._ids.get(piece, UNK) for piece in self._cut(line)]
-
-    def _join(self, ids: list[int]) -> str:
-        return join_pieces(self.pieces(ids))
+    merges = table.get("merges")
+    cut: Callable[[str], list[str]] = str.split
+    if merges is not None:
+        cut = BytePairEncoder(list(map(tuple, merges))).split
+    return (
+        lambda line: [ids.get(piece, UNK) for piece in cut(line)],
+        lambda numbers: join_pieces(pieces[number] for number in numbers),
+    )
 
 
-class _Words(_Table):
+def _words(
+    pieces: list[str], ids: Mapping[str, int], table: Mapping[str, Any]
+) -> tuple[_Split, _Join]:
     """Words with spaces between them; unknown ones by their class, if there are any."""
+    first = len(SPECIAL_PIECES)
+    end = first + int(table["num_words"])
+    last = end + int(table["num_classes"])  # of the pieces that are used
+    words = {piece: ids[piece] for piece in pieces[first:end]}
+    classes = {piece: number for number, piece in enumerate(pieces[end:last], end)}
 
-    def __init__(self, pieces: list[str], num_words: int, num_classes: int):
-        super().__init__(pieces)
-        end = len(SPECIAL_PIECES) + num_words
-        self._words = {
-            piece: self._ids[piece] for piece in pieces[len(SPECIAL_PIECES) : end]
-        }
-        classes = pieces[end : end + num_classes]
-        self._classes = {piece: number for number, piece in enumerate(classes, end)}
-        self._end = end + num_classes  # of the pieces that are used
+    def id_of(word: str) -> int:
+        if word in words or not classes:
+            return words.get(word, UNK)
+        known = (classes[name] for name in word_classes(word) if name in classes)
+        return next(known, UNK)
 
-    def _split(self, line: str) -> list[int]:
-        return [self._id(word) for word in line.split()]
+    def join(numbers: list[int]) -> str:
+        return " ".join(pieces[number if number < last else UNK] for number in numbers)
 
-    def _id(self, word: str) -> int:
-        if (found := self._words.get(word)) is not None:
-            return found
-        if not self._classes:
-            return UNK
-        known = filter(self._classes.__contains__, word_classes(word))
-        name = next(known, None)
-        return UNK if name is None else self._classes[name]
+    return lambda line: list(map(id_of, line.split())), join
 
-    def _join(self, ids: list[int]) -> str:
-        used = [number if number < self._end else UNK for number in ids]
-        return " ".join(self.pieces(used))
+
+_KINDS = {
+    "sentencepiece_table": _sentencepiece_table,
+    "subwords": _subwords,
+    "byte_pairs": _byte_pairs,
+    "words": _words,
+}
 
 
 def _processor(model: bytes, *, name: str, advice: str) -> Any:
@@ -345,9 +310,10 @@ def _open(model: bytes) -> Any:
     return processor
 
 
-def _moses(language: str) -> Callable[[str], str] | None:
+def _moses(language: str) -> Callable[[str], str]:
+    """Returns Moses's normalization of punctuation; none without a language."""
     if not language:
-        return None
+        return str
     try:
         from sacremoses import MosesPunctNormalizer
     except ImportError as error:

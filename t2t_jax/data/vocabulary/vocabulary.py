@@ -8,16 +8,20 @@ Departs: SentencePiece marks the beginning of a word (U+2581) instead of its end
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.data.line_arguments import as_lines, require_lines
+from t2t_jax.data.vocabulary.sentencepiece_training import (
+    MAX_LINE_LENGTH,
+    NO_TEXT,
+    train_sentencepiece,
+)
 from t2t_jax.data.vocabulary.tokenizers import (
     SPECIAL_PIECES,
     load_tokenizer,
@@ -31,15 +35,8 @@ from t2t_jax.types import BOS, EOS, PAD, UNK
 # All line ends that some reader recognises; byte fallback can produce them.
 _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
-# Longer lines add no subwords and cost quadratic time.
-_MAX_LINE_LENGTH = 4096
-
 _ADVICE = "Change config.vocabulary.file."
 _OTHER = "Pass another workdir."
-_NO_TEXT = (
-    "Cannot train the vocabulary: every line of the text is blank or too long. Change "
-    "config.data.train."
-)
 
 
 class Vocabulary:
@@ -109,7 +106,7 @@ class Vocabulary:
         require_lines(lines, caller="train")
         sample = _sample(lines, config.sample_sentences, seed=seed)
         if not sample:
-            raise DataError(_NO_TEXT)
+            raise DataError(NO_TEXT)
         if config.unit == "words":
             symbols = config.symbol_list
             listed = learn_words(
@@ -119,7 +116,7 @@ class Vocabulary:
                 symbols=symbols,
             )
             return cls(word_table(listed, config.size))
-        return cls(_train_subwords(sample, config, key=key))
+        return cls(train_sentencepiece(sample, config, key=key))
 
     @classmethod
     def load(cls, path: str | Path, *, advice: str = _ADVICE) -> Vocabulary:
@@ -184,64 +181,14 @@ class Vocabulary:
         return self._tokenizer.pieces(ids)
 
 
-def _train_subwords(sample: list[str], config: VocabularyConfig, *, key: str) -> bytes:
-    """Returns a SentencePiece model."""
-    import sentencepiece
-
-    written = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_consume(sample),
-            model_writer=written,
-            model_type="bpe",
-            vocab_size=config.size,
-            character_coverage=config.character_coverage,
-            byte_fallback=config.byte_fallback,
-            user_defined_symbols=list(config.symbol_list),
-            pad_id=PAD,
-            bos_id=BOS,
-            eos_id=EOS,
-            unk_id=UNK,
-            max_sentence_length=4 * _MAX_LINE_LENGTH,
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise DataError(_training_error(str(error), config, key=key)) from error
-    return written.getvalue()
-
-
 def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:
     """Samples `most` lines uniformly from a stream of unknown length."""
     rng = random.Random(seed)
     kept: list[str] = []
-    usable = (line for line in lines if len(line) <= _MAX_LINE_LENGTH and line.strip())
+    usable = (line for line in lines if len(line) <= MAX_LINE_LENGTH and line.strip())
     for seen, line in enumerate(usable):
         if seen < most:
             kept.append(line)
         elif (index := rng.randrange(seen + 1)) < most:
             kept[index] = line
     return kept
-
-
-def _consume(lines: list[str]) -> Iterator[str]:
-    """Yields lines in order and frees each: the trainer keeps its own copy."""
-    lines.reverse()
-    while lines:
-        yield lines.pop()
-
-
-def _training_error(reason: str, config: VocabularyConfig, *, key: str) -> str:
-    if largest := re.search(r"too high.*<= (\d+)", reason):
-        return (
-            f"{key}={config.size} must be at most {largest[1]} for this "
-            f"text, which has no more pieces. Change config.{key}."
-        )
-    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
-        return (
-            f"{key}={config.size} must be at least {needed[1]} for this "
-            f"text, to cover its characters. Change config.{key}, or lower "
-            "config.vocabulary.character_coverage."
-        )
-    if "all_chars_count" in reason:  # Invisible characters, which are normalised away.
-        return _NO_TEXT
-    return f"Cannot train a vocabulary on this text: {reason}"
