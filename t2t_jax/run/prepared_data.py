@@ -23,7 +23,7 @@ from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.splits import open_held_out, train_and_dev
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.report.leakage import copy_warnings, find_all_leaks, leak_warnings
 from t2t_jax.data.report.page import report_text
