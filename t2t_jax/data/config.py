@@ -101,32 +101,11 @@ class DataConfig:
     cache_dir: str = ""
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        length, row, ratio = self.max_length, self.row_length, self.max_length_ratio
-        a_row = f"data.row_length={row}"
-        rate = "be a probability from 0 to 1"
-        source, target = self.bpe_dropout
-        rules = {
-            "max_length": (length >= 2, "be at least 2: a subword and eos"),
-            "row_length": (row >= 2, "be at least 2"),
-            "dev_pairs": (self.dev_pairs >= 0, "be at least 1, or 0 for none held out"),
-            "workers": (self.workers >= 0, "be at least 1, or 0 for one per core"),
-            "source_bpe_dropout": (0 <= source <= 1, rate),
-            "target_bpe_dropout": (0 <= target <= 1, rate),
-            "max_length_ratio": (
-                ratio == 0 or 1 <= ratio < math.inf,
-                "be at least 1, or 0 to keep every pair",
-            ),
-            "tokens_per_batch": (
-                self.tokens_per_batch >= row,
-                f"be at least {a_row}: a batch has a row or more",
-            ),
-            "packed_row_lengths": self._row_rule(),
-        }
-        for name, (holds, rule) in rules.items():
+        problems, length = ErrorCollector(), self.max_length
+        for name, (holds, rule) in self._rules().items():
             problems.require(f"data.{name}", getattr(self, name), holds, rule)
-        rule = f"be at most {a_row}: a pair never spans rows"
-        problems.require("data.max_length", length, length <= row, rule)
+        rule = f"be at most data.row_length={self.row_length}: a pair never spans rows"
+        problems.require("data.max_length", length, length <= self.row_length, rule)
         for name, most in _LIMITS.items():
             problems.limit(f"data.{name}", getattr(self, name), most)
         problems.check(
@@ -144,6 +123,29 @@ class DataConfig:
         )
         _require_known(problems, "data.layout", self.layout, LAYOUTS)
         problems.raise_if_any()
+
+    def _rules(self) -> dict[str, tuple[bool, str]]:
+        """Returns, by key, whether a rule holds, and the rule."""
+        row, ratio = self.row_length, self.max_length_ratio
+        rate = "be a probability from 0 to 1"
+        source, target = self.bpe_dropout
+        return {
+            "max_length": (self.max_length >= 2, "be at least 2: a subword and eos"),
+            "row_length": (row >= 2, "be at least 2"),
+            "dev_pairs": (self.dev_pairs >= 0, "be at least 1, or 0 for none held out"),
+            "workers": (self.workers >= 0, "be at least 1, or 0 for one per core"),
+            "source_bpe_dropout": (0 <= source <= 1, rate),
+            "target_bpe_dropout": (0 <= target <= 1, rate),
+            "max_length_ratio": (
+                ratio == 0 or 1 <= ratio < math.inf,
+                "be at least 1, or 0 to keep every pair",
+            ),
+            "tokens_per_batch": (
+                self.tokens_per_batch >= row,
+                f"be at least data.row_length={row}: a batch has a row or more",
+            ),
+            "packed_row_lengths": self._row_rule(),
+        }
 
     def _row_rule(self) -> tuple[bool, str]:
         """Returns whether rows can be halved so often, and the rule."""
