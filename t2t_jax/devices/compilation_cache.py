@@ -214,24 +214,24 @@ def _cpu_lines() -> list[str]:
 
 def _make_private(folder: Path) -> None:
     """Creates a directory that only this user can write to, or checks that it is."""
-    rule = f"Compiled programs are code, and their cache {folder}"
-    choose = f"Or set {DIRECTORY} to another directory."
+
+    def refused(fault: str) -> UserError:
+        rule = f"Compiled programs are code, and their cache {folder} {fault}"
+        return UserError(f"{rule} Or set {DIRECTORY} to another directory.")
+
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = folder.stat()
     except OSError as error:
-        raise UserError(
-            f"{rule} cannot be created: {error.strerror}. Fix permissions. {choose}"
-        ) from error
-    if facts.st_uid != os.geteuid():
-        raise UserError(
-            f"{rule} belongs to user {facts.st_uid}, not to user {os.geteuid()}. "
-            f"Remove it. {choose}"
-        )
-    if facts.st_mode & _OTHERS_WRITE:
-        raise UserError(
-            f"{rule} is writable by other users (mode {facts.st_mode & 0o777:o}). If "
-            f"its content can be trusted, run chmod 700 {folder}. {choose}"
+        fault = f"cannot be created: {error.strerror}. Fix permissions."
+        raise refused(fault) from error
+    owner, user, mode = facts.st_uid, os.geteuid(), facts.st_mode & 0o777
+    if owner != user:
+        raise refused(f"belongs to user {owner}, not to user {user}. Remove it.")
+    if mode & _OTHERS_WRITE:
+        raise refused(
+            f"is writable by other users (mode {mode:o}). If its content can be "
+            f"trusted, run chmod 700 {folder}."
         )
 
 

@@ -1,11 +1,10 @@
-"""gpu.sh: what is skipped and tried again, its flags, and a rehearsal of all."""
+"""gpu.sh: the flags of what it runs, and a rehearsal of all."""
 
 import json
 import subprocess
 import sys
 
 import decode_options
-import pytest
 import step_options
 
 from tests.integration.tiny import ROOT, environment
@@ -23,51 +22,19 @@ def gpu(out, *flags, python=sys.executable):
     )
 
 
-@pytest.fixture
-def python(tmp_path):
-    """An interpreter that only writes down what it should run; `pretend` decides."""
-    path = tmp_path / "python"
-    path.write_text(
-        '#!/usr/bin/env bash\ncase "$1" in -c) echo "${@:3}" | tr " " , ;; '
-        f"gpu_report.py) ;; *) echo \"$@\" >> '{tmp_path}/calls'\n"
-        f". '{tmp_path}/pretend' ;; esac\n"
-    )
-    path.chmod(0o755)
-    (tmp_path / "pretend").write_text("echo '{}'")
-    return path
-
-
-def calls(python):
-    """Returns the programs that it should have run, and the flags of each."""
-    lines = (python.parent / "calls").read_text().splitlines()
-    (python.parent / "calls").unlink()
-    return [(name, flags) for name, *flags in map(str.split, lines)]
-
-
-def test_what_is_done_is_not_run_again_and_what_failed_comes_last(tmp_path, python):
-    pretend = python.parent / "pretend"
-    pretend.write_text(
-        'case "$1" in gpu*) echo no GPU >&2; exit 1 ;; *) echo {} ;; esac'
-    )
-    only = "--only=loss_float32,step_base,decode"
-    assert gpu(tmp_path / "out", only, python=python).returncode == 1
-    names = [name for name, _ in calls(python)]
-    assert names == ["gpu_checks.py", "train_step.py", "decode.py"]
-    assert "no GPU" in (tmp_path / "out/loss_float32.failed").read_text()
-    pretend.write_text("echo '{}'")
-    only = "--only=loss_float32,step_base,step_big"
-    assert gpu(tmp_path / "out", only, python=python).returncode == 0
-    assert [name for name, _ in calls(python)] == ["train_step.py", "gpu_checks.py"]
-    assert not list((tmp_path / "out").glob("*.failed"))
-
-
-def test_every_part_for_a_gpu_has_flags_that_its_program_knows(
-    tmp_path, python, monkeypatch
-):
+def test_every_part_for_a_gpu_has_flags_that_its_program_knows(tmp_path, monkeypatch):
     monkeypatch.setattr(step_options, "find_spec", lambda name: name)
+    python, calls = tmp_path / "python", tmp_path / "calls"
+    # An interpreter that only writes down what it should run.
+    python.write_text(
+        '#!/usr/bin/env bash\ncase "$1" in -c) echo "${@:3}" | tr " " , ;; '
+        f"gpu_report.py) ;; *) echo \"$@\" >> '{calls}'; echo '{{}}' ;; esac\n"
+    )
+    python.chmod(0o755)
     assert gpu(tmp_path / "out", python=python).returncode == 0
     programs = {"train_step.py": step_options, "decode.py": decode_options}
-    known = [(programs[p], flags) for p, flags in calls(python) if p in programs]
+    ran = [line.split() for line in calls.read_text().splitlines()]
+    known = [(programs[name], flags) for name, *flags in ran if name in programs]
     assert len([program.parse_arguments(flags) for program, flags in known]) == 6
 
 

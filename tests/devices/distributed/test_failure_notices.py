@@ -11,12 +11,28 @@ import pytest
 
 from t2t_jax.devices.distributed import failure_notices
 from t2t_jax.devices.distributed.failure_notices import FailureMonitor
-from tests.devices.distributed.coordinator import Coordinator
 
 # That is how a thread ends here.
 pytestmark = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnhandledThreadExceptionWarning"
 )
+
+
+class Coordinator:
+    """The client of a coordinator that the threads of a test share."""
+
+    def __init__(self):
+        self.texts, self.is_gone = {}, False
+
+    def key_value_set(self, key, text, allow_overwrite=False):
+        if self.is_gone or (key in self.texts and not allow_overwrite):
+            raise RuntimeError(f"ALREADY_EXISTS: {key}")
+        self.texts[key] = text
+
+    def key_value_dir_get(self, folder):
+        if self.is_gone:
+            raise RuntimeError("UNAVAILABLE")
+        return [(k, v) for k, v in sorted(self.texts.items()) if k.startswith(folder)]
 
 
 @pytest.fixture
