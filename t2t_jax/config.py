@@ -131,11 +131,7 @@ class Config:
         problems.limit("steps", self.steps, _MAX_STEPS, why=why)
         is_seed = 0 <= self.seed < 2**32
         problems.require("seed", self.seed, is_seed, "lie in [0, 2^32)")
-        problems.check(
-            self.architecture in ARCHITECTURES,
-            f"architecture={self.architecture!r} is not known; known are "
-            f"{', '.join(map(repr, ARCHITECTURES))}. Change config.architecture.",
-        )
+        problems.choose("architecture", self.architecture, ARCHITECTURES)
         if self.architecture in ARCHITECTURES:
             section = ARCHITECTURES[self.architecture]
             self.mesh.check_divisible(problems, self.network, section=section)

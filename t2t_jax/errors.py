@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import errno
 import reprlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +129,24 @@ class ErrorCollector:
           ['data.row_length=7 must be even. Change config.data.row_length.']
         """
         self.check(holds, f"{key}={value} must {rule}. Change config.{key}.")
+
+    def choose(self, key: str, value: object, known: Collection[str]) -> None:
+        """Adds a message unless a configuration value is one of the known words.
+
+        Args:
+          key: of the configuration, `section.name`.
+
+        Example:
+          >>> errors = ErrorCollector()
+          >>> errors.choose("data.layout", "rows", ["packed"])
+          >>> errors.messages[0]
+          "data.layout='rows' is not known; known are 'packed'. Change config.data..."
+        """
+        words = ", ".join(map(repr, known))
+        self.check(
+            value in known,
+            f"{key}={value!r} is not known; known are {words}. Change config.{key}.",
+        )
 
     def limit(self, key: str, value: float, most: int, *, why: str = "") -> None:
         """Checks an upper limit of a configuration value.

@@ -35,16 +35,10 @@ class CheckpointConfig:
         problems = ErrorCollector()
         for name in ("every_steps", "every_minutes", "every_epochs"):
             value = getattr(self, name)
-            problems.check(
-                0 <= value < math.inf,
-                f"checkpoint.{name}={value} must be 0 (off) or more. "
-                f"Change config.checkpoint.{name}.",
-            )
-        problems.check(
-            self.keep >= 1,
-            f"checkpoint.keep={self.keep} must be at least 1. "
-            "Change config.checkpoint.keep.",
-        )
+            is_valid = 0 <= value < math.inf
+            key = f"checkpoint.{name}"
+            problems.require(key, value, is_valid, "be 0 (off) or more")
+        problems.require("checkpoint.keep", self.keep, self.keep >= 1, "be at least 1")
         problems.raise_if_any()
 
     @property

@@ -46,21 +46,13 @@ class EvaluationConfig:
         problems = ErrorCollector()
         for name in ("every_steps", "bleu_sentences", "num_samples", "patience"):
             value = getattr(self, name)
-            problems.check(
-                value >= 0,
-                f"evaluation.{name}={value} must be 0 or more. "
-                f"Change config.evaluation.{name}.",
-            )
+            problems.require(f"evaluation.{name}", value, value >= 0, "be 0 or more")
         problems.check(
             not self.patience or self.every_steps > 0,
             f"evaluation.patience={self.patience} requires evaluations, and "
             "evaluation.every_steps=0 turns them off. Change one of them.",
         )
-        problems.check(
-            self.tokenize in TOKENIZERS,
-            f"evaluation.tokenize={self.tokenize!r} is not known; known are "
-            f"{', '.join(map(repr, TOKENIZERS))}. Change config.evaluation.tokenize.",
-        )
+        problems.choose("evaluation.tokenize", self.tokenize, TOKENIZERS)
         problems.check(
             0 <= self.max_unfinished <= 1,
             f"evaluation.max_unfinished={self.max_unfinished} must be between 0 and 1. "
