@@ -12,7 +12,6 @@ import os
 import sys
 
 from t2t_jax.devices.distributed.signals import (
-    block_signals,
     install_early_handlers,
     set_handlers,
 )
@@ -22,7 +21,7 @@ from t2t_jax.devices.huge_pages import reexec_with_huge_pages
 _IS_PROGRAM = __name__ == "__main__" or os.path.basename(sys.argv[0]) == "t2t-jax"
 if _IS_PROGRAM:
     install_early_handlers()
-    reexec_with_huge_pages(before=block_signals, otherwise=install_early_handlers)
+    reexec_with_huge_pages()
 
 import dataclasses
 import gc
@@ -202,7 +201,7 @@ def cli_entry_point() -> None:
     """Runs the command line of this process; the entry point of `t2t-jax`."""
     if not _IS_PROGRAM:
         install_early_handlers()
-        reexec_with_huge_pages(before=block_signals, otherwise=install_early_handlers)
+        reexec_with_huge_pages()
     # Imports and tracing make many objects that stay: looking for garbage after every
     # 700 of them took a seventh of the time until the first translated line.
     gc.set_threshold(100_000, 10, 20)

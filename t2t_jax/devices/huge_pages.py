@@ -11,9 +11,11 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
+
+from t2t_jax.devices.distributed.signals import block_signals, install_early_handlers
 
 _TUNABLES = "GLIBC_TUNABLES"
 _REEXECUTED = "T2T_JAX_BEGUN"
@@ -40,25 +42,19 @@ def request_huge_pages(environ: MutableMapping[str, str]) -> bool:
     return True
 
 
-def reexec_with_huge_pages(
-    *,
-    before: Callable[[], None] = lambda: None,
-    otherwise: Callable[[], None] = lambda: None,
-) -> None:
+def reexec_with_huge_pages() -> None:
     """Re-executes the process with huge pages enabled, if needed.
 
-    Args:
-      before: called just before the exec.
-      otherwise: called if the exec fails.
+    Stop signals that arrive meanwhile are delivered afterwards.
     """
     # Only once, even if a wrapper drops the setting from the environment.
     reexecuted = os.environ.pop(_REEXECUTED, "")
     if reexecuted or not sys.executable or not request_huge_pages(os.environ):
         return
-    before()
+    block_signals()
     with suppress(OSError):  # Without huge pages the program is only slower.
         os.execve(sys.executable, sys.orig_argv, {**os.environ, _REEXECUTED: "1"})
-    otherwise()
+    install_early_handlers()
 
 
 def _needs_request() -> bool:

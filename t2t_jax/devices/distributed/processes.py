@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from t2t_jax import jax_internals
 from t2t_jax.devices.distributed.cluster import (
@@ -129,11 +129,9 @@ def current_processes() -> Processes:
 
 def initialize(
     *,
-    coordinator_address: str = "",
-    num_processes: int = 0,
-    process_id: int | None = None,
     before_exit: Callable[[], None] = lambda: None,
     environ: Mapping[str, str] = os.environ,
+    **flags: Any,
 ) -> Processes:
     """Connects to the other processes if flags or environment configure any.
 
@@ -141,11 +139,9 @@ def initialize(
     stderr. With a single process JAX is not imported.
 
     Args:
-      coordinator_address: host:port of process 0; "" if not given.
-      num_processes: 0 if not given.
-      process_id: rank of this process; None if not given.
       before_exit: called, in another thread than the main one, before this process
         ends for the failure of another.
+      flags: as for `detect_cluster`.
 
     Raises:
       UserError: flags or environment are incomplete or contradictory.
@@ -153,12 +149,7 @@ def initialize(
         missing, a message is printed and this process exits with the same code, 69.
     """
     global _current, _monitor
-    info = detect_cluster(
-        coordinator_address=coordinator_address,
-        num_processes=num_processes,
-        process_id=process_id,
-        environ=environ,
-    )
+    info = detect_cluster(environ=environ, **flags)
     if info is None:
         return SINGLE_PROCESS
     _current = Processes(index=info.index, count=info.count)  # Prefixes log lines.
