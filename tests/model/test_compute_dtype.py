@@ -120,12 +120,6 @@ def test_steps_with_a_cache_in_bfloat16_are_near_the_full_pass():
         assert_allclose(logits[real, 0], full[real, position], atol=0.05)
 
 
-def test_the_loss_is_within_a_hundredth_of_float32():
-    low, high = (loss(tiny_params(), config=config) for config in (LOW, TINY))
-    assert low.dtype == high.dtype == jnp.float32
-    assert 0 < abs(low - high) < 0.01 * high
-
-
 def test_the_gradient_points_where_that_of_float32_does():
     params = jax.jit(Transformer(TINY).init)(jax.random.key(0), SOURCE, TARGET)
     low, high = (
