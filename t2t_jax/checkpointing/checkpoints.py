@@ -295,14 +295,14 @@ def without_checksums(meta: Meta) -> Meta:
     return {name: value for name, value in meta.items() if name not in CHECKSUM_KEYS}
 
 
-def place(arrays: Mapping[str, np.ndarray], like: PyTree) -> PyTree:
-    """Places arrays, by path, on the devices of `like`.
+def place(arrays: dict[str, np.ndarray], like: PyTree) -> PyTree:
+    """Places arrays, by path, on the devices of `like`, and removes them from `arrays`.
 
     A process keeps what its own devices need.
     """
     return jax.tree_util.tree_map_with_path(
         lambda path, leaf: jax.make_array_from_callback(
-            leaf.shape, leaf.sharding, arrays[path_of(path)].__getitem__
+            leaf.shape, leaf.sharding, arrays.pop(path_of(path)).__getitem__
         ),
         like,
     )
