@@ -84,22 +84,21 @@ def train(
     require_trainable(directory)
     enable_cache_in_process()
     _require_single_process()
-    settings, overrides = _resolve_config(config, directory)
+    parsed, overrides = _resolve_config(config, directory)
     with ExitStack() as held:
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
-        console = make_console(settings, stream=log)
-        opened = held.enter_context(
-            open_run(
-                settings,
-                workdir=directory,
-                overrides=overrides,
-                console=console,
-                stream=log,
-            )
+        console = make_console(parsed, stream=log)
+        run = open_run(
+            parsed,
+            workdir=directory,
+            overrides=overrides,
+            console=console,
+            stream=log,
         )
+        opened = held.enter_context(run)
         if opened.text is not None:
-            _train(settings, directory, opened.text, console=console, devices=devices)
+            _train(parsed, directory, opened.text, console=console, devices=devices)
     from t2t_jax.run.inference.load import load
 
     return load(directory.path, devices=devices)

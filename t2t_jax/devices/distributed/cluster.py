@@ -99,9 +99,30 @@ def detect_cluster(
       >>> (info.index, info.count, info.source)
       (1, 2, '--num_processes=2')
     """
-    if coordinator_address or num_processes or process_id is not None:
-        return _from_flags(coordinator_address, num_processes, process_id, environ)
-    return from_slurm(environ) or _from_tpu_pod(environ)
+    if not (coordinator_address or num_processes or process_id is not None):
+        return from_slurm(environ) or _from_tpu_pod(environ)
+    if num_processes == 1 and not process_id:
+        return None
+    index, name = process_id, f"--process_id={process_id}"
+    if index is None and (text := environ.get(_INDEX)):
+        name, index = f"{_INDEX}={text}", int(text) if text.isdecimal() else -1
+    given = (coordinator_address, num_processes, index is not None)
+    pairs = zip(_REQUIRED_FLAGS, given, strict=True)
+    missing = [flag for flag, is_given in pairs if not is_given]
+    if index is None or missing:
+        raise UserError(
+            f"--{', --'.join(_REQUIRED_FLAGS)} belong together, and "
+            f"--{', --'.join(missing)} {'are' if missing[1:] else 'is'} missing. Pass "
+            f"all three (an indexed Kubernetes job sets --process_id as {_INDEX}), or "
+            "none if SLURM or a TPU pod starts the processes."
+        )
+    if not 0 <= index < num_processes:
+        raise UserError(
+            f"{name} must be an integer from 0 to {num_processes - 1} with "
+            f"--num_processes={num_processes}. Number the processes from 0, each once."
+        )
+    source, at = f"--num_processes={num_processes}", coordinator_address
+    return ProcessInfo(index=index, count=num_processes, source=source, address=at)
 
 
 def split_address(address: str) -> tuple[str, int]:
@@ -173,33 +194,6 @@ def _slurm_devices(environ: Mapping[str, str]) -> tuple[int, ...] | None:
     if any(names and "," not in names for names in bound):
         return None
     return (int(environ["SLURM_LOCALID"]),)
-
-
-def _from_flags(
-    address: str, count: int, index: int | None, environ: Mapping[str, str]
-) -> ProcessInfo | None:
-    if count == 1 and not index:
-        return None
-    name = f"--process_id={index}"
-    if index is None and (text := environ.get(_INDEX)):
-        name, index = f"{_INDEX}={text}", int(text) if text.isdecimal() else -1
-    given = zip(_REQUIRED_FLAGS, (address, count, index is not None), strict=True)
-    missing = [flag for flag, is_given in given if not is_given]
-    if missing:
-        raise UserError(
-            f"--{', --'.join(_REQUIRED_FLAGS)} belong together, and "
-            f"--{', --'.join(missing)} {'are' if missing[1:] else 'is'} missing. Pass "
-            f"all three (an indexed Kubernetes job sets --process_id as {_INDEX}), or "
-            "none if SLURM or a TPU pod starts the processes."
-        )
-    if index is None or not 0 <= index < count:
-        raise UserError(
-            f"{name} must be an integer from 0 to {count - 1} with "
-            f"--num_processes={count}. Number the processes from 0, each once."
-        )
-    return ProcessInfo(
-        index=index, count=count, source=f"--num_processes={count}", address=address
-    )
 
 
 def _from_tpu_pod(environ: Mapping[str, str]) -> ProcessInfo | None:

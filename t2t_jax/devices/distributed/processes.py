@@ -186,12 +186,10 @@ def broadcast_from_first(processes: Processes, name: str, text: str) -> str:
       >>> broadcast_from_first(Processes(), "is it time at step 100", "yes")
       'yes'
     """
-    if processes.count == 1:
-        return text
-    if processes.is_first:
-        processes.publish(name, text)
-        return text
-    return processes.receive(name)
+    if not processes.is_first:
+        return processes.receive(name)
+    processes.publish(name, text)
+    return text
 
 
 def all_reduce_min(processes: Processes, name: str, number: int) -> int:
@@ -210,11 +208,8 @@ def all_reduce_min(processes: Processes, name: str, number: int) -> int:
         return number
     processes.publish(f"{name}/{processes.index}", str(number))
     if processes.is_first:
-        numbers = [
-            int(processes.receive(f"{name}/{index}"))
-            for index in range(processes.count)
-        ]
-        number = min(numbers)
+        names = [f"{name}/{index}" for index in range(processes.count)]
+        number = min(int(processes.receive(one)) for one in names)
     return int(broadcast_from_first(processes, name, str(number)))
 
 
