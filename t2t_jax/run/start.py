@@ -143,9 +143,7 @@ def _check_frozen(config: Config) -> None:
     from t2t_jax.training.state import init_state
 
     optimizer = make_optimizer(
-        config.optimizer,
-        d_model=config.network.d_model,
-        frozen=config.training.frozen,
+        config.optimizer, d_model=config.network.d_model, frozen=config.training.frozen
     )
     init = partial(init_state, make_module(config.network), optimizer)
     jax.eval_shape(init, jax.random.key(config.seed))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
@@ -31,43 +32,38 @@ from t2t_jax.types import PyTree
 _PACKAGES = ("t2t-jax", "jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
 
 
+@dataclass
 class RunCheckpointer:
     """Initializes, restores and saves the training state of one run on one mesh.
 
-    Args:
-      init: initializes a new state, with `params` if given; called under `jax.jit`.
+    Attributes:
+      init_state: initializes a new state, with `params` if given; called under
+        `jax.jit`.
       fingerprints: hashes of vocabulary and corpora; saved in every checkpoint.
       log: reports corrupt checkpoints and failed saves.
       files: small files to save in every checkpoint, by name: the vocabulary.
-
-    Attributes:
       shapes: the state as `jax.ShapeDtypeStruct`s.
       shardings: the `NamedSharding` of each array of the state.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        *,
-        workdir: Workdir,
-        init: Callable[..., TrainState],
-        mesh: Mesh,
-        fingerprints: dict[str, str],
-        log: Callable[[str], None],
-        processes: Processes = SINGLE_PROCESS,
-        files: Mapping[str, bytes] | None = None,
-    ):
-        self._files = files or {}
-        self._config, self._fingerprints = config, fingerprints
-        self._init, self._log, self._processes = init, log, processes
-        self._failure: StorageError | None = None
-        self._saves = 0
-        self.shapes: TrainState = jax.eval_shape(init)
+    config: Config
+    workdir: Workdir
+    init_state: Callable[..., TrainState]
+    mesh: Mesh
+    fingerprints: dict[str, str]
+    log: Callable[[str], None]
+    processes: Processes = SINGLE_PROCESS
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    _failure: StorageError | None = None
+    _saves: int = 0
+
+    def __post_init__(self) -> None:
+        self.shapes: TrainState = jax.eval_shape(self.init_state)
         self.shardings = state_shardings(
-            self.shapes, mesh, shard_optimizer=config.mesh.shard_optimizer
+            self.shapes, self.mesh, shard_optimizer=self.config.mesh.shard_optimizer
         )
         self._checkpoints = CheckpointWriter(
-            workdir.checkpoints, keep=config.checkpoint.keep
+            self.workdir.checkpoints, keep=self.config.checkpoint.keep
         )
 
     def init(self) -> tuple[TrainState, RunProgress]:
@@ -76,8 +72,8 @@ class RunCheckpointer:
         Raises:
           UserError: the parameters of `config.init_from` are damaged or missing.
         """
-        new_state = jax.jit(self._init, out_shardings=self.shardings)
-        if not (directory := self._config.init_from):
+        new_state = jax.jit(self.init_state, out_shardings=self.shardings)
+        if not (directory := self.config.init_from):
             return new_state(), RunProgress()
         stored = open_parameters(Path(directory))
         like = self._with_shardings().params
@@ -85,7 +81,7 @@ class RunCheckpointer:
             "best", lambda step: (step, stored.params(step, like=like))
         )
         shown = directory.removeprefix(f"{Path.cwd()}/")
-        self._log(f"Beginning with the parameters of step {step:,} in {shown}.")
+        self.log(f"Beginning with the parameters of step {step:,} in {shown}.")
         return new_state(params=params), RunProgress()
 
     def _with_shardings(self) -> TrainState:
@@ -109,22 +105,19 @@ class RunCheckpointer:
           UserError: a system error prevents reading them, or processes see different
             steps.
         """
-        like = self._with_shardings()
+        like = _items_of(self._with_shardings())
         restored = restore_latest_valid(
-            self._checkpoints,
-            _items_of(like),
-            log=self._log,
-            processes=self._processes,
+            self._checkpoints, like, log=self.log, processes=self.processes
         )
         if restored is None:
             return None
         step, items, meta, corrupt = restored
         configs = None
         with suppress(ConfigError, KeyError):  # The config of another version.
-            configs = (parse(meta["config"]), self._config)
-        check_fingerprints(meta["fingerprints"], self._fingerprints, configs=configs)
-        quarantine(self._checkpoints, corrupt, log=self._log, processes=self._processes)
-        self._log(
+            configs = (parse(meta["config"]), self.config)
+        check_fingerprints(meta["fingerprints"], self.fingerprints, configs=configs)
+        quarantine(self._checkpoints, corrupt, log=self.log, processes=self.processes)
+        self.log(
             f"Resuming from step {step:,} in {self._checkpoints.directory.parent}."
         )
         progress = RunProgress.from_dict(meta["progress"])
@@ -156,8 +149,8 @@ class RunCheckpointer:
             "step": progress.step,
             "kinds": list(kinds),
             "progress": progress.to_dict(),
-            "config": to_dict(self._config),
-            "fingerprints": self._fingerprints,
+            "config": to_dict(self.config),
+            "fingerprints": self.fingerprints,
             "versions": {name: metadata.version(name) for name in _PACKAGES},
             **scores,
         }
@@ -167,10 +160,7 @@ class RunCheckpointer:
         with self._failure_logged():
             self._require_writable(progress.step)
             self._checkpoints.save(
-                progress.step,
-                **_items_of(state),
-                meta=meta,
-                files=self._files,
+                progress.step, **_items_of(state), meta=meta, files=self.files
             )
 
     def check_for_errors(self) -> None:
@@ -199,7 +189,7 @@ class RunCheckpointer:
             yield
             has_failed = False
         finally:
-            if self._processes.count == 1 or not has_failed:
+            if self.processes.count == 1 or not has_failed:
                 with self._failure_logged():
                     self._checkpoints.wait()
 
@@ -213,9 +203,9 @@ class RunCheckpointer:
         try:
             self._checkpoints.check_writable(step)
         except StorageError:
-            all_reduce_min(self._processes, name, 0)
+            all_reduce_min(self.processes, name, 0)
             raise
-        if not all_reduce_min(self._processes, name, 1):
+        if not all_reduce_min(self.processes, name, 1):
             raise StorageError(
                 f"Step {step:,} could not be saved in {self._checkpoints.directory}: "
                 "another process cannot write there.\nSee its log for the reason. Free "
@@ -229,7 +219,7 @@ class RunCheckpointer:
             yield
         except StorageError as error:
             self._failure = error
-            self._log(f"WARNING: {error}")
+            self.log(f"WARNING: {error}")
 
 
 def _items_of(state: TrainState) -> dict[str, PyTree]:

@@ -113,7 +113,7 @@ class Trainer:
         self._checkpointer = RunCheckpointer(
             config,
             workdir=self.workdir,
-            init=partial(init_state, *model, ema=training.ema_decay > 0),
+            init_state=partial(init_state, *model, ema=training.ema_decay > 0),
             mesh=self._mesh,
             fingerprints=self.text.fingerprints,
             log=self.console.log,

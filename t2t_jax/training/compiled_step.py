@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -128,35 +128,30 @@ def device_memory_limit(mesh: Mesh) -> int:
     return int(USABLE * min(limits))
 
 
+@dataclass
 class StepCompiler:
-    """Runs a step on host batches; the step of `training.loop`.
-
-    Args:
-      make_step: makes the jitted step with a number of micro-batches.
-      state: shapes of the state.
-      about: the expected compile time, in words.
+    """Runs a step on host batches: the step of `training.loop`.
 
     Attributes:
+      make_step: makes the jitted step with a number of micro-batches.
+      state: shapes of the state.
       layout: the batches, with the current number of micro-batches.
+      about: the expected compile time, in words.
     """
 
-    def __init__(
-        self,
-        make_step: Callable[[int], Any],
-        state: TrainState,
-        *,
-        layout: BatchLayout,
-        key: jax.Array,
-        log: Callable[[str], None],
-        about: str,
-    ):
-        self._make_step, self._state, self.layout = make_step, state, layout
-        self._step = make_step(layout.micro_batches)
-        self._shards = layout.share.count
-        self._key = jax.jit(lambda: key, out_shardings=replicated(layout.mesh))()
-        self._log, self._about = log, about
-        self._compiled: dict[tuple[int, int], Any] = {}
-        self._times = 0
+    make_step: Callable[[int], Any]
+    state: TrainState
+    layout: BatchLayout
+    key: jax.Array
+    log: Callable[[str], None]
+    about: str
+    _compiled: dict[tuple[int, int], Any] = field(default_factory=dict)
+    _times: int = 0
+
+    def __post_init__(self) -> None:
+        self._step = self.make_step(self.layout.micro_batches)
+        key = self.key
+        self.key = jax.jit(lambda: key, out_shardings=replicated(self.layout.mesh))()
 
     def __call__(
         self, state: TrainState, batch: Batch
@@ -164,7 +159,7 @@ class StepCompiler:
         """Runs a step on a batch for which it is compiled; donates the state."""
         compiled = self._compiled[self._shape_of(batch)]
         made: tuple[TrainState, StepOutput] = compiled(
-            state, make_global_batch(batch, self.layout.mesh), self._key
+            state, make_global_batch(batch, self.layout.mesh), self.key
         )
         return made
 
@@ -184,11 +179,11 @@ class StepCompiler:
         """Compiles the step for global batches of (rows, slots)."""
         several = len(self.layout.planned) > 1
         of_shape = f" for {shape[0]:,} rows of {shape[1]} slots" * several
-        self._log(f"Compiling the training step{of_shape}, {self._about} …")
+        self.log(f"Compiling the training step{of_shape}, {self.about} …")
         began = time.perf_counter()
-        lowered = lower_step(self._step, self._state, batch_shape=shape)
+        lowered = lower_step(self._step, self.state, batch_shape=shape)
         self._compiled[shape] = lowered.compile()
-        self._log(f"Compiled in {time.perf_counter() - began:.0f} s.")
+        self.log(f"Compiled in {time.perf_counter() - began:.0f} s.")
         # Collectives time out, in Gloo after 30 s, so all processes start together.
         self._times += 1
         barrier(current_processes(), f"compiled {self._times}")
@@ -206,12 +201,12 @@ class StepCompiler:
         micro_batches = 1
         while True:
             self._compiled.clear()  # for another number of micro-batches
-            self._step = self._make_step(micro_batches)
+            self._step = self.make_step(micro_batches)
             self.layout = dataclasses.replace(self.layout, micro_batches=micro_batches)
             excess = self._excess(memory)
             if not excess:
                 return
-            self._log(
+            self.log(
                 f"A step with {pluralize(micro_batches, 'micro-batch')} does not fit: "
                 f"{excess}."
             )
@@ -241,4 +236,4 @@ class StepCompiler:
     def _shape_of(self, batch: Batch) -> tuple[int, int]:
         """Returns the shape of the global batch of this process's rows."""
         rows, length = batch.source.shape
-        return rows * self._shards, length
+        return rows * self.layout.share.count, length

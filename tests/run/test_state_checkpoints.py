@@ -26,7 +26,7 @@ def snapshots(path):
     return RunCheckpointer(
         Config(),
         workdir=Workdir(path),
-        init=state,
+        init_state=state,
         mesh=make_mesh(jax.devices()[:1]),
         fingerprints={},
         log=print,
@@ -40,15 +40,15 @@ def save(opened, step):
 
 def test_damage_stays_where_it_is_if_the_text_is_another(tmp_path):
     opened = snapshots(tmp_path)
-    opened._fingerprints = {"train": "same"}
+    opened.fingerprints = {"train": "same"}
     for step in (5, 7):
         save(opened, step)
     opened.wait()
     (tmp_path / "checkpoints" / "7" / "meta" / "metadata").write_text("")
-    opened._fingerprints = {"train": "other"}
+    opened.fingerprints = {"train": "other"}
     with pytest.raises(DataError):
         opened.resume()
     assert (tmp_path / "checkpoints" / "7").is_dir()
-    opened._fingerprints = {"train": "same"}
+    opened.fingerprints = {"train": "same"}
     assert opened.resume()[1].step == 5
     assert (tmp_path / "checkpoints" / "corrupt-7").is_dir()

@@ -87,6 +87,8 @@ def load(
         return step, meta, module, params
 
     step, meta, module, params = checkpoints.read_chosen(checkpoint, read)
+    longest = config.data.max_length
+    unmeasured = SourceLines(Spread(longest, longest), sentences=Spread(2, 2))
     return TranslationModel(
         module,
         replicate(params, devices),
@@ -96,7 +98,7 @@ def load(
         averaged_steps=tuple(meta.get("averaged_steps", ())),
         spacing={name: meta[name] for name in SPACING_KEYS if name in meta},
         known_words=KnownWords.load(workdir.path),
-        source_lines=_source_lines(workdir, config.data.max_length),
+        source_lines=SourceLines.load(workdir.path) or unmeasured,
         is_parser=reads_trees(config.data.train),
     )
 
@@ -113,12 +115,6 @@ def _check_types(decoding: object, devices: Sequence[jax.Device] | None) -> None
             f"load takes a sequence of devices, not {devices!r}. Pass some of "
             "jax.devices(), or leave devices out to use all."
         )
-
-
-def _source_lines(workdir: Workdir, max_length: int) -> SourceLines:
-    """Returns how long source lines are; a guess where they were not measured."""
-    usual = SourceLines(Spread(max_length, max_length), sentences=Spread(2, 2))
-    return SourceLines.load(workdir.path) or usual
 
 
 def _load_ensemble(

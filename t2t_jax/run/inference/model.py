@@ -77,15 +77,16 @@ class TranslationModel:
     is_parser: bool = False
 
     def __repr__(self) -> str:
-        count = sum(x.size for x in jax.tree.leaves(self.params))
-        source, target = self.vocabularies
-        sizes = {f"{source.size:,}", f"{target.size:,}"}
-        devices = {d for x in jax.tree.leaves(self.params) for d in x.devices()}
+        leaves = jax.tree.leaves(self.params)
+        sizes = {f"{one.size:,}" for one in self.vocabularies}
+        devices = {device for leaf in leaves for device in leaf.devices()}
+        averaged = len(self.averaged_steps)
         return (
-            f"<Model: {type(self.module).__name__} of {count:,} parameters, "
+            f"<Model: {type(self.module).__name__} of "
+            f"{sum(leaf.size for leaf in leaves):,} parameters, "
             f"{' and '.join(sorted(sizes))} subwords, step {self.step:,}"
-            + (f", mean of {len(self.averaged_steps)}" if self.averaged_steps else "")
-            + (f", with {len(self.others)} more" if self.others else "")
+            + f", mean of {averaged}" * bool(averaged)
+            + f", with {len(self.others)} more" * bool(self.others)
             + f", on {len(devices)} x {next(iter(devices)).platform}>"
         )
 
@@ -258,9 +259,8 @@ class TranslationModel:
         """
         config = _apply_changes(self.decoding, changes, attention=attention)
         models = (self, *self.others)
-        _require_beams(config, self.vocabularies.target.size)
         for one in models:
-            _require_positions(config, learned_positions(one.module))
+            _require_fitting(config, one)
         layer = config.attention_layer
         rescorer = Rescorer(
             tuple(one.module.apply for one in models),
@@ -343,20 +343,20 @@ def _apply_changes(
         raise UserError(p.replace("decoding.", "") for p in names) from error
 
 
-def _require_beams(config: DecodingConfig, vocab_size: int) -> None:
+def _require_fitting(config: DecodingConfig, model: TranslationModel) -> None:
+    """Checks that a model has the subwords and the positions that a search needs."""
+    vocab_size = model.vocabularies.target.size
     if config.beam_size > vocab_size:
         raise UserError(
             f"beam_size={config.beam_size} must be at most the {vocab_size} subwords "
             "that a hypothesis can begin with. Lower beam_size."
         )
-
-
-def _require_positions(config: DecodingConfig, max_length: int | None) -> None:
+    positions = learned_positions(model.module)
     longest = max(config.max_source_length, config.longest_output())
-    if max_length is not None and longest > max_length:
+    if positions is not None and longest > positions:
         raise UserError(
             f"{config.longest_output_formula()} = {longest} must be at most the "
-            f"model's {max_length} learned positions. Lower max_source_length."
+            f"model's {positions} learned positions. Lower max_source_length."
         )
 
 

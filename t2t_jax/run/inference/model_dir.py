@@ -65,11 +65,7 @@ def save_model_dir(
             origin["step"],
             params=params,
             optimizer=None,
-            meta={
-                **origin,
-                "config": to_dict(config),
-                "fingerprints": fingerprints,
-            },
+            meta={**origin, "config": to_dict(config), "fingerprints": fingerprints},
             files=vocabularies.files,
         )
         checkpoints.wait()

@@ -131,14 +131,14 @@ class EventFile(RetryingAppendFile):
 
     def __init__(self, directory: Path, *, step: int):
         with _unimportable("torch", "boto3", "google.cloud"):
-            from tensorboardX.proto.event_pb2 import Event, SessionLog
+            from tensorboardX.proto.event_pb2 import SessionLog
 
         suffix = f"{time.time():.0f}.{socket.gethostname()}.{os.getpid()}"
         super().__init__(directory / f"events.out.tfevents.{suffix}")
-        self._append(Event(file_version="brain.Event:2"))
+        self._append(file_version="brain.Event:2")
         if step:
             start = SessionLog(status=SessionLog.START)
-            self._append(Event(step=step + 1, session_log=start))
+            self._append(step=step + 1, session_log=start)
 
     def append(self, step: int, metrics: dict[str, float]) -> None:
         """Writes metrics by their tags, `kind/name`.
@@ -146,37 +146,38 @@ class EventFile(RetryingAppendFile):
         Raises:
           OSError: the write failed; it is retried before the next one.
         """
-        from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.summary import scalar
 
-        event = Event(step=step)
-        for tag, value in metrics.items():
-            about = DESCRIPTIONS.get(tag.partition("/")[2], "")
-            event.summary.MergeFrom(scalar(tag, value, summary_description=about))
-        self._append(event)
+        about = {tag: DESCRIPTIONS.get(tag.partition("/")[2], "") for tag in metrics}
+        scalars = [
+            scalar(tag, value, summary_description=about[tag])
+            for tag, value in metrics.items()
+        ]
+        self._append(*scalars, step=step)
 
     def append_text(self, step: int, tag: str, text: str) -> None:
         """Writes a text, shown verbatim."""
-        from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.summary import text as text_summary
 
         # Indented by four, it is a block of code to TensorBoard's Markdown.
         block = "\n".join(f"    {line}" for line in text.splitlines())
-        self._append(Event(step=step, summary=text_summary(tag, block)))
+        self._append(text_summary(tag, block), step=step)
 
     def append_settings(self, settings: Mapping[str, Any], metrics: list[str]) -> None:
         """Writes the configuration of a run, for the page "HParams"."""
-        from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.summary import hparams
 
         # The third summary would say that the run has ended.
         for summary in hparams(settings, dict.fromkeys(metrics))[:2]:
-            self._append(Event(summary=summary))
+            self._append(summary)
 
-    def _append(self, event: Any) -> None:
+    def _append(self, *summaries: Any, **fields: Any) -> None:
+        from tensorboardX.proto.event_pb2 import Event
         from tensorboardX.record_writer import masked_crc32c
 
-        event.wall_time = time.time()
+        event = Event(wall_time=time.time(), **fields)
+        for summary in summaries:
+            event.summary.MergeFrom(summary)
         data = event.SerializeToString()
         length = struct.pack("<Q", len(data))
         checked = (x + struct.pack("<I", masked_crc32c(x)) for x in (length, data))
@@ -218,10 +219,10 @@ class MetricsFile(RetryingAppendFile):
     """
 
     def __init__(self, path: Path, *, step: int):
+        # A resumed run has no final record yet.
         kept = [
             record
             for record in read_metrics(path)
-            # A resumed run has no final record yet.
             if record["step"] <= step and record["kind"] != "final"
         ]
         atomic_write(path, "".join(map(_line, kept)))
@@ -308,16 +309,11 @@ class MetricsWriter:
         Args:
           score: which field of evaluations decides what is best.
         """
-        best = progress.best_score
-        self.write(
-            {
-                "step": progress.step,
-                "kind": "final",
-                "epoch": progress.position.epoch,
-                **({f"best_{score}": best} if best >= 0 else {}),
-                "minutes": progress.minutes,
-            }
-        )
+        record: Record = {"step": progress.step, "kind": "final"}
+        record["epoch"] = progress.position.epoch
+        if progress.best_score >= 0:
+            record[f"best_{score}"] = progress.best_score
+        self.write({**record, "minutes": progress.minutes})
 
     def close(self) -> None:
         """Writes pending records, and closes the files."""
