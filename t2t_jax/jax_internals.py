@@ -24,22 +24,21 @@ def cudnn_attention() -> Any:
 
 
 @contextmanager
-def absent_gpu() -> Iterator[None]:
-    """Compiles cuDNN's attention for a GPU of a topology, from Ampere on.
+def absent_gpu(capability: tuple[int, int]) -> Iterator[None]:
+    """Compiles cuDNN's attention for a GPU of this compute capability.
 
-    JAX asks the default device, not those that it compiles for.
+    JAX asks the default device for it, not those that it compiles for.
     """
-    try:
-        module = cudnn_attention()
-        ask = module.check_compute_capability
-    except (ImportError, AttributeError):
-        yield
-        return
-    module.check_compute_capability = lambda wanted: wanted != "9.0"
+    from jax._src.cudnn import fused_attention_stablehlo as cudnn
+
+    asks = cudnn.check_compute_capability
+    cudnn.check_compute_capability = lambda least: (
+        capability >= tuple(map(int, least.split(".")))
+    )
     try:
         yield
     finally:
-        module.check_compute_capability = ask
+        cudnn.check_compute_capability = asks
 
 
 def client() -> Any:

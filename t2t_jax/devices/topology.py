@@ -132,50 +132,33 @@ class Topology:
         """The number of devices that the fast links connect."""
         return self.shape[-1] if self.target.gpu else prod(self.shape)
 
-    @property
-    def compiler_options(self) -> dict[str, Any]:
-        """What `compile` needs: without a device nothing can be tuned on it."""
-        return {"xla_gpu_autotune_level": 0} if self.target.gpu else {}
-
     def devices(self) -> list[jax.Device]:
         """Returns devices for a mesh whose programs are compiled and cannot run.
 
         Sets environment variables for libtpu, which else asks for a TPU's metadata.
 
         Raises:
-          UserError: the compiler is not installed, or rejects the shape.
+          UserError: the compiler is not installed.
         """
-        package, extra = "libtpu", "aot-tpu"
-        if gpu := self.target.gpu:
-            package, extra = "jax_cuda12_plugin", "aot-gpu"
+        gpu, sides = self.target.gpu, "x".join(map(str, self.shape))
+        package, extra = ("jax_cuda12_plugin", "gpu") if gpu else ("libtpu", "tpu")
         if not find_spec(package):
             raise UserError(
                 f"topology={self.text} needs a compiler that is not installed. "
-                f"Run pip install 't2t-jax[{extra}]'."
+                f"Run pip install 't2t-jax[aot-{extra}]'."
             )
-        for name, value in _NO_METADATA.items():
-            os.environ.setdefault(name, value)
+        os.environ.update({**_NO_METADATA, **os.environ})
         jax.config.update("jax_platforms", "cpu")
         jax.devices()  # registers the plugins
-        sides = "x".join(map(str, self.shape))
-        try:
-            if gpu:
-                found = topologies.get_topology_desc(
-                    *(self.name, "cuda"),
-                    target_config=gpu_description(self.target, gpu),
-                    topology=f"1x{sides}",
-                )
-            else:  # A host has 2 x 2 chips, but for a smaller slice.
-                bounds = [*(min(2, side) for side in self.shape[:2]), 1]
-                found = topologies.get_topology_desc(
-                    f"{self.name}:{sides}", "tpu", chips_per_host_bounds=bounds
-                )
-        except RuntimeError as error:
-            raise UserError(
-                f"topology={self.text} cannot be compiled for: {error}. Change "
-                "topology."
-            ) from error
-        return list(found.devices)
+        options: dict[str, Any] = {}
+        name, platform = f"{self.name}:{sides}", "tpu"
+        if gpu:
+            told = gpu_description(self.target, gpu)
+            name, platform = self.name, "cuda"
+            options = {"target_config": told, "topology": f"1x{sides}"}
+        elif prod(self.shape) == 1:  # A host has 2 x 2 chips, but for one alone.
+            options = {"chips_per_host_bounds": [1, 1, 1]}
+        return [*topologies.get_topology_desc(name, platform, **options).devices]
 
 
 _NO_METADATA = {
@@ -207,18 +190,20 @@ def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
         known = ", ".join(f"{one.platform}:{n}" for n, one in TARGETS.items())
         raise ConfigError(
             f"topology={text} must name one of {known}, and its devices, as in "
-            "gpu:h100:8. Change topology."
+            "gpu:h100:8. Change it."
         )
-    shape = tuple(map(int, re.findall(r"\d+", sides)))
-    axes = (1, 2) if target.gpu else (target.axes,)
-    is_valid = re.fullmatch(r"[1-9]\d{0,2}(x[1-9]\d{0,2})*", sides)
-    if not is_valid or len(shape) not in axes or prod(shape) > _MOST_DEVICES:
-        example = (
-            "8, or 2x8 for hosts x GPUs" if target.gpu else "x".join("2" * axes[0])
-        )
+    sizes = r"[1-9]\d{0,2}(x[1-9]\d{0,2})*"
+    shape = tuple(map(int, sides.split("x"))) if re.fullmatch(sizes, sides) else ()
+    if target.gpu:
+        example, is_valid = "8, or 2x8 for hosts x GPUs", 0 < len(shape) <= 2
+    else:  # Hosts of 2 x 2 chips.
+        example = "x".join("224"[-target.axes :])
+        whole = prod(shape) == 1 or not any(side % 2 for side in shape[:2])
+        is_valid = len(shape) == target.axes and whole
+    if not is_valid or prod(shape) > _MOST_DEVICES:
         raise ConfigError(
-            f"topology={text} must end in the number of devices, such as {example}, "
-            f"at most {_MOST_DEVICES}. Change topology."
+            f"topology={text} must end in the number of devices, such as {example}, at "
+            f"most {_MOST_DEVICES}. Change it."
         )
     if peak_tflops:
         target = replace(target, peak=1e12 * peak_tflops)

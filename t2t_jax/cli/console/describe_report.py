@@ -204,46 +204,38 @@ def _memory(info: _Info) -> Iterator[tuple[str, str, str]]:
 
 def _topology(info: _Info) -> Iterator[Section]:
     """Yields what was compiled for devices that are not here."""
-    batch = f"{info['batch']['rows']:,} rows of {info['batch']['row_length']:,}"
-    rows = [
-        ("batch", f"{batch}, {info['batch']['compute_dtype']}"),
-        ("attention", info["attention_note"] or info["attention"] or "recurrent"),
-        ("parameters", f"{si_format(info['bytes_parameters'], 'B')} on a device"),
-        ("optimizer", f"{si_format(info['bytes_optimizer'], 'B')} on a device"),
-        *_estimates(info),
-    ]
-    if (hours := info["estimated_hours"]) is not None:
-        rows.append(("the run", f"{info['steps']:,} steps in {hours:,.2f} hours"))
-    rows.append(("advice", info["advice"] or "none"))
-    title = f"A training step compiled for {info['topology']}"
+    batch, search = info["batch"], info.get("decode")
     notes = [
-        "Estimated by the compiler's program and data sheets, of one device of "
+        "Estimated from the compiled program and data sheets, of one device of "
         f"{info['devices']:,}. Nothing was run or measured."
     ]
-    yield Section(title, rows, notes=notes)
-    if search := info.get("decode"):
-        rows = [
-            ("rows", f"{search['rows']:,} of {search['source_tokens']} subwords"),
-            ("beams", f"{search['beam_size']} of each"),
-            *_estimates(search),
-        ]
-        if search["sentences_per_second"]:
-            rate = f"about {search['sentences_per_second']:,.0f} a second at most"
-            rows.append(("sentences", rate))
+    shape = f"{batch['rows']:,} rows of {batch['row_length']:,}"
+    rows = [
+        ("batch", f"{shape}, {batch['compute_dtype']}"),
+        ("attention", info["attention_note"] or info["attention"] or "recurrent"),
+        ("parameters", si_format(info["bytes_parameters"], "B")),
+        ("optimizer", si_format(info["bytes_optimizer"], "B")),
+        *_estimates(info),
+        ("advice", info["advice"] or "none"),
+    ]
+    if (hours := info["estimated_hours"]) is not None:
+        rows.insert(-1, ("the run", f"{info['steps']:,} steps in {hours:,.2f} hours"))
+    yield Section(f"A step compiled for {info['topology']}", rows, notes=notes)
+    if search:
+        size = f"{search['rows']:,} of {search['source_tokens']} subwords, "
+        rows = [("rows", f"{size}{search['beam_size']} beams"), *_estimates(search)]
+        if rate := search["sentences_per_second"]:
+            rows.append(("sentences", f"at most {rate:,.0f} a second, on all devices"))
         yield Section("One position of the search", rows, notes=notes)
 
 
 def _estimates(info: _Info) -> Iterator[tuple[str, str]]:
     """Yields the estimates of a program on one device."""
     needed, usable = info["bytes_needed"], info["device_memory"]
-    fits = (
-        "it fits" if info["fits"] else f"too much by {si_format(needed - usable, 'B')}"
-    )
+    excess = f"too much by {si_format(needed - usable, 'B')}"
     yield "temporaries", si_format(info["bytes_temporary"], "B")
-    yield (
-        "memory",
-        f"{si_format(needed, 'B')} of {si_format(usable, 'B')} usable: {fits}",
-    )
+    of = f"{si_format(needed, 'B')} of {si_format(usable, 'B')} usable"
+    yield "memory", f"{of}: {'it fits' if info['fits'] else excess}"
     if info["estimated_ms"] is None:
         return
     moved = si_format(info["bytes_accessed"], "B")
@@ -252,8 +244,8 @@ def _estimates(info: _Info) -> Iterator[tuple[str, str]]:
     for part in info["parts"]:
         yield f"  {part['part']} {part['direction']}".rstrip(), f"{part['ms']:.3g} ms"
     for one in info["collectives"]:
-        hidden = "hidden" if one["hidden"] else f"{one['exposed_ms']:.3g} not hidden"
         sent = f"{one['count']:,} x, {si_format(one['bytes'], 'B')} sent"
+        hidden = "hidden" if one["hidden"] else f"{one['exposed_ms']:.3g} not hidden"
         yield f"  {one['kind']}", f"{sent}, {one['ms']:.3g} ms of links, {hidden}"
 
 

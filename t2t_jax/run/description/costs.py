@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -249,19 +249,21 @@ def analyze(
 ) -> Compiled:
     """Compiles a program for the devices of a mesh; its analysis is of one device."""
     platform = mesh.devices.flat[0].platform
-    options = topology.compiler_options if topology else None
-    if platform == "cpu":
-        options = FAST_COMPILE_OPTIONS
-    with jax_internals.absent_gpu() if topology else nullcontext():
-        try:
+    options = FAST_COMPILE_OPTIONS if platform == "cpu" else None
+    compiling: AbstractContextManager[None] = nullcontext()
+    if topology and topology.target.gpu:
+        options = {"xla_gpu_autotune_level": "0"}  # There is none to tune it on.
+        compiling = jax_internals.absent_gpu(topology.target.gpu.capability)
+    try:
+        with compiling:
             compiled = lower().compile(compiler_options=options)
-        except jax.errors.JaxRuntimeError as error:
-            # A TPU's compiler rejects what does not fit.
-            used = re.search(r"(?:Used |required[^(]*\()([\d.]+)([KMGT])", str(error))
-            if not (topology and used):
-                raise
-            needed = int(float(used[1]) * 1024 ** (1 + "KMGT".index(used[2])))
-            return Compiled(0.0, Memory(0, needed, 0, 0), platform)
+    except jax.errors.JaxRuntimeError as error:
+        # A TPU's compiler rejects what does not fit.
+        used = re.search(r"(?:Used |required[^(]*\()([\d.]+)([KMGT])", str(error))
+        if not (topology and used):
+            raise
+        needed = int(float(used[1]) * 1024 ** (1 + "KMGT".index(used[2])))
+        return Compiled(0.0, Memory(0, needed, 0, 0), platform)
     of_a_device: Any = compiled.cost_analysis() or {}
     found: Any = compiled.memory_analysis()
     memory = Memory(

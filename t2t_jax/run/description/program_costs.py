@@ -17,17 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_jax.devices.topology import Topology
-from t2t_jax.training.reporting.profiler import categorize_ops
+from t2t_jax.training.reporting.profiler import COMPUTATION, categorize_ops
 
 REACHED = 0.8
 """Share of a data sheet's products and links that large ones reach."""
 
-_BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2, "u16": 2}
-_BYTES |= {"f32": 4, "s32": 4, "u32": 4, "f64": 8, "s64": 8, "u64": 8}
-_ARRAY = re.compile(rf"\b({'|'.join(_BYTES)})\[([\d,]*)\]")
-_COMPUTATION = re.compile(
-    r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL
-)
+_ARRAY = re.compile(r"\b(?:pred|[a-z]+(8|16|32|64))\[([\d,]*)\]")
 _LINE = re.compile(
     r"^\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\((.*)", re.MULTILINE
 )
@@ -58,10 +53,10 @@ class _Line(NamedTuple):
     def operands(self) -> list[str]:
         return re.findall(r"%([\w.\-]+)", self.rest.split("), ")[0])
 
-    def number(self, pattern: str) -> int | None:
-        """Returns the number behind a key of the compiler's, if it is there."""
+    def number(self, pattern: str) -> int:
+        """Returns the number behind a key of the compiler's; 0 if it is not there."""
         found = re.search(pattern + r'":"?(\d+)', self.rest)
-        return int(found[1]) if found else None
+        return int(found[1]) if found else 0
 
 
 @dataclass
@@ -97,14 +92,13 @@ class ProgramCosts:
       parts: milliseconds by (section of the model, forward or backward), the longest
         first; links apart.
       calls: number of calls of kernels outside of the compiler, by target.
-      unknown_loops: loops of unknown length, counted once.
     """
 
     def __init__(self, text: str, topology: Topology):
         self._topology, self._target = topology, topology.target
         self._computations = {
             name: [_Line(*found) for found in _LINE.findall(lines)]
-            for name, lines in _COMPUTATION.findall(text)
+            for name, lines in COMPUTATION.findall(text)
         }
         self._shapes = {
             (name, line.name): line.shape
@@ -112,7 +106,6 @@ class ProgramCosts:
             for line in lines
         }
         self.ms = self._links_free = self.flops = self.bytes = 0.0
-        self.unknown_loops = 0
         self.calls: Counter[str] = Counter()
         self.collectives: dict[str, Collective] = {}
         self.bounds: dict[str, float] = defaultdict(float)
@@ -131,11 +124,9 @@ class ProgramCosts:
                 if found[2] != "-start":
                     self._wait(line.operands[0] if found[2] else line.name, times)
             elif line.opcode in _CALLERS:
-                trips, began = 1, self.ms
-                if line.opcode == "while":
-                    known = line.number("known_trip_count.*?n")
-                    self.unknown_loops += known is None
-                    trips = 1 if known is None else known
+                began = self.ms
+                # A loop counts once where the compiler does not know its length.
+                trips = line.number("known_trip_count.*?n") or 1
                 for called in _CALLED.findall(line.rest):
                     self._walk(called, times * trips)
                 self.ms += (trips - 1) * (self.ms - began)
@@ -150,10 +141,9 @@ class ProgramCosts:
         call = re.search(r'custom_call_target="([^"]*)"', line.rest)
         if call:
             self.calls[call[1]] += times
-        if (cycles := line.number("estimated_cycles")) is not None:
-            ms = 1e3 * cycles / self._target.clock
-        elif not self._target.gpu and flops == 0:
-            ms = 0.0  # part of another operation, or too small to be estimated
+        if not self._target.gpu and not flops:
+            # Without cycles it is part of another operation.
+            ms = 1e3 * line.number("estimated_cycles") / self._target.clock
         self.ms += ms
         self.bytes += times * moved
         self.flops += times * flops
@@ -227,7 +217,7 @@ class ProgramCosts:
             products = 5 if "Backward" in line.rest else 2
             return 2.0 * products * prod(_dims(shapes[0])) * _dims(shapes[1])[1]
         if line.opcode == "custom-call":
-            return line.number("flops") or 0  # what a Pallas kernel says of itself
+            return line.number("flops")  # what a Pallas kernel says of itself
         return sum(
             self._flops(called, inner)
             for called in _CALLED.findall(line.rest)
@@ -248,8 +238,8 @@ def _size(shape: str) -> int:
       32
     """
     return sum(
-        _BYTES[kind] * prod(int(n) for n in dims.split(",") if n)
-        for kind, dims in _ARRAY.findall(shape)
+        int(bits or 8) // 8 * prod(int(n) for n in dims.split(",") if n)
+        for bits, dims in _ARRAY.findall(shape)
     )
 
 

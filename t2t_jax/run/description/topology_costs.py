@@ -103,7 +103,7 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
         "bytes_temporary": memory.temporaries,
         "device_memory": usable,
         **dict.fromkeys(("flops", "bytes_accessed", "estimated_ms", "bound_by")),
-        **{"parts": [], "collectives": [], "custom_calls": {}, "unknown_loops": 0},
+        **{"parts": [], "collectives": [], "custom_calls": {}},
     }
     if not compiled.text:
         return found
@@ -130,7 +130,6 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
             for one in costs.collectives.values()
         ],
         "custom_calls": costs.calls,
-        "unknown_loops": costs.unknown_loops,
     }
     return found
 

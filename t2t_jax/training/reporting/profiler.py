@@ -138,7 +138,7 @@ class OpCategory(NamedTuple):
 
 _MODULE = re.compile(r"HloModule ([\w.\-]+)")
 # A computation: its name, and its lines. Of another thread, it has a name after it.
-_COMPUTATION = re.compile(
+COMPUTATION = re.compile(
     r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL
 )
 # An instruction: its name, and its opcode.
@@ -222,7 +222,7 @@ def categorize_ops(program: str) -> dict[str, OpCategory]:
     """
     computations = {
         name: list(_INSTRUCTION.finditer(lines))
-        for name, lines in _COMPUTATION.findall(program)
+        for name, lines in COMPUTATION.findall(program)
     }
     categories = {}
     for one in chain.from_iterable(computations.values()):
