@@ -143,8 +143,7 @@ def test_the_second_pass_sees_zeros_in_place_of_some_tokens_of_both_sides(module
 
 
 @pytest.mark.parametrize(
-    ("padding", "remat"),
-    [({"rows": 11}, False), ({"length": 17}, False), ({}, True)],
+    ("padding", "remat"), [({"rows": 11}, False), ({"length": 17}, False), ({}, True)]
 )
 def test_padding_and_layers_computed_twice_change_nothing(padding, remat):
     def sums_of(batch, config):

@@ -106,12 +106,6 @@ def test_of_equal_scores_the_lower_loss_is_better(run):
     assert loaded(progress) == progress
 
 
-def test_progress_without_the_loss_of_the_best_is_loaded():
-    saved = RunProgress(step=3, best_score=7.0).to_dict()
-    assert "best_loss" not in saved
-    assert RunProgress.from_dict(saved).best_loss == math.inf
-
-
 def test_minutes_are_counted_without_evaluating_and_saving(monkeypatch, run):
     # 60 steps of a second each are a minute, whatever the rest takes.
     progress = run.train(steps=150, evaluate=7, save_minutes=1.0)
@@ -122,17 +116,6 @@ def test_minutes_are_counted_without_evaluating_and_saving(monkeypatch, run):
     before = RunProgress(step=40, minutes=40 / 60, position=DataPosition(8, 0))
     again.train(before, steps=70, save_minutes=1.0)
     assert again.timeline[0] == "save 60: periodic"
-
-
-def test_a_run_goes_on_from_its_progress(run):
-    before = RunProgress(step=3, position=DataPosition(0, 3), best_score=9.0)
-    run.bleus = {4: 8.0, 6: 9.5}
-    progress = run.train(before, steps=6, evaluate=2, save_steps=4)
-    assert ", ".join(run.timeline) == (
-        "evaluate 4, save 4: periodic, log 6, evaluate 6, save 6: best final"
-    )
-    assert (progress.step, run.steps) == (6, 3)
-    assert progress.position == DataPosition(1, 1)
 
 
 @pytest.mark.parametrize("asked", range(1, 9))

@@ -8,12 +8,7 @@ import numpy as np
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import (
-    TrainState,
-    evaluation_params,
-    init_state,
-    update_ema,
-)
+from t2t_jax.training.state import TrainState, evaluation_params, init_state, update_ema
 from tests.training.copy_task import CONFIG, require_same
 
 

@@ -9,10 +9,7 @@ import math
 import pytest
 
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.step_meter import (
-    check_divergence,
-    uniform_guess_warning,
-)
+from t2t_jax.training.step_meter import check_divergence, uniform_guess_warning
 
 STOP = {"on_nonfinite": "stop"}
 

@@ -66,9 +66,7 @@ def armed(monkeypatch):
     """Notes how faulthandler is armed, which would end the tests."""
     seconds = []
     monkeypatch.setattr(
-        stopping.faulthandler,
-        "dump_traceback_later",
-        lambda s, exit: seconds.append(s),
+        stopping.faulthandler, "dump_traceback_later", lambda s, exit: seconds.append(s)
     )
     monkeypatch.setattr(
         stopping.faulthandler,

@@ -116,10 +116,7 @@ def test_a_gap_where_a_checkpoint_is_missing_is_refused(workdir):
 
 @pytest.mark.parametrize(
     ("steps", "fault"),
-    [
-        ([50, 55], "55 is not periodic but final"),
-        ([20, 20, 30], "20 comes 2 times"),
-    ],
+    [([50, 55], "55 is not periodic but final"), ([20, 20, 30], "20 comes 2 times")],
 )
 def test_a_named_step_with_a_fault_is_refused_unless_it_is_forced(
     workdir, steps, fault

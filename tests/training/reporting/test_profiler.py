@@ -92,11 +92,7 @@ def profiled(monkeypatch, tmp_path):
             [3, 4, 5],
         ),
         # who is to stop saves first
-        (
-            {"stop_at": {5}, "in_haste": True},
-            "start, save 5: stopped, stop",
-            [3, 4, 5],
-        ),
+        ({"stop_at": {5}, "in_haste": True}, "start, save 5: stopped, stop", [3, 4, 5]),
         # a run that diverges leaves what was traced
         ({"losses": {4: BAD}, "endured": 1}, "start, skip 4, stop", [3, 4, 5]),
         (
