@@ -130,7 +130,7 @@ class ErrorCollector:
         """
         self.check(holds, f"{key}={value} must {rule}. Change config.{key}.")
 
-    def choose(self, key: str, value: object, known: Collection[str]) -> None:
+    def choose(self, key: str, value: object, known: Collection[object]) -> None:
         """Adds a message unless a configuration value is one of the known words.
 
         Args:

@@ -60,9 +60,8 @@ class Spacing(NamedTuple):
           False
         """
         median = statistics.median(self.gaps or [1])
-        return median > 0 and all(
-            abs(gap - median) <= TOLERANCE * median for gap in self.gaps
-        )
+        deviations = [abs(gap - median) for gap in self.gaps]
+        return median > 0 and max(deviations, default=0) <= TOLERANCE * median
 
     def __str__(self) -> str:
         gaps = (f"{x:.4g}" if isinstance(x, float) else str(x) for x in self.gaps)
@@ -163,10 +162,8 @@ def sliding_windows(
       [(5, 10, 15), (10, 15, 20)]
     """
     periodic = sorted(info for info in infos if info.is_periodic)
-    return [
-        select(periodic[end - last : end], units)
-        for end in range(last, len(periodic) + 1)
-    ]
+    ends = range(last, len(periodic) + 1)
+    return [select(periodic[end - last : end], units) for end in ends]
 
 
 def average(checkpoints: Iterable[Params]) -> Params:

@@ -47,12 +47,8 @@ from t2t_jax.types import Params, PyTree
 T = TypeVar("T")
 
 _DTYPES: Mapping[str, npt.DTypeLike] = {
-    "F64": np.float64,
-    "F32": np.float32,
-    "F16": np.float16,
-    "BF16": ml_dtypes.bfloat16,
-    "I64": np.int64,
-    "I32": np.int32,
+    **{"F64": np.float64, "F32": np.float32, "F16": np.float16},
+    **{"BF16": ml_dtypes.bfloat16, "I64": np.int64, "I32": np.int32},
 }
 _MAX_BYTES = 64 << 30
 _MAX_HEADER_BYTES = 8 << 20  # some 60,000 arrays

@@ -30,9 +30,8 @@ _PARTIAL = "*.orbax-checkpoint-tmp*"
 
 def is_safetensors_dir(directory: Path) -> bool:
     """Returns whether a run or model directory has `SAFETENSORS` and no checkpoints."""
-    return (directory / SAFETENSORS).is_file() and not (
-        directory / "checkpoints"
-    ).is_dir()
+    has_checkpoints = (directory / "checkpoints").is_dir()
+    return (directory / SAFETENSORS).is_file() and not has_checkpoints
 
 
 def require_array_path(path: Path) -> None:
@@ -126,11 +125,7 @@ class StepDirs:
                 self.remove(path)
 
     def _numbered(self) -> list[Path]:
-        if not self.directory.is_dir():
-            return []
-        return [
-            path for path in self.directory.iterdir() if _NUMBER.fullmatch(path.name)
-        ]
+        return [p for p in self.directory.glob("*") if _NUMBER.fullmatch(p.name)]
 
     def _rename(self, step: int, prefix: str) -> Path:
         """Renames a step to the first free name of that prefix."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from t2t_jax.errors import ErrorCollector
@@ -21,16 +20,6 @@ LAYOUTS = ("packed", "length_buckets")
 
 _BLANK = re.compile("[ \u2581]")
 _SPECIAL = re.compile("<pad>|</?s>|<unk>|<0x[0-9A-F]{2}>")
-
-
-def _require_known(
-    problems: ErrorCollector, key: str, value: str, known: Sequence[str]
-) -> None:
-    problems.check(
-        value in known,
-        f"{key}={value!r} is not known; known are {', '.join(map(repr, known))}. "
-        f"Change config.{key}.",
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +110,7 @@ class DataConfig:
             'is removed with it. Set config.data.subword_joiner="'
             f'{"".join(joiner.split())}".',
         )
-        _require_known(problems, "data.layout", self.layout, LAYOUTS)
+        problems.choose("data.layout", self.layout, LAYOUTS)
         problems.raise_if_any()
 
     def _rules(self) -> dict[str, tuple[bool, str]]:
@@ -240,7 +229,7 @@ class VocabularyConfig:
             problems.limit(f"vocabulary.{name}", size, _MAX_SUBWORDS)
         self._check_symbols(problems)
         for name in ("unit", "source_unit"):
-            _require_known(problems, f"vocabulary.{name}", getattr(self, name), UNITS)
+            problems.choose(f"vocabulary.{name}", getattr(self, name), UNITS)
         for name, usual in (("source_unit", "subwords"), ("source_file", "")):
             value = getattr(self, name)
             problems.check(

@@ -64,11 +64,7 @@ def _check_common(
         problems.require(f"{section}.{name}", repr(rate), in_range, rule)
     for name, known in CHOICES.items():
         word = getattr(config, name, known[0])
-        problems.check(
-            word in known,
-            f"{section}.{name}={word!r} is not known; known are "
-            f"{', '.join(map(repr, known))}. Change config.{section}.{name}.",
-        )
+        problems.choose(f"{section}.{name}", word, known)
     size = config.source_vocab_size
     problems.check(
         size == 0 or is_size(size),

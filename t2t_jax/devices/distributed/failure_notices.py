@@ -108,27 +108,23 @@ class FailureMonitor:
         return sorted(ranks - {self._rank})
 
     def _publish(self, name: str, text: str) -> None:
-        try:
+        with suppress(RuntimeError):  # Published before, or the coordinator has ended.
             self._client.key_value_set(f"{_NOTICES}{name}", text)
-        except RuntimeError:  # Published before, or the coordinator has ended.
-            return
 
     def _poll(self) -> None:
         beats = failed_polls = 0
         while not self._closed.wait(self._period):
             beats += 1
             try:
-                self._client.key_value_set(
-                    f"{_HEARTBEATS}{self._rank}", str(beats), allow_overwrite=True
-                )
+                key, beat = f"{_HEARTBEATS}{self._rank}", str(beats)
+                self._client.key_value_set(key, beat, allow_overwrite=True)
                 notices = dict(self._client.key_value_dir_get(_NOTICES))
                 failed_polls = 0
             except RuntimeError:
                 failed_polls += 1
                 if failed_polls == _MAX_FAILED_POLLS:
-                    self._end(
-                        UnavailableError.exit_code, "process 0 cannot be reached."
-                    )
+                    code = UnavailableError.exit_code
+                    self._end(code, "process 0 cannot be reached.")
                 continue
             self.stop_was_broadcast |= f"{_NOTICES}{_STOP}" in notices
             failure = notices.get(f"{_NOTICES}{_FAILED}")
@@ -137,15 +133,12 @@ class FailureMonitor:
 
     def _handle(self, failure: Failure) -> None:
         """Ends this process after the failure of another one."""
-        if failure.rank == self._rank:
+        rank, code, reason, stuck = failure
+        if rank == self._rank:
             return
-        if failure.stuck:
+        if stuck:
             faulthandler.dump_traceback(all_threads=True)
-        self._end(
-            failure.code,
-            f"process {failure.rank} has failed (exit code {failure.code}): "
-            f"{failure.reason}",
-        )
+        self._end(code, f"process {rank} has failed (exit code {code}): {reason}")
 
     def _end(self, code: int, reason: str) -> None:
         if self._closed.is_set():

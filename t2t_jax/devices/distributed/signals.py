@@ -116,9 +116,21 @@ def watch_signals(
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    watcher = threading.Thread(
-        target=_watch, args=(reader, on_stop, seconds, on_expiry), daemon=True
-    )
+
+    def watch() -> None:
+        left = seconds
+        while True:
+            if not select.select([reader], [], [], left)[0]:
+                left = None
+                on_expiry()
+                continue
+            byte = os.read(reader, 1)
+            if byte == _CLOSE:
+                return
+            if byte[0] in STOP_SIGNALS:
+                on_stop(signal.Signals(byte[0]).name)
+
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield
@@ -128,24 +140,6 @@ def watch_signals(
         watcher.join()
         os.close(reader)
         os.close(writer)
-
-
-def _watch(
-    reader: int,
-    on_stop: Callable[[str], None],
-    seconds: float | None,
-    on_expiry: Callable[[], None],
-) -> None:
-    while True:
-        if not select.select([reader], [], [], seconds)[0]:
-            seconds = None
-            on_expiry()
-            continue
-        byte = os.read(reader, 1)
-        if byte == _CLOSE:
-            return
-        if byte[0] in STOP_SIGNALS:
-            on_stop(signal.Signals(byte[0]).name)
 
 
 class PreemptionSync(NamedTuple):
@@ -184,9 +178,8 @@ def preemption_sync() -> Iterator[PreemptionSync]:
 
     with handling(python_handler, [signal.SIGTERM]):
         try:
-            yield PreemptionSync(
-                multihost_utils.reached_preemption_sync_point, request_stop
-            )
+            should_stop = multihost_utils.reached_preemption_sync_point
+            yield PreemptionSync(should_stop, request_stop)
         finally:
             jax_internals.stop_preemption_service()
 
