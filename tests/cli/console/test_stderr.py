@@ -29,27 +29,20 @@ def ended(code, redirection):
     ).returncode
 
 
-def test_a_log_is_added_to_line_by_line(tmp_path):
-    path = tmp_path / "log"
-    path.write_text("before\n")
-    with open_log(path) as log:
-        print("Äpfel", file=log)
-        assert path.read_text(encoding="utf-8") == "before\nÄpfel\n"
-
-
 def test_a_log_without_room_drops_lines_and_takes_the_next(tmp_path):
     path = tmp_path / "log"
+    path.write_text("before\n")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with open_log(path) as log:
-        print("one", file=log)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4, before[1]))
+        print("Äpfel", file=log)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (14, before[1]))
         try:
             for _ in range(10_000):
                 print("lost", file=log, flush=True)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         print("two", file=log)
-    assert path.read_text() == "one\ntwo\n"
+    assert path.read_text(encoding="utf-8") == "before\nÄpfel\ntwo\n"
 
 
 # Gone, full, closed.

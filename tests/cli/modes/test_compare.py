@@ -12,15 +12,10 @@ def runs(tmp_path):
     ]
 
 
-def call(capsys, *argv):
-    code = main(["--mode=compare", *argv])
-    return code, capsys.readouterr()
-
-
 def test_the_text_is_on_stdout_and_the_page_in_its_file(runs, tmp_path, capsys):
     to = tmp_path / "page.html"
-    code, said = call(capsys, f"--workdirs={','.join(runs)}", f"--to={to}")
-    assert code == 0
+    assert main(["--mode=compare", f"--workdirs={','.join(runs)}", f"--to={to}"]) == 0
+    said = capsys.readouterr()
     for title in ("Runs", "Settings that differ", "Paired tests", "Translations"):
         assert title in said.out
     assert said.out.endswith(f"\n{to}\n")
@@ -33,6 +28,7 @@ def test_the_text_is_on_stdout_and_the_page_in_its_file(runs, tmp_path, capsys):
     [
         ("", 64, "--mode=compare requires --workdirs"),
         ("{a},{b} --to={a}/data.json", 73, "it is a file of the run"),
+        ("{a},{b} --to={a}/samples/x.html", 73, "it is a file of the run"),
         ("{a}", 65, "at least two different runs"),
         ("{a},{a}", 65, "at least two different runs"),
         ("{a},{none}", 66, "is not a run or a model: no such directory"),
@@ -41,8 +37,8 @@ def test_the_text_is_on_stdout_and_the_page_in_its_file(runs, tmp_path, capsys):
 def test_a_wrong_list_is_one_clear_error(runs, tmp_path, capsys, workdirs, code, said):
     given = workdirs.format(a=runs[0], b=runs[1], none=tmp_path / "none")
     argv = f"--workdirs={given}".split() if given else []
-    found, output = call(capsys, *argv)
-    assert found == code
+    assert main(["--mode=compare", *argv]) == code
+    output = capsys.readouterr()
     assert said in output.err
     assert "Traceback" not in output.err
     assert output.out == ""

@@ -57,7 +57,6 @@ def render(*, form="", found=FOUND, n_best=1, **asked):
     ("asked", "columns"),
     [
         ({}, []),
-        ({"token_scores": True}, ["▁b ▁a </s>", "-0.5 -0.75 -0.25"]),
         ({"alignments": True}, ["▁b ▁a </s>", "▁A ▁B </s>", "1-0 0-1"]),
         (
             {"alignments": True, "token_scores": True},

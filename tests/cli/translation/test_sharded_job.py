@@ -373,8 +373,8 @@ def test_any_range_of_lines_is_that_of_the_whole_file(tmp_path_factory, data):
 @pytest.mark.parametrize(
     ("content", "later", "begun"),
     [
-        *((b"a\nb\n", 0, begun) for begun in (0, 1)),  # cut
-        *((b"x\nb\nc\nd\n", 1, begun) for begun in (0, 1)),  # edited, later
+        (b"a\nb\n", 0, 1),  # cut
+        (b"x\nb\nc\nd\n", 1, 0),  # edited, later
         (b"a b c\nd\n", 0, 0),  # the lines tell, and nothing else
     ],
 )
