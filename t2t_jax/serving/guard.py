@@ -118,12 +118,11 @@ class Metrics(Collector):
         counts, queue = self._worker.counts, self._worker.queue
         for name in ("sentences", "tokens", "groups", "failures"):
             yield CounterMetricFamily(f"t2t_jax_{name}", "So far.", counts[name])
-        present = {
-            "waiting_sentences": queue.waiting,
-            "queue_capacity": queue.capacity,
-            "requests_in_progress": self.in_progress,
-        }
-        for name, value in present.items():
+        for name, value in (
+            ("waiting_sentences", queue.waiting),
+            ("queue_capacity", queue.capacity),
+            ("requests_in_progress", self.in_progress),
+        ):
             yield GaugeMetricFamily(f"t2t_jax_{name}", "At present.", value)
 
     def text(self) -> bytes:
@@ -180,8 +179,7 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         """Refuses requests of foreign hosts and origins, and of two framings."""
         names = [name for name, _ in scope["headers"]]
-        headers = headers_of(scope)
-        framings = {b"content-length", b"transfer-encoding"}
+        headers, framings = headers_of(scope), {b"content-length", b"transfer-encoding"}
         if names.count(b"host") > 1 or framings <= set(names):
             # Servers and proxies that read these differently can be played off.
             raise RequestError(400, "Invalid request", CLOSE)

@@ -92,13 +92,10 @@ def _no_devices_message(error: BaseException) -> str:
     """Explains JAX's error that it cannot use devices; "" for other errors."""
     frames = traceback.extract_tb(error.__traceback__)
     first = (str(error).splitlines() or ["no such device"])[0]
-    if isinstance(error, AssertionError):
+    is_of_devices = isinstance(error, RuntimeError) and "initialize backend" in first
+    if isinstance(error, AssertionError) and frames:
         # Without its plugin, a platform of JAX_PLATFORMS fails an assertion.
-        is_of_devices = bool(frames) and frames[-1].filename.endswith("xla_bridge.py")
-    else:
-        is_of_devices = (
-            isinstance(error, RuntimeError) and "initialize backend" in first
-        )
+        is_of_devices = frames[-1].filename.endswith("xla_bridge.py")
     if not is_of_devices:
         return ""
     platforms = os.environ.get("JAX_PLATFORMS", "")
@@ -112,12 +109,11 @@ def _no_devices_message(error: BaseException) -> str:
 def _report(error: UserError) -> int:
     counted = Counter(map(_with_flag, error.problems))
     lines = [
-        f"error: {problem}" + (f" ({times:,} times)" if times > 1 else "")
-        for problem, times in list(counted.items())[:_SHOWN_PROBLEMS]
+        f"error: {problem}" + f" ({times:,} times)" * (times > 1)
+        for problem, times in counted.items()
     ]
-    hidden = len(counted) - len(lines) + error.unlisted
-    if hidden:
-        lines.append(f"error: and {hidden} more.")
+    if hidden := len(lines[_SHOWN_PROBLEMS:]) + error.unlisted:
+        lines[_SHOWN_PROBLEMS:] = [f"error: and {hidden} more."]
     _write(lines)
     return error.exit_code
 

@@ -356,13 +356,10 @@ class OutputShards:
         partial = self._temporary()
         try:
             partial.mkdir()
-            try:
-                manifest = json.dumps(dict(made_of), indent=1)
-                (partial / _MANIFEST).write_text(manifest, encoding="utf-8")
-                # Fails if the directory exists and is not empty.
-                os.rename(partial, self.directory)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
+            manifest = json.dumps(dict(made_of), indent=1)
+            (partial / _MANIFEST).write_text(manifest, encoding="utf-8")
+            # Fails if the directory exists and is not empty.
+            os.rename(partial, self.directory)
         except OSError as error:
             # Another job may have created it, or even merged it, just now.
             if not (self.check(made_of, resume=resume) or self.directory.is_dir()):
@@ -371,6 +368,8 @@ class OutputShards:
                     f"shards, {self.directory.name}, cannot be created "
                     f"({error.strerror}). Choose another."
                 ) from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
     def is_visible(self, made_of: Mapping[str, Any]) -> bool:
         """Returns whether this process sees the directory, or the complete output."""
@@ -456,13 +455,13 @@ def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -
 @contextmanager
 def _lock(path: Path, *, wait: float = 0.0) -> Iterator[bool]:
     """Yields whether this process has the lock, which the system frees on exit."""
-    is_mine = True
     with ExitStack() as held:
         try:
             held.enter_context(locked(path, wait=wait))
         except (BlockingIOError, FileNotFoundError):  # locked, or merged
-            is_mine = False
+            yield False
+            return
         except OSError:
             # Without file locks two processes may write the same content twice.
             pass
-        yield is_mine
+        yield True
