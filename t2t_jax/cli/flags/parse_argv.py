@@ -152,15 +152,11 @@ def _flag_problems(
         yield f"--mode={mode} must be one of {', '.join(MODES)}.{near}"
         return
     own = flags_of(mode)
-    others: dict[tuple[str, ...], list[str]] = {}
-    for name in given:
-        if name not in own and name != "mode":
-            others.setdefault(tuple(modes_of(name)), []).append(f"--{name}")
-    for modes, names in others.items():
+    for name in [name for name in given if name not in {*own, "mode"}]:
         yield (
-            f"--mode={mode} does not take {alternatives(names)}, which only "
-            f"--mode={alternatives(modes)} has. Choose another mode, or remove the "
-            "flag."
+            f"--mode={mode} does not take --{name}, which only "
+            f"--mode={alternatives([*modes_of(name)])} has. Choose another mode, or "
+            "remove the flag."
         )
     for name, flag in own.items():
         # With --config the default is runs/NAME of that configuration, as in training.
