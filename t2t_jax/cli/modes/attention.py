@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from t2t_jax.cli.console.output import make_directory, write_file
+from t2t_jax.cli.console.text_io import make_directory, write_file
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import AttentionOptions
 from t2t_jax.errors import ErrorCollector, UserError

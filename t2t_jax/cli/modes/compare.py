@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from t2t_jax.cli.console.output import check_page, write_file
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.tables import Section, show
+from t2t_jax.cli.console.text_io import check_page, write_file
 from t2t_jax.cli.flags.options import CompareOptions
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from t2t_jax.cli.console.output import make_directory, write_file
+from t2t_jax.cli.console.text_io import make_directory, write_file
 from t2t_jax.cli.flags.options import FiguresOptions
 from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
 

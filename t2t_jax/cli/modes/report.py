@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from t2t_jax.cli.console.output import check_page, write_file
 from t2t_jax.cli.console.stderr import log
+from t2t_jax.cli.console.text_io import check_page, write_file
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import ReportOptions
 from t2t_jax.errors import UserError
