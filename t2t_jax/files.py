@@ -10,7 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -76,12 +76,8 @@ def write_output(path: str | Path, content: bytes | str, *, what: str) -> None:
     try:
         atomic_write(Path(path), content)
     except OSError as error:
-        raise write_error(
-            path,
-            error,
-            problem=f"the {what} cannot be written",
-            advice="choose another file",
-        ) from error
+        problem, advice = f"the {what} cannot be written", "choose another file"
+        raise write_error(path, error, problem=problem, advice=advice) from error
 
 
 def write_once(path: Path, content: bytes | str, *, advice: str) -> None:
@@ -130,12 +126,9 @@ def _link_or_rename(temporary: Path, path: Path) -> None:
 
 def _fsync_directory(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
-    try:
+    with suppress(OSError):  # Not supported, nor needed, on some network file systems.
         os.fsync(descriptor)
-    except OSError:  # Not supported, and not needed, on some network file systems.
-        pass
-    finally:
-        os.close(descriptor)
+    os.close(descriptor)
 
 
 def wait_until_visible(
@@ -200,11 +193,10 @@ def _try_lock(path: Path, flags: int, *, is_shared: bool) -> int | None:
     operation = fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX
     is_mine = False
     try:
-        fcntl.flock(file, operation | fcntl.LOCK_NB)
-        # The owner may have removed the file between the two calls.
-        is_mine = os.path.samestat(os.fstat(file), os.lstat(path))
-    except (BlockingIOError, FileNotFoundError):
-        pass
+        with suppress(BlockingIOError, FileNotFoundError):
+            fcntl.flock(file, operation | fcntl.LOCK_NB)
+            # The owner may have removed the file between the two calls.
+            is_mine = os.path.samestat(os.fstat(file), os.lstat(path))
     finally:
         if not is_mine:
             os.close(file)
@@ -340,13 +332,11 @@ def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
     if isinstance(error, UnicodeDecodeError):
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
-        return (
-            f"invalid UTF-8 (byte {content[error.start]:#04x}) at line {line}, column "
-            f"{column}"
-        )
-    if isinstance(error, _NotJSONError):
-        return str(error)
-    return "a number has too many digits"  # The only other error that Python raises.
+        byte = f"{content[error.start]:#04x}"
+        return f"invalid UTF-8 (byte {byte}) at line {line}, column {column}"
+    # The only other error that Python raises.
+    many = "a number has too many digits"
+    return str(error) if isinstance(error, _NotJSONError) else many
 
 
 def sha256_of(path: Path) -> str:

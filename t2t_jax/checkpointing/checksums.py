@@ -110,19 +110,12 @@ def describe_differences(saved: Mapping[str, str], found: Mapping[str, str]) -> 
       >>> describe_differences(saved, {"a": "int8[2] 07"})
       'a was saved as int8[2] 05 and is int8[2] 07, and 1 more'
     """
-    paths = [
-        path
-        for path in dict.fromkeys([*saved, *found])
-        if saved.get(path) != found.get(path)
-    ]
+    paths = [p for p in dict.fromkeys([*saved, *found]) if saved.get(p) != found.get(p)]
     if not paths:
         return ""
-    first, missing = paths[0], "missing"
-    more = f", and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return (
-        f"{first} was saved as {saved.get(first, missing)} and is "
-        f"{found.get(first, missing)}{more}"
-    )
+    before, after = (texts.get(paths[0], "missing") for texts in (saved, found))
+    more = f", and {len(paths) - 1} more" if paths[1:] else ""
+    return f"{paths[0]} was saved as {before} and is {after}{more}"
 
 
 def add_checksums(

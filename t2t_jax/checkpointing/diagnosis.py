@@ -23,13 +23,8 @@ from t2t_jax.errors import (
 
 # Raised for files that are missing, truncated or of another kind than those saved.
 _CORRUPTION_ERRNOS = {
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.EINVAL,
-    errno.ELOOP,
-    errno.ENODATA,
-    errno.ENOTEMPTY,
+    *(errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL),
+    *(errno.ELOOP, errno.ENODATA, errno.ENOTEMPTY),
 }
 # TensorStore writes the errno into its message, JAX the name of a status.
 _ERRNO_IN_TEXT = re.compile(r"(?:OS error |os_error_code=')(\d+)")
@@ -81,11 +76,8 @@ def as_io_error(error: BaseException, path: Path) -> Exception | None:
     for cause in error_chain(error):
         number = _errno_of(cause)
         is_system = number is not None and number not in _CORRUPTION_ERRNOS
-        if (
-            is_system
-            or isinstance(cause, MemoryError)
-            or _SYSTEM_STATUS.search(str(cause))
-        ):
+        is_system |= isinstance(cause, MemoryError)
+        if is_system or _SYSTEM_STATUS.search(str(cause)):
             message = (
                 f"Checkpoint {path} cannot be read: {short_reason(error)}.\nThis is "
                 "a system error; the checkpoint was not modified. Fix the cause and "
