@@ -157,8 +157,8 @@ def exit_on_signals(
 def raise_on_signals() -> Iterator[None]:
     """Raises KeyboardInterrupt, with the signal's name, on a signal.
 
-    For a main thread that only waits: exceptions do not pass through foreign code.
-    It overrides `exit_on_signals` while it is open.
+    For the main thread, which sees a signal when foreign code returns. It overrides
+    `exit_on_signals` while it is open.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
