@@ -34,7 +34,8 @@ def _notes(name: str, flag: Flag, mode: str) -> list[str]:
     if not flag.choices and flag.type not in (SWITCH, TEXT, FILE, DIRECTORY):
         notes.insert(int(flag.required), flag.type.valid)
     if flag.requires:
-        notes.append(f"requires --{' and --'.join(flag.requires.split())}")
+        needed = " and --".join(flag.requires.split()).replace("|", " or ")
+        notes.append(f"requires --{needed}")
     if flag.excludes:
         notes.append(f"not with --{flag.excludes}")
     return notes

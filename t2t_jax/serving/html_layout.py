@@ -57,14 +57,14 @@ _SPACE = "\u2581"
 _MAX_DEPTH = 16
 _MAX_TAG = 2_000
 
-Kind: TypeAlias = Literal["text", "open", "close", "void", "other"]
+Kind: TypeAlias = Literal["text", "open", "close", "other"]
 Span: TypeAlias = tuple[int, int]
 Elements: TypeAlias = tuple[int, ...]
 """The inline elements around a character, by number, the outermost first."""
 
 
 class Piece(NamedTuple):
-    """A part of a document: text, a tag, or a comment and the like (`other`).
+    """A part of a document: text, a tag, or one without an end and the like (`other`).
 
     Attributes:
       raw: as it stands in the document.
@@ -101,11 +101,9 @@ def _piece(match: re.Match[str]) -> Piece:
     raw, name = match[0], (match["name"] or "").lower()
     if not name or not raw.endswith(">"):
         return Piece("other", raw)
-    if match["end"]:
-        return Piece("close", raw, name)
     # Browsers ignore the slash where what follows are characters.
     is_void = name in _VOID or (raw.endswith("/>") and name not in _RAW)
-    return Piece("void" if is_void else "open", raw, name)
+    return Piece("close" if match["end"] else "other" if is_void else "open", raw, name)
 
 
 def _is_untranslated(piece: Piece) -> bool:

@@ -187,6 +187,7 @@ def _relation_problems(
         required, _, values = needed.partition("=")
         text = given.get(required, "")
         if not text or (values and text not in values.split("|")):
+            needed = needed.replace("|", " or ")
             yield (
                 f"--{name} requires --{needed} with --mode={mode}. Pass both, or "
                 "neither."
