@@ -140,19 +140,15 @@ def require_same_start(config: Config, path: Path) -> None:
     Raises:
       DataError: it was trained with other settings, or with unknown ones.
     """
-    if not _vocabulary_files(path):
+    if not (inputs := _read_inputs(path)):
         return
     # Keys that a version before this has not recorded had their defaults.
-    inputs = {**vocabulary_settings(Config()), **_read_inputs(path)}
+    usual = vocabulary_settings(Config())
     for name, value in vocabulary_settings(config).items():
-        if inputs.get(name) != value:
+        if (was := inputs.get(name, usual[name])) != value:
             key = name if name == "seed" else f"vocabulary.{name}"
-            raise _mismatch_error(
-                path,
-                f"was made with {key}={inputs.get(name)!r}, and this start has "
-                f"{value!r}",
-                f"Set config.{key}={inputs.get(name)}",
-            )
+            reason = f"was made with {key}={was!r}, and this start has {value!r}"
+            raise _mismatch_error(path, reason, f"Set config.{key}={was}")
 
 
 def load_partial_vocabularies(
@@ -166,19 +162,16 @@ def load_partial_vocabularies(
     Raises:
       DataError: they are damaged, or were trained on another text.
     """
-    if not _vocabulary_files(path):
-        return None
-    settings = config.vocabulary
-    if settings.file or settings.source_file or config.init_from:
-        return None  # `save` compares the configured ones with those here.
-    inputs = _read_inputs(path)
+    inputs, settings = _read_inputs(path), config.vocabulary
+    if not inputs or settings.file or settings.source_file or config.init_from:
+        return None  # `require_same_vocabularies` compares the configured ones.
     if inputs.get("corpus") != train.fingerprint():
         raise _mismatch_error(path, "was trained on another text", "Restore it")
-    wanted = FILES if config.vocabulary.source_size else FILES[:1]
+    wanted = FILES if settings.source_size else FILES[:1]
     if not all((path / name).is_file() for name in wanted):
         return None  # Killed before the second was written.
     try:
-        return VocabularyPair.load(path, config=config.vocabulary)
+        return VocabularyPair.load(path, config=settings)
     except DataError as error:
         raise _mismatch_error(path, _MISMATCH, "Restore it from a copy") from error
 
@@ -189,10 +182,8 @@ def require_same_vocabularies(vocabularies: VocabularyPair, path: Path) -> None:
     Raises:
       DataError: a file there holds another one.
     """
-    if (
-        _vocabulary_files(path)
-        and vocabularies.fingerprint != _read_inputs(path)["fingerprint"]
-    ):
+    inputs = _read_inputs(path)
+    if inputs and vocabularies.fingerprint != inputs["fingerprint"]:
         raise _mismatch_error(path, _MISMATCH, "Restore it from a copy")
 
 
@@ -201,7 +192,13 @@ def _vocabulary_files(path: Path) -> list[str]:
 
 
 def _read_inputs(path: Path) -> dict[str, Any]:
-    """Reads the inputs and the fingerprint of the vocabulary from data.json."""
+    """Reads the inputs and the fingerprint of the vocabulary from data.json.
+
+    Returns:
+      {} where there is no vocabulary.
+    """
+    if not _vocabulary_files(path):
+        return {}
     try:
         data = read_json_object(path / "data.json", advice="")
         sides = ["vocabulary"]

@@ -133,14 +133,13 @@ def check_fingerprints(
     Raises:
       DataError: they differ.
     """
-    changed = {
-        name: f"{name} ({was}, now {now.get(name)})"
-        if name.startswith("weights")
-        else name
-        for name, was in before.items()
+    changed = {}
+    for name, was in before.items():
         # Without evaluation there is no fingerprint of the development text.
-        if was != now.get(name, was if name == "dev" else None)
-    }
+        is_now = now.get(name, was if name == "dev" else None)
+        if was != is_now:
+            shown = f" ({was}, now {is_now})" * name.startswith("weights")
+            changed[name] = f"{name}{shown}"
     if changed:
         raise DataError(
             f"This run began with other content of: {', '.join(changed.values())}.\n"
@@ -156,14 +155,14 @@ def _compare_specs(
     if configs is None:
         return ""
     old, new = configs
-    texts = []
     # Development pairs may be held out of the training text.
-    keys = {"train": "train", "weights of train": "train"}
-    keys["dev"] = "dev" if old.data.dev or new.data.dev else "train"
+    dev = "dev" if old.data.dev or new.data.dev else "train"
+    keys = {"train": "train", "weights of train": "train", "dev": dev}
+    line = ""
     for name in dict.fromkeys(keys[name] for name in changed if name in keys):
         was, now = getattr(old.data, name), getattr(new.data, name)
         if absolute_spec(was, os.getcwd()) == absolute_spec(now, os.getcwd()):
-            texts.append(f"data.{name}={now!r} is unchanged, but its content is not.")
+            line += f" data.{name}={now!r} is unchanged, but its content is not."
         else:
-            texts.append(f"data.{name} was {was!r} and is {now!r} now.")
-    return f"{' '.join(texts)}\n" if texts else ""
+            line += f" data.{name} was {was!r} and is {now!r} now."
+    return f"{line[1:]}\n" if line else ""
