@@ -71,22 +71,17 @@ class DevOutputs:
 
         Those of the newest step stay, and those of the best one, which reports score.
         """
-        sizes = {
-            step: (self.folder / f"{step}.txt").stat().st_size for step in self.steps()
-        }
-        excess = sum(sizes.values()) - MAX_FOLDER_BYTES
+        paths = {step: self.folder / f"{step}.txt" for step in self.steps()}
+        excess = sum(path.stat().st_size for path in paths.values()) - MAX_FOLDER_BYTES
         if excess <= 0:
             return
-        best = self._best_step()
-        for step in list(sizes)[:-1]:
-            if excess > 0 and step != best:
-                (self.folder / f"{step}.txt").unlink()
-                excess -= sizes[step]
-
-    def _best_step(self) -> int | None:
         records = read_metrics(self.folder.parent / "metrics.jsonl")
-        scored = ((best_by(one), one["step"]) for one in records if "bleu" in one)
-        return max(scored, key=lambda pair: pair[0], default=(0, None))[1]
+        scored = [record for record in records if "bleu" in record]
+        best = max(scored, key=best_by)["step"] if scored else None
+        for step in list(paths)[:-1]:
+            if excess > 0 and step != best:
+                excess -= paths[step].stat().st_size
+                paths[step].unlink()
 
     def steps(self) -> list[int]:
         """Lists the steps with translations, in order."""

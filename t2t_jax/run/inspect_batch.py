@@ -76,10 +76,8 @@ def read_batch(
             for pair in batch.pairs
         ]
         is_sampled = bool(text.config.bpe_dropout[number])
-        columns.append([*vocabulary.decode(ids)])
-        columns.append(
-            [" ".join(vocabulary.pieces(one[:-1])) * is_sampled for one in ids]
-        )
+        pieces = [" ".join(vocabulary.pieces(one[:-1])) * is_sampled for one in ids]
+        columns += [vocabulary.decode(ids), pieces]
     pairs = tuple(
         TextPair(text.train.locate(int(pair)), source, target, (pieces, others))
         for pair, source, pieces, target, others in zip(

@@ -77,16 +77,13 @@ class BatchLayout:
             f"{most}{rows * length:,} tokens a side"
         ]
         for (wanted, length), (rows, _) in zip(self.planned, self.shapes, strict=True):
+            # Another number would change the length buckets.
+            advice = f" A data.tokens_per_batch of {rows * length:,} would fill them."
             if rows > wanted:
                 lines.append(
                     f"{rows - wanted} of {rows} rows x {length} slots are empty, so "
-                    "that all parts are alike."
+                    f"that all parts are alike.{'' if most else advice}"
                 )
-                if not most:  # Another number would change the length buckets.
-                    tokens = f"{rows * length:,}"
-                    lines[-1] += (
-                        f" A data.tokens_per_batch of {tokens} would fill them."
-                    )
         return "\n".join(lines)
 
 

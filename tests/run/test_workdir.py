@@ -1,5 +1,4 @@
 import json
-import re
 
 import pytest
 
@@ -37,18 +36,6 @@ def test_an_old_default_is_that_of_today(workdir, saved, overrides, least):
     (workdir.path / "config.json").write_text(json.dumps({"decoding": saved}))
     (workdir.path / "overrides.json").write_text(json.dumps(overrides))
     assert workdir.read_config().decoding.min_tokens == least
-
-
-def test_the_lock_file_names_its_owner(workdir):
-    assert workdir.owner() == ""
-    with workdir.locked() as first:
-        assert workdir.owner() == first
-        with pytest.raises(OutputError, match=f"prepared, by {re.escape(first)}"):
-            workdir.locked().__enter__()
-        assert workdir.owner() == first
-    with workdir.locked() as second:
-        workdir.create()  # What a run has made is not in its way.
-        assert workdir.owner() == second != first
 
 
 def test_a_directory_whose_name_is_not_utf_8_is_refused_before_the_work(tmp_path):

@@ -73,10 +73,9 @@ class Console:
 
     def remember(self, record: Record) -> None:
         """Adds the loss of a training record, or the BLEU of an `eval` one."""
-        key, series = "loss", self._losses_so_far
-        if record["kind"] == "eval":
-            key, series = "bleu", self._bleus
-        if record["kind"] in ("train", "eval") and record.get(key) is not None:
+        kinds = {"train": ("loss", self._losses_so_far), "eval": ("bleu", self._bleus)}
+        key, series = kinds.get(record["kind"], ("", self._bleus))
+        if record.get(key) is not None:
             series.add(record[key])
 
     def advance(self, text: str) -> None:
@@ -84,15 +83,11 @@ class Console:
 
         In the bar, or as a line every 30 seconds, or `every_seconds` if that is more.
         """
-        sparse = max(_SPARSE_SECONDS, self.every_seconds)
+        has_bar, sparse = self._steps.has_bar, max(_SPARSE_SECONDS, self.every_seconds)
         now = time.monotonic()
-        if now - self._advanced < (_BAR_SECONDS if self._steps.has_bar else sparse):
-            return
-        self._advanced = now
-        if self._steps.has_bar:
-            self._steps.show(text)
-        else:
-            self.log(text)
+        if now - self._advanced >= (_BAR_SECONDS if has_bar else sparse):
+            self._advanced = now
+            (self._steps.show if has_bar else self.log)(text)
 
     def begin(self, text: str) -> None:
         """Logs the start of an activity for `advance`."""

@@ -132,17 +132,16 @@ def test_a_step_named_twice_weighs_twice(workdir):
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_a_step_that_is_not_there_is_refused_with_those_that_are(workdir, force):
-    with pytest.raises(DataError, match=r"average_steps=10,40 .*10, 20, 30, 33, 50"):
-        load_average(workdir, steps=[10, 40], force=force)
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_more_checkpoints_than_there_are_is_an_error(workdir, force):
-    with pytest.raises(
-        DataError, match=r"last=5 .* holds 4\. Set --last to a num.* 1 to 4;"
-    ):
-        load_average(workdir, last=5, force=force)
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"steps": [10, 40]}, r"average_steps=10,40 .*10, 20, 30, 33, 50"),
+        ({"last": 5}, r"last=5 .* holds 4\. Set --last to a num.* 1 to 4;"),
+    ],
+)
+def test_checkpoints_that_are_not_there_are_an_error(workdir, asked, message, force):
+    with pytest.raises(DataError, match=message):
+        load_average(workdir, **asked, force=force)
 
 
 def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
