@@ -5,13 +5,16 @@ peers, the shape that a device decides, and with `"ours"` left among the peers.
 """
 
 import json
+import math
 import subprocess
 import sys
 
 import decode_options
 import pytest
+import scaling
 import step_options
 
+from t2t_jax.devices.topology import parse_topology
 from t2t_jax.model.counting import count_parameters
 from tests.integration import tiny
 
@@ -56,6 +59,13 @@ def test_the_sizes_are_those_that_the_figures_are_of():
         ["--size=big", "--device=gpu", "--peer=none"]
     )
     assert (options.pairs, options.length) == step_options.GPU_SHAPE == (768, 32)
+
+
+@pytest.mark.parametrize("target", ["gpu:h100", "tpu:v5e", "tpu:v6e"])
+def test_every_cell_of_the_table_of_many_devices_is_a_topology(target):
+    for devices in (1, 8, 64, 256):
+        named = parse_topology(scaling.topology(target, devices))
+        assert math.prod(named.shape) == devices
 
 
 def test_our_step_is_timed_and_so_is_a_variant():

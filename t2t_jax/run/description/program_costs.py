@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_jax.devices.topology import Topology
-from t2t_jax.training.reporting.profiler import COMPUTATION, categorize_ops
+from t2t_jax.training.reporting.profiler import categorize_ops, computations_of
 
 REACHED = 0.8
 """Share of a data sheet's products and links that large ones reach."""
@@ -98,7 +98,7 @@ class ProgramCosts:
         self._topology, self._target = topology, topology.target
         self._computations = {
             name: [_Line(*found) for found in _LINE.findall(lines)]
-            for name, lines in COMPUTATION.findall(text)
+            for name, lines in computations_of(text)
         }
         self._shapes = {
             (name, line.name): line.shape
@@ -141,7 +141,7 @@ class ProgramCosts:
         call = re.search(r'custom_call_target="([^"]*)"', line.rest)
         if call:
             self.calls[call[1]] += times
-        if not self._target.gpu and not flops:
+        if not self._target.gpu and "tpu_custom_call" not in line.rest:
             # Without cycles it is part of another operation.
             ms = 1e3 * line.number("estimated_cycles") / self._target.clock
         self.ms += ms
@@ -212,12 +212,15 @@ class ProgramCosts:
             axes = re.findall(r"lhs_contracting_dims=\{([\d,]*)\}", line.rest)[0]
             contracted = [_dims(shapes[0])[int(n)] for n in axes.split(",") if n]
             return 2.0 * prod(_dims(line.shape) + contracted)
-        if line.opcode == "custom-call" and "cudnn$fmha" in line.rest:
-            # [B, T, H, D] of queries and keys: two products forward, five backward.
-            products = 5 if "Backward" in line.rest else 2
-            return 2.0 * products * prod(_dims(shapes[0])) * _dims(shapes[1])[1]
         if line.opcode == "custom-call":
-            return line.number("flops")  # what a Pallas kernel says of itself
+            heads = [dims for dims in map(_dims, shapes) if len(dims) == 4]
+            if "attention/" not in line.rest or len(heads) < 2:
+                return line.number("flops")  # what a Pallas kernel says of itself
+            # Two products forward, five backward. Queries and keys are [B, T, H, D] for
+            # cuDNN, [B, H, T, D] on TPUs.
+            products = 5 if "transpose(" in line.rest else 2
+            length = heads[1][1 if self._target.gpu else 2]
+            return 2.0 * products * prod(heads[0]) * length
         return sum(
             self._flops(called, inner)
             for called in _CALLED.findall(line.rest)
@@ -227,7 +230,8 @@ class ProgramCosts:
 
 def _dims(shape: str) -> list[int]:
     """Returns the dimensions of the first array of a shape."""
-    return [int(n) for n in _ARRAY.findall(shape)[0][1].split(",") if n]
+    found = _ARRAY.search(shape)
+    return [int(n) for n in found[2].split(",") if n] if found else []
 
 
 def _size(shape: str) -> int:

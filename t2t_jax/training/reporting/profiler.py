@@ -138,9 +138,11 @@ class OpCategory(NamedTuple):
 
 _MODULE = re.compile(r"HloModule ([\w.\-]+)")
 # A computation: its name, and its lines. Of another thread, it has a name after it.
-COMPUTATION = re.compile(
+_COMPUTATION = re.compile(
     r"^(?:ENTRY )?%?([\w.\-]+) [^\n]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL
 )
+# Attributes of kernels for TPUs go on in lines of their own.
+_CONTINUED = re.compile(r'\n(?=\}\}|"\w+":)')
 # An instruction: its name, and its opcode.
 _INSTRUCTION = re.compile(
     r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][\w\-]*)\(.*", re.MULTILINE
@@ -222,7 +224,7 @@ def categorize_ops(program: str) -> dict[str, OpCategory]:
     """
     computations = {
         name: list(_INSTRUCTION.finditer(lines))
-        for name, lines in COMPUTATION.findall(program)
+        for name, lines in computations_of(program)
     }
     categories = {}
     for one in chain.from_iterable(computations.values()):
@@ -238,6 +240,11 @@ def categorize_ops(program: str) -> dict[str, OpCategory]:
             next(part for part, pattern in _PARTS if re.search(pattern, scope)),
         )
     return categories
+
+
+def computations_of(program: str) -> list[tuple[str, str]]:
+    """Splits the HLO text of a program into its computations: (name, lines)."""
+    return _COMPUTATION.findall(_CONTINUED.sub(" ", program))
 
 
 def _inside(

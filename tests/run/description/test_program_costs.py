@@ -139,19 +139,29 @@ def test_of_a_slice_its_own_bytes_move():
     assert found.bytes == (40 + 4 + 40) + (40 + 40 + 4 + 40)
 
 
-def test_attention_of_cudnn_counts_its_products():
-    shape = "bf16[3,256,8,64]{3,2,1,0}"
-    call = "custom-call(%q, %q, %q), custom_call_target="
+@pytest.mark.parametrize(
+    ("topology", "shape", "kernel"),
+    [
+        (H100, "bf16[3,256,8,64]", "__cudnn$fmhaSoftmax"),
+        (V5E, "bf16[3,8,256,64]", "tpu_custom_call"),
+    ],
+)
+def test_kernels_of_attention_count_their_products(topology, shape, kernel):
+    call = f'custom-call(%q, %q, %q), custom_call_target="{kernel}"'
+    forward = 'metadata={op_name="jit(a)/jvp(b)/self_attention/c"}'
+    backward = 'metadata={op_name="jit(a)/transpose(jvp(b))/self_attention/c"}'
     found = costs(
         [
             f"%q = {shape} parameter(0)",
-            f'%out = {shape} {call}"__cudnn$fmhaSoftmax"',
-            f'ROOT %grad = {shape} {call}"__cudnn$fmhaSoftmaxBackward"',
-        ]
+            f"%out = {shape} {call}, {forward}",
+            f"ROOT %grad = {shape} {call}, {backward}",
+        ],
+        topology=topology,
     )
     product = 2 * 3 * 8 * 256 * 256 * 64
     assert found.flops == (2 + 5) * product
-    assert found.calls == {"__cudnn$fmhaSoftmax": 1, "__cudnn$fmhaSoftmaxBackward": 1}
+    assert found.calls == {kernel: 2}
+    assert found.ms > 0
 
 
 def test_a_tpu_takes_the_cycles_of_its_compiler():
@@ -164,6 +174,22 @@ def test_a_tpu_takes_the_cycles_of_its_compiler():
         topology=V5E,
     )
     assert found.ms == pytest.approx(2.0)  # at 1.5 GHz
+
+
+def test_a_kernel_for_tpus_says_its_operations_in_lines_of_their_own():
+    found = costs(
+        [
+            "%q = bf16[8,128]{1,0} parameter(0)",
+            "ROOT %k = bf16[8,128]{1,0} custom-call(%q), "
+            'custom_call_target="tpu_custom_call", frontend_attributes={metadata={\n'
+            '"block":"{\\"q\\": 256}"\n'
+            '}}, metadata={op_name="jit(a)/self_attention/b"}, '
+            'backend_config={"cost_estimate":{"flops":"197000000"}}',
+        ],
+        topology=V5E,
+    )
+    assert found.flops == 197_000_000
+    assert found.parts == {("attention", "forward"): pytest.approx(1e-3 / REACHED)}
 
 
 def test_products_are_those_that_the_compiler_counts():
