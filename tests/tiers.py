@@ -72,7 +72,6 @@ TIERS = {
     "tests/exchange/test_nnx.py::test_a_changed_model": FULL,
     "tests/exchange/test_nnx.py::test_a_recurrent_model": FULL,
     "tests/exchange/test_nnx.py::test_gradients": FULL,
-    "tests/exchange/test_nnx.py::test_the_example": FULL,
     "tests/functional/test_chunked_loss.py": DEFAULT,
     "tests/functional/test_consistency_loss.py": DEFAULT,
     "tests/functional/test_dropout.py": DEFAULT,
