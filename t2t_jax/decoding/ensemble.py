@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import TypeAlias
 
 import jax
@@ -15,9 +14,7 @@ from t2t_jax.types import Array, PyTree, StepModel
 _Trees: TypeAlias = tuple[PyTree, ...]
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass, data_fields=["members"], meta_fields=[]
-)
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class EnsembleStepModel:
     """A `StepModel` whose next-token probabilities are the mean of several models'.

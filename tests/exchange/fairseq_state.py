@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from t2t_jax.exchange.importing.layout import torch_name
+from tests.exchange.marian_save import drawn_layers
+
 STACKS = ("encoder", "decoder")
 D_MODEL, D_FF, HEADS = 12, 10, 3
 POSITIONS = 40
@@ -31,57 +34,52 @@ class State:
     """Draws the tensors of a model, with names of a new fairseq or of an old one."""
 
     def __init__(self, args, *, sizes, old=False, seed=0):
-        self.tensors, self.args, self.old = {}, args, old
         self.rng = np.random.default_rng(seed)
+        config = {
+            **{"d_model": D_MODEL, "d_ff": D_FF, "num_heads": HEADS},
+            **dict.fromkeys(("d_k", "d_v"), D_MODEL // HEADS),
+            "num_layers": args["encoder_layers"],
+            "num_decoder_layers": args["decoder_layers"],
+            "norm_position": "pre" if args["encoder_normalize_before"] else "post",
+        }
+        layers = drawn_layers(config, torch_name, self.rng)
+        self.tensors = {name: array.T for name, array in layers.items()}
+        if old:
+            self.tensors = old_names(self.tensors)
         for stack, size in zip(STACKS, sizes, strict=True):
-            self.draw_stack(stack, size)
-        self.tie()
-
-    def draw(self, name, *shape, center=0.0, scale=0.3):
-        self.tensors[name] = self.rng.normal(center, scale, shape).astype(np.float32)
-
-    def draw_linear(self, name, outputs, inputs):
-        self.draw(f"{name}.weight", outputs, inputs)
-        self.draw(f"{name}.bias", outputs)
-
-    def draw_norm(self, name):
-        self.draw(f"{name}.weight", D_MODEL, center=1.0, scale=0.1)
-        self.draw(f"{name}.bias", D_MODEL)
-
-    def draw_stack(self, stack, size):
-        self.tensors[f"{stack}.version"] = np.full(1, 3, np.float32)
-        self.draw(f"{stack}.embed_tokens.weight", size, D_MODEL)
-        self.tensors[f"{stack}.embed_tokens.weight"][1] = 0
-        if self.args[f"{stack}_learned_pos"]:
-            self.draw(f"{stack}.embed_positions.weight", POSITIONS + 2, D_MODEL)
-        else:
-            self.draw(f"{stack}.embed_positions._float_tensor", 1)
-        names = ["self_attn", *(["encoder_attn"] if stack == "decoder" else [])]
-        for number in range(self.args[f"{stack}_layers"]):
-            self.draw_layer(f"{stack}.layers.{number}", names)
-        if self.args[f"{stack}_normalize_before"]:
-            self.draw_norm(f"{stack}.layer_norm")
-
-    def draw_layer(self, layer, names):
-        for name in names:
-            if self.old:
-                self.draw(f"{layer}.{name}.in_proj_weight", 3 * D_MODEL, D_MODEL)
-                self.draw(f"{layer}.{name}.in_proj_bias", 3 * D_MODEL)
-            for letter in "" if self.old else "qkv":
-                self.draw_linear(f"{layer}.{name}.{letter}_proj", D_MODEL, D_MODEL)
-            self.draw_linear(f"{layer}.{name}.out_proj", D_MODEL, D_MODEL)
-        for index, name in enumerate([*names, "final"]):
-            norm = f"layer_norms.{index}" if self.old else f"{name}_layer_norm"
-            self.draw_norm(f"{layer}.{norm}")
-        self.draw_linear(f"{layer}.fc1", D_FF, D_MODEL)
-        self.draw_linear(f"{layer}.fc2", D_MODEL, D_FF)
-
-    def tie(self):
+            self.tensors[f"{stack}.version"] = np.full(1, 3, np.float32)
+            self.draw(f"{stack}.embed_tokens.weight", size, D_MODEL)[1] = 0
+            if args[f"{stack}_learned_pos"]:
+                self.draw(f"{stack}.embed_positions.weight", POSITIONS + 2, D_MODEL)
+            else:
+                self.draw(f"{stack}.embed_positions._float_tensor", 1)
         target = self.tensors["decoder.embed_tokens.weight"]
-        shared, logits = self.args["share_all_embeddings"], "output_projection.weight"
+        shared, logits = args["share_all_embeddings"], "output_projection.weight"
         if shared:
             self.tensors["encoder.embed_tokens.weight"] = target
-        if not shared and not self.args["share_decoder_input_output_embed"]:
-            self.draw(f"decoder.{'embed_out' if self.old else logits}", *target.shape)
-        elif not self.old:
+        if not shared and not args["share_decoder_input_output_embed"]:
+            self.draw(f"decoder.{'embed_out' if old else logits}", *target.shape)
+        elif not old:
             self.tensors[f"decoder.{logits}"] = target
+
+    def draw(self, name, *shape):
+        drawn = self.rng.normal(0, 0.3, shape).astype(np.float32)
+        return self.tensors.setdefault(name, drawn)
+
+
+def old_names(tensors):
+    """Stacks the projections of each attention, and numbers the norms of a layer."""
+    found = {}
+    for name, array in tensors.items():
+        layer, _, rest = name.rpartition("_layer_norm.")
+        if layer:
+            layer, _, norm = layer.rpartition(".")
+            norms = ["self_attn", *["encoder_attn"] * ("decoder" in name), "final"]
+            found[f"{layer}.layer_norms.{norms.index(norm)}.{rest}"] = array
+        elif ".q_proj." in name:
+            parts = [tensors[name.replace(".q_", f".{kind}_")] for kind in "qkv"]
+            attention, _, kind = name.partition(".q_proj.")
+            found[f"{attention}.in_proj_{kind}"] = np.concatenate(parts)
+        elif ".k_proj." not in name and ".v_proj." not in name:
+            found[name] = array
+    return found

@@ -6,7 +6,8 @@ import json
 import numpy as np
 import sentencepiece
 
-from tests.exchange.marian_save import sentencepiece_model
+from t2t_jax.exchange.importing.layout import torch_name
+from tests.exchange.marian_save import drawn_layers, sentencepiece_model
 
 WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 CONFIG = {
@@ -44,44 +45,33 @@ def vocabulary():
 def draw(config, *, seed=0):
     """Draws all tensors of a configuration, by HF's names."""
     rng = np.random.default_rng(seed)
-    tensors = {}
-
-    def add(name, *shape, center=0.0):
-        drawn = rng.normal(center, 0.3, size=shape)
-        tensors[name] = drawn.astype(np.float32)
-
-    d_model, d_ff = config["d_model"], config["encoder_ffn_dim"]
-    for stack, attentions in (
-        ("encoder", ["self_attn"]),
-        ("decoder", ["self_attn", "encoder_attn"]),
-    ):
-        for number in range(config[f"{stack}_layers"]):
-            layer = f"model.{stack}.layers.{number}"
-            shapes = {
-                f"{name}.{letter}_proj": (d_model, d_model)
-                for name in attentions
-                for letter in ("q", "k", "v", "out")
-            }
-            shapes |= {"fc1": (d_ff, d_model), "fc2": (d_model, d_ff)}
-            for name, shape in shapes.items():
-                add(f"{layer}.{name}.weight", *shape)
-                add(f"{layer}.{name}.bias", shape[0])
-            for name in (*attentions, "final"):
-                add(f"{layer}.{name}_layer_norm.weight", d_model, center=1.0)
-                add(f"{layer}.{name}_layer_norm.bias", d_model)
-    size = config["vocab_size"]
+    d_model, heads = config["d_model"], config["encoder_attention_heads"]
+    ours = {
+        **{"d_model": d_model, "d_ff": config["encoder_ffn_dim"], "num_heads": heads},
+        **dict.fromkeys(("d_k", "d_v"), d_model // heads),
+        "num_layers": config["encoder_layers"],
+        "num_decoder_layers": config["decoder_layers"],
+    }
+    tensors = {
+        f"model.{name}": np.ascontiguousarray(array.T)
+        for name, array in drawn_layers(ours, torch_name, rng).items()
+    }
+    size, pad = config["vocab_size"], config["pad_token_id"]
     target_size = config.get("decoder_vocab_size", size)
-    if config["share_encoder_decoder_embeddings"]:
-        add("model.shared.weight", size, d_model)
-        tensors["model.shared.weight"][config["pad_token_id"]] = 0
-    else:
-        add("model.encoder.embed_tokens.weight", size, d_model)
-        add("model.decoder.embed_tokens.weight", target_size, d_model)
+    matrices = {"model.shared": size}
+    if not config["share_encoder_decoder_embeddings"]:
+        stacks = {"encoder": size, "decoder": target_size}
+        matrices = {f"model.{s}.embed_tokens": rows for s, rows in stacks.items()}
     if not config["tie_word_embeddings"]:
-        add("lm_head.weight", target_size, d_model)
-    add("final_logits_bias", 1, target_size)
-    tensors["final_logits_bias"][0, config["pad_token_id"]] = 0
-    return tensors
+        matrices["lm_head"] = target_size
+    for name, rows in matrices.items():
+        drawn = rng.normal(0, 0.3, (rows, d_model))
+        tensors[f"{name}.weight"] = drawn.astype(np.float32)
+    if "model.shared" in matrices:
+        tensors["model.shared.weight"][pad] = 0
+    bias = rng.normal(0, 0.3, (1, target_size)).astype(np.float32)
+    bias[0, pad] = 0
+    return {**tensors, "final_logits_bias": bias}
 
 
 def configuration(**changes):

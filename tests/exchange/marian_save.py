@@ -5,6 +5,9 @@ import io
 import numpy as np
 import sentencepiece
 
+from t2t_jax.exchange.importing.layout import parts_of
+from t2t_jax.exchange.importing.marian import marian_name
+
 OPTIONS = {
     "type": "transformer",
     "dim-emb": 8,
@@ -40,54 +43,42 @@ def sentencepiece_model(size=24, *, kind="bpe", sentences=SENTENCES):
     return written.getvalue()
 
 
-class _Tensors(dict):
-    """Random tensors by name."""
+def drawn_layers(config, name_of, rng):
+    """Draws both stacks by a toolkit's names: the arrays that `config.model` asks for.
 
-    def __init__(self, options, rng):
-        self._rng, self._d_model = rng, options["dim-emb"]
-        self._d_ff = options["transformer-dim-ffn"]
-        self._pre = "_pre" * ("n" in options["transformer-preprocess"])
-
-    def add(self, name, *shape):
-        self[name] = self._rng.normal(0, 0.3, shape).astype(np.float32)
-
-    def add_norm(self, name, suffix=""):
-        self.add(f"{name}_bias{suffix}", 1, self._d_model)
-        self[f"{name}_scale{suffix}"] = np.exp(self[f"{name}_bias{suffix}"])
-
-    def add_stack(self, stack, depth, attentions):
-        d_model, d_ff, pre = self._d_model, self._d_ff, self._pre
-        for prefix in (f"{stack}_l{layer}" for layer in range(1, depth + 1)):
-            for attention in attentions:
-                for letter in "qkvo":
-                    self.add(f"{prefix}_{attention}_W{letter}", d_model, d_model)
-                    self.add(f"{prefix}_{attention}_b{letter}", 1, d_model)
-                self.add_norm(f"{prefix}_{attention}_Wo_ln", pre)
-            for number, shape in ((1, (d_model, d_ff)), (2, (d_ff, d_model))):
-                self.add(f"{prefix}_ffn_W{number}", *shape)
-                self.add(f"{prefix}_ffn_b{number}", 1, shape[1])
-            self.add_norm(f"{prefix}_ffn_ffn_ln", pre)
-        if pre:
-            self.add_norm(f"{stack}_top_ln")
+    Transcriptions of the toolkits, tests/reference, know these names by themselves.
+    """
+    return {
+        name_of(path, kind): rng.normal(kind == "scale", 0.3, shape).astype(np.float32)
+        for path, shapes in parts_of({"attention_biases": True, **config})
+        for kind, shape in shapes.items()
+    }
 
 
 def tensors_of(options, sizes, *, rng, positions=0):
     """Returns random tensors; `sizes` are those of source and target vocabulary."""
-    tensors, d_model = _Tensors(options, rng), options["dim-emb"]
-    tensors.add_stack("encoder", options["enc-depth"], ("self",))
-    tensors.add_stack("decoder", options["dec-depth"], ("self", "context"))
-    if options["tied-embeddings-all"]:
-        tensors.add("Wemb", sizes[1], d_model)
-    else:
-        tensors.add("encoder_Wemb", sizes[0], d_model)
-        tensors.add("decoder_Wemb", sizes[1], d_model)
+    d_model, heads = options["dim-emb"], options["transformer-heads"]
+    config = {
+        **{"d_model": d_model, "d_ff": options["transformer-dim-ffn"]},
+        **dict.fromkeys(("d_k", "d_v"), d_model // heads),
+        **{"num_heads": heads, "num_layers": options["enc-depth"]},
+        **{"num_decoder_layers": options["dec-depth"]},
+    }
+    tensors = {
+        name: array if array.ndim == 2 else array[None]
+        for name, array in drawn_layers(config, marian_name, rng).items()
+    }
+    matrices = {"Wemb": (sizes[1], d_model)}
+    if not options["tied-embeddings-all"]:
+        names = ("encoder_Wemb", "decoder_Wemb")
+        matrices = {n: (size, d_model) for n, size in zip(names, sizes, strict=True)}
         if not options["tied-embeddings"]:
-            tensors.add("decoder_ff_logit_out_W", d_model, sizes[1])
-    if not options["output-omit-bias"]:
-        tensors.add("decoder_ff_logit_out_b", 1, sizes[1])
+            matrices["decoder_ff_logit_out_W"] = (d_model, sizes[1])
+    matrices["decoder_ff_logit_out_b"] = (1, sizes[1])
     if positions:
-        tensors.add("Wpos", positions, d_model)
-    return tensors
+        matrices["Wpos"] = (positions, d_model)
+    drawn = {n: rng.normal(0, 0.3, shape) for n, shape in matrices.items()}
+    return {**tensors, **{name: np.float32(one) for name, one in drawn.items()}}
 
 
 def save(path, options=None, *, tensors=None, nuls=3):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -26,8 +26,10 @@ from t2t_jax.decoding.engine.device_rows import (
 )
 from t2t_jax.decoding.search import beam_search, sampling
 from t2t_jax.decoding.search.beam_search import BeamResult
+from t2t_jax.decoding.search.beam_state import BeamSearch
 from t2t_jax.decoding.search.constraint import UNCONSTRAINED, Constraint
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
+from t2t_jax.decoding.search.sampling import Sampling
 from t2t_jax.decoding.search.static_params import SamplingParams, SearchParams
 from t2t_jax.types import Array, PyTree, StepModel
 
@@ -40,6 +42,7 @@ _CHECK_EVERY = 8
 _SHRINK_FACTOR = 2
 _MIN_ROWS = 16
 
+Search: TypeAlias = BeamSearch | Sampling
 _State: TypeAlias = Any
 
 
@@ -85,18 +88,18 @@ def chunked_search(
     if "prefixes_BxP" in batch_inputs:
         max_length = max(max_length, batch_inputs["prefixes_BxP"].shape[1] + 1)
     mesh, ends = devices_of(model), chunk_ends(max_length)
-    rules = {"mesh": mesh, "search_params": search_params, "constraint": constraint}
-    memory, state = start(
-        model,
-        shard_rows(source_BxS, mesh),
-        batch_inputs=jax.tree.map(lambda rows: shard_rows(rows, mesh), batch_inputs),
-        max_extra_tokens=max_extra_tokens,
-        max_length=max_length,
-        cache_length=ends[0],
-        **rules,
+    search: Search = (
+        Sampling(model, search_params)
+        if isinstance(search_params, SamplingParams)
+        else BeamSearch(model, search_params, constraint)
     )
+    parts = jax.tree.map(
+        lambda rows: shard_rows(rows, mesh), (source_BxS, dict(batch_inputs))
+    )
+    sizes = (max_extra_tokens, max_length, ends[0])
+    memory, state = on_devices(start, mesh, sizes, search, parts)
     rows_DxB = np.tile(np.arange(rows // mesh.size), (mesh.size, 1))
-    return _Batch(model, memory, state, rows_DxB, rules).finish(ends)
+    return _Batch(search, mesh, memory, state, rows_DxB).finish(ends)
 
 
 @dataclasses.dataclass
@@ -106,30 +109,27 @@ class _Batch:
     All arrays start with an axis for the devices; each device keeps as many rows as the
     one with the most active sentences.
 
-    Attributes:
-      rules: mesh, parameters and constraint of the search.
     """
 
-    model: StepModel
+    search: Search
+    mesh: Mesh
     memory: PyTree
     state: _State
     rows_DxB: np.ndarray[Any, np.dtype[np.int_]]
-    rules: dict[str, Any]
     results: BeamResult | None = None
 
     def finish(self, ends: tuple[int, ...]) -> BeamResult:
         """Decodes until every sentence is done, checking every few positions."""
-        mesh, begin = self.rules["mesh"], 0
+        begin = 0
         for end in ends:
             if begin:
-                self.state = grow(self.model, self.state, mesh=mesh, cache_length=end)
+                self.state = self._run(grow, self.state, end)
             for position in (*range(begin + _CHECK_EVERY, end, _CHECK_EVERY), end):
                 self.state, done = advance(
-                    self.model,
+                    self.mesh,
+                    (self.search, np.int32(position)),
+                    self.memory,
                     self.state,
-                    memory=self.memory,
-                    until=np.int32(position),
-                    **self.rules,
                 )
                 done_DxB = np.asarray(jax.device_get(done))
                 if done_DxB.all():
@@ -138,10 +138,13 @@ class _Batch:
             begin = end
         return self._store_results()
 
+    def _run(self, program: Callable[..., Any], parts: PyTree, *sizes: int) -> Any:
+        return on_devices(program, self.mesh, sizes, self.search, parts)
+
     def _shrink(self, active_DxB: np.ndarray[Any, np.dtype[np.bool_]]) -> None:
         """Continues with fewer rows, where few sentences of each device are active."""
         rows, most = active_DxB.shape[1], active_DxB.sum(axis=1).max()
-        fewer, mesh = rows, self.rules["mesh"]
+        fewer = rows
         while (smaller := -(-fewer // _SHRINK_FACTOR)) >= max(most, _MIN_ROWS):
             fewer = smaller
         if fewer == rows:
@@ -150,12 +153,12 @@ class _Batch:
         # The active ones, filled up with done ones, which stay done.
         indices = np.argsort(~active_DxB, axis=1, kind="stable")[:, :fewer]
         self.rows_DxB = np.take_along_axis(self.rows_DxB, indices, axis=1)
-        kept = shard_rows(indices.reshape(-1), mesh)
-        self.memory, self.state = take(self.memory, self.state, kept, mesh=mesh)
+        kept = shard_rows(indices.reshape(-1), self.mesh)
+        self.memory, self.state = self._run(take, (self.memory, self.state, kept))
 
     def _store_results(self) -> BeamResult:
         """Stores the current outputs; returns those of all sentences, on the host."""
-        new = jax.device_get(collect(self.state, **self.rules))
+        new = jax.device_get(self._run(collect, self.state))
         if self.results is None:
             self.results = jax.tree.map(np.array, new)
         else:
@@ -183,161 +186,105 @@ def chunk_ends(max_length: int) -> tuple[int, ...]:
     return tuple(ends)
 
 
-def _search(
-    search_params: SearchParams, constraint: Constraint
-) -> tuple[ModuleType, dict[str, Constraint]]:
-    """Returns the module whose functions advance the state, and their constraint."""
-    if isinstance(search_params, SamplingParams):
-        return sampling, {}
-    return beam_search, {"constraint": constraint}
+# The programs, each on the rows of one device.
 
 
-# The programs. The leaves of `source`, `memory` and `state` are [devices, ...]: each
-# device decodes its own rows.
-
-
-@functools.partial(
-    jax.jit,
-    static_argnames=(
-        *("mesh", "max_extra_tokens", "max_length", "cache_length", "search_params"),
-    ),
-)
-def start(  # noqa: PLR0913
-    model: StepModel,
-    source: Array,
-    *,
-    batch_inputs: Mapping[str, PyTree],
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def on_devices(
+    program: Callable[..., Any],
     mesh: Mesh,
+    sizes: tuple[int, ...],
+    shared: PyTree,
+    parts: PyTree,
+) -> Any:
+    """Runs a program on every device.
+
+    Args:
+      program: `(*sizes, shared, part) -> result`.
+      parts: leaves [devices, ...]: each device has its own rows.
+    """
+    return per_device(functools.partial(program, *sizes), mesh)(shared, parts)
+
+
+def _module(search: Search) -> ModuleType:
+    """Returns the module whose functions advance the state of a search."""
+    return sampling if isinstance(search, Sampling) else beam_search
+
+
+def start(
     max_extra_tokens: int,
     max_length: int,
     cache_length: int,
-    search_params: SearchParams,
-    constraint: Constraint = UNCONSTRAINED,
+    search: Search,
+    part: tuple[Array, dict[str, PyTree]],
 ) -> tuple[PyTree, _State]:
-    """Encodes the sources and initializes the decoding state.
-
-    Returns:
-      (memory, state), on each device.
-    """
-
-    def begin(
-        shared: tuple[StepModel, Constraint], part: tuple[Array, Mapping[str, PyTree]]
-    ) -> tuple[PyTree, _State]:
-        (model, constraint), (source_BxS, batch_inputs) = shared, part
-        memory = model.encode(source_BxS)
-        limits_B = per_sentence_limits(
-            source_BxS,
-            search_params,
-            max_extra_tokens=max_extra_tokens,
-            max_length=max_length,
-        )
-        search, constrained = _search(search_params, constraint)
-        state = search.init_state(
-            model,
-            memory,
-            limits_B=limits_B,
-            max_length=max_length,
-            cache_length=cache_length,
-            search_params=search_params,
-            **constrained,
-            **batch_inputs,
-        )
-        return memory, state
-
-    return per_device(begin, mesh)((model, constraint), (source, batch_inputs))
+    """Encodes the sources and initializes the decoding state: (memory, state)."""
+    source_BxS, batch_inputs = part
+    memory = search.model.encode(source_BxS)
+    limits_B = per_sentence_limits(
+        source_BxS,
+        search.params,
+        max_extra_tokens=max_extra_tokens,
+        max_length=max_length,
+    )
+    state = _module(search).init_state(
+        search,
+        memory,
+        limits_B=limits_B,
+        max_length=max_length,
+        cache_length=cache_length,
+        **batch_inputs,
+    )
+    return memory, state
 
 
-@functools.partial(jax.jit, static_argnames=("mesh", "cache_length"))
-def grow(model: StepModel, state: _State, *, mesh: Mesh, cache_length: int) -> _State:
+def grow(cache_length: int, search: Search, state: _State) -> _State:
     """Grows the cache to `cache_length` positions."""
-
-    def grow_device(model: StepModel, part: _State) -> _State:
-        return part._replace(cache=model.grow(part.cache, cache_length))
-
-    return per_device(grow_device, mesh)(model, state)
+    return state._replace(cache=search.model.grow(state.cache, cache_length))
 
 
-@functools.partial(
-    jax.jit, static_argnames=("mesh", "search_params"), donate_argnames=("state",)
-)
+@functools.partial(jax.jit, static_argnums=(0,), donate_argnums=(3,))
 def advance(
-    model: StepModel,
-    state: _State,
-    *,
-    memory: PyTree,
-    until: Array,
-    mesh: Mesh,
-    search_params: SearchParams,
-    constraint: Constraint = UNCONSTRAINED,
+    mesh: Mesh, shared: tuple[Search, Array], memory: PyTree, state: _State
 ) -> tuple[_State, jax.Array]:
-    """Decodes until a position, or until every sentence is done.
+    """Decodes until a position, or until every sentence is done, on every device.
 
     Args:
+      shared: the search, and the position, int32, traced: one program for all positions
+        of a cache.
       state: donated.
-      until: the position, int32, traced: one program for all positions of a cache.
 
     Returns:
       (state, [devices, B] bool: which sentences are done).
     """
 
-    def advance_device(
-        shared: tuple[StepModel, Array, Constraint], part: tuple[PyTree, _State]
+    def on_device(
+        shared: tuple[Search, Array], part: tuple[PyTree, _State]
     ) -> tuple[_State, jax.Array]:
-        (model, until, constraint), (memory, state) = shared, part
-        search, constrained = _search(search_params, constraint)
-        state = search.advance(
-            model,
-            state,
-            memory=memory,
-            until=until,
-            search_params=search_params,
-            **constrained,
-        )
-        return state, search.is_done(state, search_params=search_params)
+        (search, until), (memory, state) = shared, part
+        module = _module(search)
+        state = module.advance(search, state, memory=memory, until=until)
+        return state, module.is_done(search, state)
 
-    return per_device(advance_device, mesh)((model, until, constraint), (memory, state))
+    return per_device(on_device, mesh)(shared, (memory, state))
 
 
-@functools.partial(jax.jit, static_argnames=("mesh", "search_params"))
-def collect(
-    state: _State,
-    *,
-    mesh: Mesh,
-    search_params: SearchParams,
-    constraint: Constraint = UNCONSTRAINED,
-) -> BeamResult:
-    """Reads the outputs of a state; all leaves are [devices, B, ...]."""
-
-    def collect_device(constraint: Constraint, part: _State) -> BeamResult:
-        search, constrained = _search(search_params, constraint)
-        result: BeamResult = search.collect(
-            part, search_params=search_params, **constrained
-        )
-        return result
-
-    return per_device(collect_device, mesh)(constraint, state)
+def collect(search: Search, state: _State) -> BeamResult:
+    """Reads the outputs of a state."""
+    result: BeamResult = _module(search).collect(search, state)
+    return result
 
 
-@functools.partial(jax.jit, static_argnames=("mesh",))
-def take(
-    memory: PyTree, state: _State, indices: Array, *, mesh: Mesh
-) -> tuple[PyTree, _State]:
-    """Gathers rows of memory and state on each device.
+def take(_: Search, part: tuple[PyTree, _State, Array]) -> tuple[PyTree, _State]:
+    """Gathers rows of memory and state.
 
     Args:
-      indices: [devices, rows] which of its rows each device keeps.
+      part: memory and state, and which of its rows a device keeps.
     """
-
-    def pick_rows(
-        _: PyTree, part: tuple[PyTree, _State, Array]
-    ) -> tuple[PyTree, _State]:
-        memory, state, indices_B = part
-
-        taken: tuple[PyTree, _State] = jax.tree.map(
-            # The position has no rows.
-            lambda leaf: leaf[indices_B] if leaf.ndim else leaf,
-            (memory, state),
-        )
-        return taken
-
-    return per_device(pick_rows, mesh)((), (memory, state, indices))
+    memory, state, kept_B = part
+    taken: tuple[PyTree, _State] = jax.tree.map(
+        # The position has no rows.
+        lambda leaf: leaf[kept_B] if leaf.ndim else leaf,
+        (memory, state),
+    )
+    return taken

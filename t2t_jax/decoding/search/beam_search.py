@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.decoding.search.beam_state import (
+    BeamSearch,
     BeamState,
     Hypotheses,
     best_hypotheses,
@@ -151,44 +152,39 @@ def beam_search(
     if not source_BxS.shape[0]:
         return empty_result(params.n_best, max_length)
     memory = model.encode(source_BxS)
-    rules: dict[str, Any] = {
-        "search_params": params,
-        "constraint": constraint or UNCONSTRAINED,
-    }
+    search = BeamSearch(model, params, constraint or UNCONSTRAINED)
     state = init_state(
-        model,
+        search,
         memory,
         limits_B=per_sentence_limits(source_BxS, params, **bounds),
         max_length=max_length,
         cache_length=max_length,
         prefixes_BxP=prefixes_BxP,
         constraint_rows=constraint_rows,
-        **rules,
     )
-    state = advance(model, state, memory=memory, until=max_length, **rules)
-    return collect(state, **rules)
+    state = advance(search, state, memory=memory, until=max_length)
+    return collect(search, state)
 
 
-def init_state(  # noqa: PLR0913
-    model: StepModel,
+def init_state(
+    search: BeamSearch,
     memory: PyTree,
     *,
     limits_B: Array,
     max_length: int,
     cache_length: int,
-    search_params: BeamParams,
     prefixes_BxP: Array | None = None,
-    constraint: Constraint = UNCONSTRAINED,
     constraint_rows: PyTree = None,
 ) -> BeamState:
     """Initializes the search state; only beam 0 is live, as all W would be equal.
 
     A limit within a prefix is raised. The cache has a capacity of `cache_length`.
     """
+    model, beams, ids = search.model, search.params.beam_size, search.params.ids
     limits_B = raise_limits_for_prefix(
-        limits_B, prefixes_BxP, max_length=max_length, pad=search_params.ids.pad
+        limits_B, prefixes_BxP, max_length=max_length, pad=ids.pad
     )
-    rows, beams, ids = limits_B.shape[0], search_params.beam_size, search_params.ids
+    rows = limits_B.shape[0]
     nothing = empty_hypotheses(rows, beams, max_length=max_length, pad=ids.pad)
     first_BxW = nothing.scores_BxW.at[:, 0].set(0.0)
     cache = model.init_cache(memory, beams, cache_length)
@@ -207,13 +203,13 @@ def init_state(  # noqa: PLR0913
         if prefixes_BxP is None
         else jnp.asarray(prefixes_BxP),
         constraint_rows=constraint_rows,
-        constraint_state=constraint.init(
+        constraint_state=search.constraint.init(
             constraint_rows, limits_B=limits_B, num_beams=beams
         ),
     )
 
 
-def is_done(state: BeamState, *, search_params: BeamParams) -> jax.Array:
+def is_done(search: BeamSearch, state: BeamState) -> jax.Array:
     """Returns which sentences cannot improve any more, [B] bool.
 
     A sentence is done at its limit, or when its `n_best`-th finished score is at least
@@ -222,21 +218,14 @@ def is_done(state: BeamState, *, search_params: BeamParams) -> jax.Array:
     shrinking beam it is done when none lives.
     """
     best_living_B = state.living.log_probabilities_BxW[:, 0]
-    if search_params.beam_rule == "shrinking":
+    if search.params.beam_rule == "shrinking":
         return (state.position >= state.limits_B) | jnp.isneginf(best_living_B)
-    reachable_B = best_living_B / penalty_of(search_params, state.limits_B)
-    certain_B = state.finished.scores_BxW[:, search_params.n_best - 1] >= reachable_B
+    reachable_B = best_living_B / penalty_of(search.params, state.limits_B)
+    certain_B = state.finished.scores_BxW[:, search.params.n_best - 1] >= reachable_B
     return (state.position >= state.limits_B) | certain_B
 
 
-def beam_step(
-    model: StepModel,
-    state: BeamState,
-    *,
-    memory: PyTree,
-    search_params: BeamParams,
-    constraint: Constraint = UNCONSTRAINED,
-) -> BeamState:
+def beam_step(search: BeamSearch, state: BeamState, *, memory: PyTree) -> BeamState:
     """Extends every live hypothesis by one token.
 
     Considers the best 2W of the W x V continuations, since at most W of them end in
@@ -247,142 +236,106 @@ def beam_step(
     Paper: section 6.1 says "beam search"; the details are those of the authors'
     program.
     """
-    logits_BxWxV, cache = model.step(
+    logits_BxWxV, cache = search.model.step(
         state.last_tokens_BxW, memory, state.cache, state.position
     )
-    parents, tokens, log_probabilities = best_continuations(
-        logits_BxWxV, state, search_params=search_params, constraint=constraint
-    )
+    parents, tokens, log_probabilities = best_continuations(search, state, logits_BxWxV)
     so_far = gather_beams(state.living.tokens_BxWxT, parents)
     continued = Hypotheses(
         so_far.at[:, :, state.position].set(tokens),
         log_probabilities,
-        log_probabilities / penalty_of(search_params, state.position + 1),
+        log_probabilities / penalty_of(search.params, state.position + 1),
     )
-    if search_params.beam_rule == "shrinking":
+    if search.params.beam_rule == "shrinking":
         continued = mask_hypotheses(_within_beam(state), continued)
-    ends = tokens == search_params.ids.eos
+    beams, ends = search.params.beam_size, tokens == search.params.ids.eos
     lives = ~ends
-    if has_banks(state, constraint):  # The first W, whatever their scores.
-        lives &= jnp.cumsum(lives, axis=1) <= search_params.beam_size
-    living, indices = best_hypotheses(
-        mask_hypotheses(lives, continued), search_params.beam_size
-    )
-    finished = _with_ended(
-        state.finished, continued, ends, num_beams=search_params.beam_size
-    )
+    if has_banks(search, state):  # The first W, whatever their scores.
+        lives &= jnp.cumsum(lives, axis=1) <= beams
+    living, indices = best_hypotheses(mask_hypotheses(lives, continued), beams)
+    # A single beam is greedy: an eos that is only second best does not count.
+    may_end = ends if beams > 1 else ends.at[:, 1:].set(False)
+    ended = mask_hypotheses(may_end, continued)
+    finished, _ = best_hypotheses(concat_hypotheses(state.finished, ended), beams)
     parents, last_tokens = gather_beams((parents, tokens), indices)
-    done_B = is_done(state, search_params=search_params)
-    held = advance_constraint(state, parents, last_tokens, constraint=constraint)
+    done_B = is_done(search, state)
+    held = advance_constraint(search, state, parents, last_tokens)
     return state._replace(
         position=state.position + 1,
         last_tokens_BxW=last_tokens,
         living=where_rows(done_B, state.living, new=living),
         finished=where_rows(done_B, state.finished, new=finished),
         # The cache of a done sentence is never read again: no need to freeze it.
-        cache=model.reorder(cache, parents),
+        cache=search.model.reorder(cache, parents),
         constraint_state=where_rows(done_B, state.constraint_state, new=held),
     )
 
 
-def _with_ended(
-    finished: Hypotheses, continued: Hypotheses, ends: jax.Array, *, num_beams: int
-) -> Hypotheses:
-    """Merges the continuations that end in eos, and keeps the best W.
-
-    Args:
-      ends: [B, 2W] bool.
-    """
-    # A single beam is greedy: an eos that is only second best does not count.
-    may_end = ends if num_beams > 1 else ends.at[:, 1:].set(False)
-    ended = mask_hypotheses(may_end, continued)
-    merged, _ = best_hypotheses(concat_hypotheses(finished, ended), num_beams)
-    return merged
-
-
 def advance(
-    model: StepModel,
-    state: BeamState,
-    *,
-    memory: PyTree,
-    until: Array | int,
-    search_params: BeamParams,
-    constraint: Constraint = UNCONSTRAINED,
+    search: BeamSearch, state: BeamState, *, memory: PyTree, until: Array | int
 ) -> BeamState:
     """Runs `beam_step` until position `until`, or until every sentence is done.
 
     The cache must have capacity for `until` positions.
     """
-    rules: dict[str, Any] = {"memory": memory, "constraint": constraint}
     return run_until(
         until,
         state,
-        step=partial(beam_step, model, search_params=search_params, **rules),
-        is_done=partial(is_done, search_params=search_params),
+        step=partial(beam_step, search, memory=memory),
+        is_done=partial(is_done, search),
     )
 
 
-def collect(
-    state: BeamState,
-    *,
-    search_params: BeamParams,
-    constraint: Constraint = UNCONSTRAINED,
-) -> BeamResult:
+def collect(search: BeamSearch, state: BeamState) -> BeamResult:
     """Returns the best `n_best` finished hypotheses of each sentence.
 
     Where a sentence has fewer, its best live ones follow, those of the highest bank
     first; of a shrinking beam the live ones that may end are ranked with the finished
     ones.
     """
-    living, banks_BxW = _ranked_living(state, constraint)
+    params = search.params
+    living, banks_BxW = _ranked_living(search, state)
     everything = concat_hypotheses(state.finished, living)
     finished_BxW = ~jnp.isneginf(state.finished.scores_BxW)
-    if search_params.beam_rule == "shrinking":
-        if banks_BxW is None:
-            best, indices_BxW = best_hypotheses(everything, search_params.n_best)
-        else:
-            banks_BxC = jnp.concatenate(
-                [jnp.full_like(banks_BxW, HIGHEST_BANK), banks_BxW], axis=1
-            )
-            indices_BxC = order(everything.scores_BxW, banks_BxC)
-            indices_BxW = indices_BxC[:, : search_params.n_best]
-            best = gather_beams(everything, indices_BxW)
-        has_finished_BxW = indices_BxW < jnp.sum(finished_BxW, axis=1, keepdims=True)
+    num_finished_Bx1 = jnp.sum(finished_BxW, axis=1, keepdims=True, dtype=jnp.int32)
+    if params.beam_rule == "shrinking":
+        banks_BxC = jnp.concatenate(
+            [jnp.full_like(banks_BxW, HIGHEST_BANK), banks_BxW], axis=1
+        )
+        chosen_BxW = order(everything.scores_BxW, banks_BxC)[:, : params.n_best]
+        is_finished_BxW = chosen_BxW < num_finished_Bx1
     else:
-        num_finished_Bx1 = jnp.sum(finished_BxW, axis=1, keepdims=True, dtype=jnp.int32)
-        rank_1xW = jnp.arange(search_params.n_best, dtype=jnp.int32)[None, :]
-        has_finished_BxW = rank_1xW < num_finished_Bx1
+        rank_1xW = jnp.arange(params.n_best, dtype=jnp.int32)[None, :]
+        is_finished_BxW = rank_1xW < num_finished_Bx1
         # The live hypotheses follow all W finished ones.
-        living_BxW = search_params.beam_size + rank_1xW - num_finished_Bx1
-        chosen_BxW = jnp.where(has_finished_BxW, rank_1xW, living_BxW)
-        best = gather_beams(everything, chosen_BxW)
+        living_BxW = params.beam_size + rank_1xW - num_finished_Bx1
+        chosen_BxW = jnp.where(is_finished_BxW, rank_1xW, living_BxW)
+    best = gather_beams(everything, chosen_BxW)
     is_output_BxWx1 = ~jnp.isneginf(best.scores_BxW)[..., None]
-    tokens_BxWxT = jnp.where(is_output_BxWx1, best.tokens_BxWxT, search_params.ids.pad)
+    tokens_BxWxT = jnp.where(is_output_BxWx1, best.tokens_BxWxT, params.ids.pad)
     return BeamResult(
         tokens_BxWxT=tokens_BxWxT,
         scores_BxW=best.scores_BxW,
         log_probabilities_BxW=best.log_probabilities_BxW,
-        lengths_BxW=jnp.sum(
-            tokens_BxWxT != search_params.ids.pad, axis=-1, dtype=jnp.int32
-        ),
-        finished_BxW=has_finished_BxW,
+        lengths_BxW=jnp.sum(tokens_BxWxT != params.ids.pad, axis=-1, dtype=jnp.int32),
+        finished_BxW=is_finished_BxW,
     )
 
 
 def _ranked_living(
-    state: BeamState, constraint: Constraint
-) -> tuple[Hypotheses, jax.Array | None]:
+    search: BeamSearch, state: BeamState
+) -> tuple[Hypotheses, jax.Array]:
     """Returns the live hypotheses, those of the highest bank first, and their banks.
 
     Returns:
-      The hypotheses, and [B, W] int32, `HIGHEST_BANK` for those that may end; None
-      without banks.
+      The hypotheses, and [B, W] int32, `HIGHEST_BANK` for those that may end, and for
+      all without banks.
     """
     held, given = state.constraint_state, state.constraint_rows
-    banks_BxW = constraint.banks(held, given)
-    may_end_BxW = constraint.may_end(held, given)
+    banks_BxW = search.constraint.banks(held, given)
+    may_end_BxW = search.constraint.may_end(held, given)
     if banks_BxW is None:
-        return state.living, None
+        return state.living, jnp.full_like(state.last_tokens_BxW, HIGHEST_BANK)
     if may_end_BxW is not None:
         banks_BxW = jnp.where(may_end_BxW, HIGHEST_BANK, banks_BxW)
     indices_BxW = order(state.living.scores_BxW, banks_BxW)

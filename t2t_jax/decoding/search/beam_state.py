@@ -1,17 +1,30 @@
-"""The state of a beam search: hypotheses, and operations on all beams of a batch."""
+"""A beam search and its state, and operations on all beams of a batch."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.types import Array, PyTree
+from t2t_jax.decoding.search.constraint import UNCONSTRAINED, Constraint
+from t2t_jax.decoding.search.static_params import BeamParams
+from t2t_jax.types import Array, PyTree, StepModel
 
 Tree = TypeVar("Tree")
 State = TypeVar("State")
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class BeamSearch:
+    """What is searched, and how: a pytree whose parameters are static."""
+
+    model: StepModel
+    params: BeamParams = dataclasses.field(metadata={"static": True})
+    constraint: Constraint = UNCONSTRAINED
 
 
 class Hypotheses(NamedTuple):

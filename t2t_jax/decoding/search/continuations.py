@@ -8,13 +8,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.decoding.search.beam_state import BeamState, gather_beams
-from t2t_jax.decoding.search.constraint import Constraint, add_wanted
+from t2t_jax.decoding.search.beam_state import BeamSearch, BeamState, gather_beams
+from t2t_jax.decoding.search.constraint import add_wanted
 from t2t_jax.decoding.search.prefix_constraints import (
     forced_tokens,
     mask_to_forced_token,
 )
-from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.search.top_k_top_p import top_k
 from t2t_jax.types import Array, PyTree
 
@@ -22,21 +21,17 @@ HIGHEST_BANK = 2**30
 """A bank above those of any constraint."""
 
 
-def has_banks(state: BeamState, constraint: Constraint) -> bool:
+def has_banks(search: BeamSearch, state: BeamState) -> bool:
     """Returns whether the constraint divides the beam; known without values."""
-    banks_BxW = constraint.banks(state.constraint_state, state.constraint_rows)
-    return banks_BxW is not None
+    banks = search.constraint.banks
+    return banks(state.constraint_state, state.constraint_rows) is not None
 
 
 def best_continuations(
-    logits_BxWxV: Array,
-    state: BeamState,
-    *,
-    search_params: BeamParams,
-    constraint: Constraint,
+    search: BeamSearch, state: BeamState, logits_BxWxV: Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Returns the best 2W: ([B, 2W] parent beams, tokens, log-probabilities)."""
-    ids = search_params.ids
+    ids = search.params.ids
     # A sum over V terms loses the small ones in bfloat16. (Reusing the maximum of the
     # top-k below costs a third of the speed: XLA fuses less.)
     normaliser_BxWx1 = jax.nn.logsumexp(
@@ -46,47 +41,49 @@ def best_continuations(
     if state.prefixes_BxP is not None:
         forced_B = forced_tokens(state.prefixes_BxP, state.position, pad=ids.pad)
         logits_BxWxV = mask_to_forced_token(logits_BxWxV, forced_B, pad=ids.pad)
-    best_BxWxC, tokens_BxWxC = _best_tokens(
-        logits_BxWxV, state, search_params=search_params, constraint=constraint
-    )
+    best_BxWxC, tokens_BxWxC = _best_tokens(search, state, logits_BxWxV)
     so_far_BxWx1 = state.living.log_probabilities_BxW[..., None]
     totals_BxWxC = so_far_BxWx1 + (best_BxWxC.astype(jnp.float32) - normaliser_BxWx1)
-    invalid_BxWxC = _invalid(
-        (tokens_BxWxC, so_far_BxWx1),
-        state,
-        forced_B=forced_B,
-        search_params=search_params,
-        constraint=constraint,
-    )
-    totals_BxWxC = jnp.where(invalid_BxWxC, -jnp.inf, totals_BxWxC)
+    invalid_BxWxC = _invalid(search, state, tokens_BxWxC, forced_B)
+    # Continuations of an empty beam are invalid, whatever the logits.
+    invalid_BxWxC |= jnp.isneginf(so_far_BxWx1)
     rows, beams, width = tokens_BxWxC.shape
-    flat_shape = (rows, beams * width)
-    if has_banks(state, constraint):
-        totals, indices = _best_of_banks(
-            totals_BxWxC.reshape(flat_shape), tokens_BxWxC, state, constraint
+    totals_BxN, tokens_BxN = (
+        values_BxWxC.reshape(rows, beams * width)
+        for values_BxWxC in (
+            jnp.where(invalid_BxWxC, -jnp.inf, totals_BxWxC),
+            tokens_BxWxC,
         )
+    )
+    if has_banks(search, state):
+        parents_BxN = jnp.broadcast_to(
+            jnp.arange(beams * width) // width, tokens_BxN.shape
+        )
+        advanced = advance_constraint(search, state, parents_BxN, tokens_BxN)
+        banks_BxN = search.constraint.banks(advanced, state.constraint_rows)
+        indices = divide_among_banks(
+            totals_BxN, jnp.asarray(banks_BxN), count=2 * beams
+        )
+        totals = jnp.take_along_axis(totals_BxN, indices, axis=1)
     else:
-        totals, indices = jax.lax.top_k(totals_BxWxC.reshape(flat_shape), 2 * beams)
-    tokens = jnp.take_along_axis(tokens_BxWxC.reshape(flat_shape), indices, axis=1)
+        totals, indices = jax.lax.top_k(totals_BxN, 2 * beams)
+    tokens = jnp.take_along_axis(tokens_BxN, indices, axis=1)
     return indices // width, tokens, totals
 
 
 def _best_tokens(
-    logits_BxWxV: Array,
-    state: BeamState,
-    *,
-    search_params: BeamParams,
-    constraint: Constraint,
+    search: BeamSearch, state: BeamState, logits_BxWxV: Array
 ) -> tuple[jax.Array, jax.Array]:
     """Returns the tokens to consider: their logits and ids, both [B, W, C]."""
     held, given = state.constraint_state, state.constraint_rows
+    constraint = search.constraint
     bias_BxWxV = constraint.bias(held, given, position=state.position)
     if bias_BxWxV is not None:
         logits_BxWxV += bias_BxWxV
     # Pad, bos, an eos that a constraint forbids and unk may be among the best: take as
     # many more. Where `min_tokens` forbids eos, no hypothesis ends and W are enough.
     unwanted = 2 + (constraint.may_end(held, given) is not None)
-    unwanted += not search_params.allow_unk
+    unwanted += not search.params.allow_unk
     _, beams, vocabulary = logits_BxWxV.shape
     best_BxWxC, tokens_BxWxC = top_k(
         logits_BxWxV, min(2 * beams + unwanted, vocabulary)
@@ -94,66 +91,36 @@ def _best_tokens(
     wanted_BxWxC = constraint.wanted(held, given)
     if wanted_BxWxC is None:
         return best_BxWxC, tokens_BxWxC
-    return add_wanted(
-        best_BxWxC,
-        tokens_BxWxC,
-        logits_BxWxV,
-        wanted_BxWxC,
-        pad=search_params.ids.pad,
-    )
+    pad = search.params.ids.pad
+    return add_wanted(best_BxWxC, tokens_BxWxC, logits_BxWxV, wanted_BxWxC, pad=pad)
 
 
 def advance_constraint(
-    state: BeamState, parents_BxC: Array, tokens_BxC: Array, *, constraint: Constraint
+    search: BeamSearch, state: BeamState, parents_BxC: Array, tokens_BxC: Array
 ) -> PyTree:
     """Returns the constraint's state of continuations: leaves [B, C, ...]."""
-    return constraint.advance(
+    return search.constraint.advance(
         gather_beams(state.constraint_state, jnp.asarray(parents_BxC)),
         state.constraint_rows,
         tokens_BxW=tokens_BxC,
     )
 
 
-def _best_of_banks(
-    totals_BxN: jax.Array,
-    tokens_BxWxC: jax.Array,
-    state: BeamState,
-    constraint: Constraint,
-) -> tuple[jax.Array, jax.Array]:
-    """Returns 2W of N = W x C continuations: (log-probabilities, indices into N)."""
-    beams, width = tokens_BxWxC.shape[1:]
-    parents_BxN = jnp.broadcast_to(jnp.arange(beams * width) // width, totals_BxN.shape)
-    tokens_BxN = tokens_BxWxC.reshape(totals_BxN.shape)
-    advanced = advance_constraint(state, parents_BxN, tokens_BxN, constraint=constraint)
-    banks_BxN = constraint.banks(advanced, state.constraint_rows)
-    indices = divide_among_banks(totals_BxN, jnp.asarray(banks_BxN), count=2 * beams)
-    return jnp.take_along_axis(totals_BxN, indices, axis=1), indices
-
-
 def _invalid(
-    candidates: tuple[jax.Array, jax.Array],
+    search: BeamSearch,
     state: BeamState,
-    *,
+    tokens_BxWxC: jax.Array,
     forced_B: jax.Array | None,
-    search_params: BeamParams,
-    constraint: Constraint,
 ) -> jax.Array:
-    """Returns which continuations are invalid: [B, W, C] bool.
-
-    Args:
-      candidates: their tokens [B, W, C], and what they continue: [B, W, 1]
-        log-probabilities.
-    """
-    (tokens_BxWxC, so_far_BxWx1), ids = candidates, search_params.ids
-    # Continuations of an empty beam are invalid, whatever the logits.
+    """Returns which continuations are invalid: [B, W, C] bool."""
+    ids, may_end = search.params.ids, search.constraint.may_end
     invalid_BxWxC = (tokens_BxWxC == ids.pad) | (tokens_BxWxC == ids.bos)
-    invalid_BxWxC |= jnp.isneginf(so_far_BxWx1)
-    if min_tokens := search_params.min_tokens:
+    if min_tokens := search.params.min_tokens:
         invalid_BxWxC |= (tokens_BxWxC == ids.eos) & (state.position < min_tokens)
-    may_end_BxW = constraint.may_end(state.constraint_state, state.constraint_rows)
+    may_end_BxW = may_end(state.constraint_state, state.constraint_rows)
     if may_end_BxW is not None:
         invalid_BxWxC |= (tokens_BxWxC == ids.eos) & ~may_end_BxW[..., None]
-    if not search_params.allow_unk:
+    if not search.params.allow_unk:
         is_unk_BxWxC = tokens_BxWxC == ids.unk
         if forced_B is not None:
             is_unk_BxWxC &= (forced_B != ids.unk)[:, None, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -95,20 +96,18 @@ def sample(
     if not rows:
         return empty_result(sampling_params.num_samples, max_length)
     memory = model.encode(source_BxS)
+    search = Sampling(model, sampling_params)
     state = init_state(
-        model,
+        search,
         memory,
         limits_B=per_sentence_limits(source_BxS, sampling_params, **bounds),
         max_length=max_length,
         cache_length=max_length,
-        search_params=sampling_params,
         keys_BxK=jax.random.key_data(key if key.ndim else row_keys(key, rows)),
         prefixes_BxP=prefixes_BxP,
     )
-    state = advance(
-        model, state, memory=memory, until=max_length, search_params=sampling_params
-    )
-    return collect(state, search_params=sampling_params)
+    state = advance(search, state, memory=memory, until=max_length)
+    return collect(search, state)
 
 
 def row_keys(key: Array, numbers: Array | int) -> jax.Array:
@@ -128,6 +127,15 @@ def row_keys(key: Array, numbers: Array | int) -> jax.Array:
         key, jnp.asarray(numbers_B).astype(jnp.uint32)
     )
     return keys
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """What is sampled from, and how: a pytree whose parameters are static."""
+
+    model: StepModel
+    params: SamplingParams = dataclasses.field(metadata={"static": True})
 
 
 class SampleState(NamedTuple):
@@ -150,19 +158,18 @@ class SampleState(NamedTuple):
 
 
 def init_state(
-    model: StepModel,
+    search: Sampling,
     memory: PyTree,
     *,
     limits_B: Array,
     max_length: int,
     cache_length: int,
-    search_params: SamplingParams,
     keys_BxK: Array,
     prefixes_BxP: Array | None = None,
 ) -> SampleState:
     """Initializes the state before the first token."""
-    rows, samples = jnp.shape(limits_B)[0], search_params.num_samples
-    ids = search_params.ids
+    rows, samples = jnp.shape(limits_B)[0], search.params.num_samples
+    ids = search.params.ids
     prefixes = None if prefixes_BxP is None else jnp.asarray(prefixes_BxP, jnp.int32)
     return SampleState(
         position=jnp.zeros((), jnp.int32),
@@ -174,24 +181,19 @@ def init_state(
         tokens_BxWxT=jnp.full((rows, samples, max_length), ids.pad, jnp.int32),
         log_probabilities_BxW=jnp.zeros((rows, samples), jnp.float32),
         ended_BxW=jnp.zeros((rows, samples), bool),
-        cache=model.init_cache(memory, samples, cache_length),
+        cache=search.model.init_cache(memory, samples, cache_length),
         prefixes_BxP=prefixes,
     )
 
 
-def is_done(state: SampleState, *, search_params: SamplingParams) -> jax.Array:
+def is_done(search: Sampling, state: SampleState) -> jax.Array:
     """Returns which sentences have all their samples, [B] bool."""
-    del search_params
+    del search
     return (state.position >= state.limits_B) | jnp.all(state.ended_BxW, axis=1)
 
 
 def advance(
-    model: StepModel,
-    state: SampleState,
-    *,
-    memory: PyTree,
-    until: Array | int,
-    search_params: SamplingParams,
+    search: Sampling, state: SampleState, *, memory: PyTree, until: Array | int
 ) -> SampleState:
     """Samples until position `until`, or until every sentence is done.
 
@@ -200,17 +202,16 @@ def advance(
     return run_until(
         until,
         state,
-        step=partial(_sample_step, model, memory=memory, search_params=search_params),
-        is_done=partial(is_done, search_params=search_params),
+        step=partial(_sample_step, search, memory=memory),
+        is_done=partial(is_done, search),
     )
 
 
-def collect(state: SampleState, *, search_params: SamplingParams) -> BeamResult:
+def collect(search: Sampling, state: SampleState) -> BeamResult:
     """Returns all W samples of each sentence; those of an empty row have length 0."""
-    lengths = jnp.sum(
-        state.tokens_BxWxT != search_params.ids.pad, axis=-1, dtype=jnp.int32
-    )
-    penalty = penalty_of(search_params, jnp.maximum(lengths, 1))
+    pad = search.params.ids.pad
+    lengths = jnp.sum(state.tokens_BxWxT != pad, axis=-1, dtype=jnp.int32)
+    penalty = penalty_of(search.params, jnp.maximum(lengths, 1))
     return BeamResult(
         tokens_BxWxT=state.tokens_BxWxT,
         scores_BxW=state.log_probabilities_BxW / penalty,
@@ -221,51 +222,48 @@ def collect(state: SampleState, *, search_params: SamplingParams) -> BeamResult:
 
 
 def _sample_step(
-    model: StepModel,
-    state: SampleState,
-    *,
-    memory: PyTree,
-    search_params: SamplingParams,
+    search: Sampling, state: SampleState, *, memory: PyTree
 ) -> SampleState:
     """Samples the next token of every sample."""
-    logits_BxWxV, cache = model.step(
+    ids = search.params.ids
+    logits_BxWxV, cache = search.model.step(
         state.last_tokens_BxW, memory, state.cache, state.position
     )
     logs_BxWxV = jax.nn.log_softmax(jnp.asarray(logits_BxWxV, jnp.float32))
-    tokens_BxW = _next_tokens(logs_BxWxV, state, search_params=search_params)
+    tokens_BxW = _next_tokens(logs_BxWxV, state, search.params)
     gain_BxW = jnp.take_along_axis(logs_BxWxV, tokens_BxW[..., None], axis=-1)[..., 0]
     is_open_BxW = ~state.ended_BxW & (state.position < state.limits_B)[:, None]
-    tokens_BxW = jnp.where(is_open_BxW, tokens_BxW, search_params.ids.pad)
+    tokens_BxW = jnp.where(is_open_BxW, tokens_BxW, ids.pad)
     return state._replace(
         position=state.position + 1,
         last_tokens_BxW=tokens_BxW,
         tokens_BxWxT=state.tokens_BxWxT.at[:, :, state.position].set(tokens_BxW),
         log_probabilities_BxW=state.log_probabilities_BxW
         + jnp.where(is_open_BxW, gain_BxW, 0.0),
-        ended_BxW=state.ended_BxW | (tokens_BxW == search_params.ids.eos),
+        ended_BxW=state.ended_BxW | (tokens_BxW == ids.eos),
         cache=cache,
     )
 
 
 def _next_tokens(
-    logs_BxWxV: jax.Array, state: SampleState, *, search_params: SamplingParams
+    logs_BxWxV: jax.Array, state: SampleState, params: SamplingParams
 ) -> jax.Array:
     """Samples a token for each sample, or takes the forced one: [B, W]."""
-    ids = search_params.ids
+    ids = params.ids
     tokens_1x1xV = jnp.arange(logs_BxWxV.shape[-1], dtype=jnp.int32)[None, None]
-    may_end = state.position >= search_params.min_tokens
+    may_end = state.position >= params.min_tokens
     invalid_1x1xV = (tokens_1x1xV == ids.pad) | (tokens_1x1xV == ids.bos)
     invalid_1x1xV |= (tokens_1x1xV == ids.eos) & ~may_end
-    if not search_params.allow_unk:
+    if not params.allow_unk:
         invalid_1x1xV |= tokens_1x1xV == ids.unk
     weights_BxWxV = jnp.where(invalid_1x1xV, -jnp.inf, logs_BxWxV)
     # Shift the maximum to 0, so that no temperature makes it -inf.
     highest_BxWx1 = jnp.max(weights_BxWxV, axis=-1, keepdims=True)
-    weights_BxWxV = (weights_BxWxV - highest_BxWx1) / search_params.temperature
-    if search_params.top_k:
-        weights_BxWxV = top_k_filter(weights_BxWxV, search_params.top_k)
-    if search_params.top_p < 1:
-        weights_BxWxV = top_p_filter(weights_BxWxV, search_params.top_p)
+    weights_BxWxV = (weights_BxWxV - highest_BxWx1) / params.temperature
+    if params.top_k:
+        weights_BxWxV = top_k_filter(weights_BxWxV, params.top_k)
+    if params.top_p < 1:
+        weights_BxWxV = top_p_filter(weights_BxWxV, params.top_p)
     noise_BxWxV = _noise(state, logs_BxWxV.shape[1:])
     # Gumbel-max: the index of the largest sum is a sample; `argmax` is slow over a
     # vocabulary.

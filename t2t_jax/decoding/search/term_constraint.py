@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -47,11 +46,7 @@ class TermState(NamedTuple):
     word_goes_on_BxW: Array
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["joins_V", "goes_on_V"],
-    meta_fields=[],
-)
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TermConstraint(Constraint):
     """Every output contains the terms of its sentence, each a sequence of tokens.

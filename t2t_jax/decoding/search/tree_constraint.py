@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -43,11 +42,7 @@ class TreeState(NamedTuple):
     tokens_left_BxW: Array
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["kind_V", "label_V"],
-    meta_fields=["max_depth", "eos"],
-)
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TreeConstraint(Constraint):
     """Every output is one tree over all words of its sentence, then eos.
@@ -79,8 +74,8 @@ class TreeConstraint(Constraint):
 
     kind_V: Array
     label_V: Array
-    max_depth: int = MAX_DEPTH
-    eos: int = EOS
+    max_depth: int = dataclasses.field(default=MAX_DEPTH, metadata={"static": True})
+    eos: int = dataclasses.field(default=EOS, metadata={"static": True})
 
     def init(self, rows: Array, *, limits_B: Array, num_beams: int) -> TreeState:
         """Returns the state of empty hypotheses."""

@@ -32,6 +32,7 @@ from t2t_jax.decoding.search.beam_search import (
     collect,
     init_state,
 )
+from t2t_jax.decoding.search.beam_state import BeamSearch
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.static_params import BeamParams, params_from_config
 from t2t_jax.devices.sharding.rules import leaves_by_path, path_of
@@ -175,8 +176,9 @@ def _growing_search(
     max_length = source_BxS.shape[1] + extra
     ends = (*(end for end in _CACHE_LENGTHS if end <= extra), max_length)
     memory = step_model.encode(source_BxS)
+    search = BeamSearch(step_model, search_params)
     state = init_state(
-        step_model,
+        search,
         memory,
         limits_B=per_sentence_limits(
             source_BxS,
@@ -186,14 +188,11 @@ def _growing_search(
         ),
         max_length=max_length,
         cache_length=ends[0],
-        search_params=search_params,
     )
     for end in ends:
         state = state._replace(cache=step_model.grow(state.cache, end))
-        state = advance(
-            step_model, state, memory=memory, until=end, search_params=search_params
-        )
-    return collect(state, search_params=search_params)
+        state = advance(search, state, memory=memory, until=end)
+    return collect(search, state)
 
 
 def _search_options(decoding: DecodingConfig) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from t2t_jax.decoding.engine.device_rows import (
 )
 from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.decoding.scoring.teacher_forcing import rescore_rows
+from t2t_jax.decoding.search.beam_state import BeamSearch
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.text.distributed_translate import make_translate
 from t2t_jax.decoding.text.translator import Translator
@@ -159,25 +160,23 @@ def test_the_devices_exchange_nothing():
     params = replicate(params, jax.devices())
     model, mesh = make_step_model(module, params), devices_of(params)
     source = shard_rows(np.full((24, 11), 5, np.int32), mesh)
-    search_params = BeamParams(beam_size=3)
-    lengths = {"max_extra_tokens": 2, "max_length": 13, "cache_length": 13}
-    lengths |= {"mesh": mesh, "search_params": search_params, "batch_inputs": {}}
-    start = chunked_decode.start.lower(model, source, **lengths)
-    memory, state = chunked_decode.start(model, source, **lengths)
-    advance = chunked_decode.advance.lower(
-        model,
-        state,
-        memory=memory,
-        mesh=mesh,
-        until=np.int32(13),
-        search_params=search_params,
+    search = BeamSearch(model, BeamParams(beam_size=3))
+
+    def program(function, parts, *sizes):
+        return chunked_decode.on_devices.lower(function, mesh, sizes, search, parts)
+
+    sizes = (2, 13, 13)
+    parts = (source, {})
+    memory, state = chunked_decode.on_devices(
+        chunked_decode.start, mesh, sizes, search, parts
     )
-    grow = chunked_decode.grow.lower(model, state, mesh=mesh, cache_length=17)
-    collect = chunked_decode.collect.lower(
-        state, mesh=mesh, search_params=search_params
-    )
+    start = program(chunked_decode.start, parts, *sizes)
+    until = (search, np.int32(13))
+    advance = chunked_decode.advance.lower(mesh, until, memory, state)
+    grow = program(chunked_decode.grow, state, 17)
+    collect = program(chunked_decode.collect, state)
     places = shard_rows(np.zeros(8, np.int32), mesh)
-    take = chunked_decode.take.lower(memory, state, places, mesh=mesh)
+    take = program(chunked_decode.take, (memory, state, places))
     score = rescore_rows.lower(
         ({"params": params},), (source, source), applies=(module.apply,), mesh=mesh
     )

@@ -6,6 +6,7 @@ from t2t_jax.decoding.search.beam_search import (
     init_state,
     is_done,
 )
+from t2t_jax.decoding.search.beam_state import BeamSearch
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.static_params import BeamParams
 from tests.decoding.models import EOS, UNK, lattice
@@ -14,27 +15,21 @@ A, B, C, D = 4, 5, 6, 7
 V = 11
 
 
-def start(model, source, *, search_params, extra=5, room=12):
-    memory = model.encode(source)
+def start(model, source, params, *, extra=5, room=12):
+    search, memory = BeamSearch(model, params), model.encode(source)
     limits_B = per_sentence_limits(
-        source, search_params, max_extra_tokens=extra, max_length=room
+        source, params, max_extra_tokens=extra, max_length=room
     )
-    return memory, init_state(
-        model,
-        memory,
-        limits_B=limits_B,
-        max_length=room,
-        cache_length=room,
-        search_params=search_params,
-    )
+    sizes = {"max_length": room, "cache_length": room}
+    return search, memory, init_state(search, memory, limits_B=limits_B, **sizes)
 
 
 def test_one_step_drawn():
     tree = {(): {A: 0.5, B: 0.2, C: 0.1, EOS: 0.15, UNK: 0.05}}
-    search_params = BeamParams(beam_size=2, length_penalty=1.0)
+    params = BeamParams(beam_size=2, length_penalty=1.0)
     model = lattice(tree, V)
-    memory, state = start(model, jnp.asarray([[4, EOS]]), search_params=search_params)
-    state = beam_step(model, state, memory=memory, search_params=search_params)
+    search, memory, state = start(model, jnp.asarray([[4, EOS]]), params)
+    state = beam_step(search, state, memory=memory)
     # The best 4: A, B, eos, C. Eos is finished, A and B are the best others.
     assert state.living.tokens_BxWxT[0, :, 0].tolist() == [A, B]
     assert state.last_tokens_BxW.tolist() == [[A, B]]
@@ -51,10 +46,9 @@ def test_a_sentence_is_done_when_nothing_living_can_overtake():
     model = lattice(
         {(): {A: 0.5, B: 0.45, UNK: 0.05}, (B,): {C: 1.0}, (B, C): {D: 1.0}}, V
     )
-    search_params = BeamParams(beam_size=2)
     source = jnp.asarray([[4, EOS, 0], [4, 5, EOS]])
-    memory, state = start(model, source, search_params=search_params, extra=2)
+    search, memory, state = start(model, source, BeamParams(beam_size=2), extra=2)
     for done in ([False, False], [False, False], [True, False]):
-        assert is_done(state, search_params=search_params).tolist() == done
-        state = beam_step(model, state, memory=memory, search_params=search_params)
+        assert is_done(search, state).tolist() == done
+        state = beam_step(search, state, memory=memory)
     assert state.finished.tokens_BxWxT[0, 0, :2].tolist() == [A, EOS]

@@ -225,9 +225,9 @@ def test_rows_keep_their_constraint_where_the_batch_shrinks():
     sizes = set()
     original = module.beam_step
 
-    def counted(model, state, **kwargs):
+    def counted(search, state, **kwargs):
         sizes.add(state.limits_B.shape[0])
-        return original(model, state, **kwargs)
+        return original(search, state, **kwargs)
 
     module.beam_step = counted
     try:

@@ -4,19 +4,14 @@ Seen to fail: with the vocabulary of CTranslate2's export among the files of the
 with a name in the place of a code.
 """
 
-import dataclasses
 import json
 import zipfile
 
 import pytest
 
-from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.tokenizers import table_file
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import UserError
 from t2t_jax.exchange.exporting.argos import ArgosFormat
 from t2t_jax.exchange.exporting.base import ExportSpec
-from tests.exchange.exporting.counting import SIZE, original
+from tests.exchange.exporting.counting import original
 from tests.exchange.exporting.test_marian import MODEL
 
 pytest.importorskip("ctranslate2")
@@ -54,21 +49,3 @@ def test_argos_finds_a_directory_with_model_tokenizer_and_metadata(tmp_path):
         "to_code": "de",
         "to_name": "German",
     }
-
-
-def test_languages_that_are_not_known_are_asked_for(tmp_path):
-    with pytest.raises(UserError, match="Set --languages=SOURCE,TARGET"):
-        write(tmp_path / "to", languages=None)
-
-
-def test_two_vocabularies_are_refused():
-    network = dataclasses.replace(MODEL, source_vocab_size=SIZE, tying="none")
-    with pytest.raises(UserError, match="one vocabulary of both sides"):
-        ArgosFormat().check_supported(original(network).config)
-
-
-def test_a_table_of_pieces_is_refused(tmp_path):
-    pieces = ["<pad>", "<s>", "</s>", "<unk>", *map(str, range(SIZE - 4))]
-    table = Vocabulary(table_file("byte_pairs", pieces, merges=None))
-    with pytest.raises(UserError, match="a vocabulary of SentencePiece"):
-        write(tmp_path / "to", vocabularies=VocabularyPair(table, table))

@@ -4,6 +4,8 @@ Seen to fail: without the check after writing; where a failed export stays; with
 comparison of the arrays.
 """
 
+import dataclasses
+import functools
 import json
 
 import jax
@@ -14,13 +16,18 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import DataError
-from t2t_jax.exchange.exporting import ctranslate2, model_dir
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.exchange.exporting import ctranslate2, model_dir, stablehlo
 from t2t_jax.exchange.exporting import huggingface as hf_marian
-from t2t_jax.exchange.exporting.backends import JaxBackend, search_config
+from t2t_jax.exchange.exporting.base import ExportSpec
+from t2t_jax.exchange.exporting.exporter import FORMATS
 from t2t_jax.model.config import TransformerConfig
-from tests.exchange.exporting.counting import write_model, write_text
+from tests.exchange.exporting.counting import original, write_model, write_text
+from tests.exchange.exporting.test_marian import MODEL as MARIAN
 
 pytest.importorskip("safetensors")
 
@@ -70,83 +77,118 @@ def test_no_folder_of_the_text_leaves_with_an_export(model, tmp_path, form):
     assert str(model.parent) in own["data"]["dev"]
 
 
-def one_matrix_turned(spec):
-    matrix = spec.decoder.layer[0].attention.linear[-1]
-    matrix.weight = matrix.weight.T
-
-
-def one_number_changed(spec):
-    spec.encoder.layer[0].ffn.linear_1.weight[3, 5] += 0.1
-
-
-@pytest.mark.parametrize("spoil", [one_matrix_turned, one_number_changed])
-def test_a_converter_that_is_wrong_is_caught(model, tmp_path, monkeypatch, spoil):
-    pytest.importorskip("ctranslate2")
-    fill = ctranslate2.fill_stacks
-
-    def fill_and_spoil(spec, *args, **kwargs):
-        fill(spec, *args, **kwargs)
-        spoil(spec)
-
-    monkeypatch.setattr(ctranslate2, "fill_stacks", fill_and_spoil)
-    refused(model, "ctranslate2", tmp_path, r"differs from the model on 20")
-
-
 @pytest.mark.parametrize("form", ["ctranslate2", "model_dir"])
-def test_the_beam_of_the_comparison_is_that_of_the_model(
-    model, tmp_path, capsys, monkeypatch, form
-):
+def test_the_beam_of_the_comparison_is_that_of_the_model(model, tmp_path, capsys, form):
     pytest.importorskip("ctranslate2")
     own = {"beam_size": 3, "length_penalty": 1.5, "min_tokens": 2}
-    asked = []
-
-    def search(self, lines, *, greedy):
-        asked.append((greedy, search_config(self._config, greedy=greedy)))
-        return searched(self, lines, greedy=greedy)
-
-    searched = JaxBackend.search
-    monkeypatch.setattr(JaxBackend, "search", search)
     flags = [f"--format={form}", f"--to={tmp_path / 'x'}", "--check_lines=3"]
     flags += [f"--config.decoding.{key}={value}" for key, value in own.items()]
     export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
-    beams = [config for greedy, config in asked if not greedy]
-    assert beams
-    for config in beams:
-        assert {key: getattr(config, key) for key in own} == own
     result = json.loads(capsys.readouterr().out)
     assert (result["beam_size"], result["length_penalty"]) == (3, 1.5)
     card = (tmp_path / "x" / "README.md").read_text()
     assert "a beam of 3 at alpha 1.5, the exponent of (5 + n) / 6" in card
 
 
-def test_a_tensor_of_hugging_face_that_is_wrong_is_caught(model, tmp_path, monkeypatch):
-    write = hf_marian.to_tensors
-
-    def write_other(*args, **kwargs):
-        tensors = write(*args, **kwargs)
-        tensors["model.encoder.layers.0.fc2.weight"][3, 5] += 0.1
-        return tensors
-
-    monkeypatch.setattr(hf_marian, "to_tensors", write_other)
-    refused(model, "hf_marian", tmp_path, r"1 of \d+ arrays differ after writing")
+def matrix_turned(fill, spec, *args, **kwargs):
+    fill(spec, *args, **kwargs)
+    matrix = spec.decoder.layer[0].attention.linear[-1]
+    matrix.weight = matrix.weight.T
 
 
-@pytest.mark.parametrize("form", ["model_dir", "safetensors"])
-def test_a_bit_that_changes_on_its_way_is_caught(model, tmp_path, monkeypatch, form):
-    write = model_dir.save_model_dir
-
-    def write_other(to, params, **kwargs):
-        leaves, tree = jax.tree.flatten(params)
-        leaves[3] = np.nextafter(leaves[3], 9, dtype=np.float32)
-        write(to, jax.tree.unflatten(tree, leaves), **kwargs)
-
-    monkeypatch.setattr(model_dir, "save_model_dir", write_other)
-    refused(model, form, tmp_path, r"1 of \d+ arrays differ after writing")
+def number_changed(fill, spec, *args, **kwargs):
+    fill(spec, *args, **kwargs)
+    spec.encoder.layer[0].ffn.linear_1.weight[3, 5] += 0.1
 
 
-def refused(model, form, tmp_path, message):
-    """An export that is not the model is none: nothing of it is left."""
+def tensor_changed(to_tensors, *args, **kwargs):
+    tensors = to_tensors(*args, **kwargs)
+    tensors["model.encoder.layers.0.fc2.weight"][3, 5] += 0.1
+    return tensors
+
+
+def bit_changed(save, to, params, **kwargs):
+    leaves, tree = jax.tree.flatten(params)
+    leaves[3] = np.nextafter(leaves[3], 9, dtype=np.float32)
+    save(to, jax.tree.unflatten(tree, leaves), **kwargs)
+
+
+def another_alpha(search, model, decoding):
+    alpha = 30.0 * (decoding.beam_size > 1)
+    return search(model, dataclasses.replace(decoding, length_penalty=alpha))
+
+
+def array_changed(savez, path, **arrays):
+    name = "decoder/layer_0/feed_forward/outer/bias"
+    savez(path, **{**arrays, name: arrays[name] + np.float32(0.5)})
+
+
+DIFFERS, ARRAYS = (
+    "differs from the model on 20",
+    r"1 of \d+ arrays differ after writing",
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "place", "name", "spoil", "message"),
+    [
+        ("ctranslate2", ctranslate2, "fill_stacks", matrix_turned, DIFFERS),
+        ("ctranslate2", ctranslate2, "fill_stacks", number_changed, DIFFERS),
+        ("hf_marian", hf_marian, "to_tensors", tensor_changed, ARRAYS),
+        ("model_dir", model_dir, "save_model_dir", bit_changed, ARRAYS),
+        ("safetensors", model_dir, "save_model_dir", bit_changed, ARRAYS),
+        ("stablehlo", stablehlo, "_search", another_alpha, "outputs of a beam of 4"),
+        ("stablehlo", np, "savez", array_changed, ARRAYS),
+    ],
+)
+def test_an_export_that_is_wrong_is_caught_and_nothing_is_left(
+    model, tmp_path, monkeypatch, form, place, name, spoil, message
+):
+    if form in ("ctranslate2", "stablehlo"):
+        pytest.importorskip({"stablehlo": "flatbuffers"}.get(form, form))
+    monkeypatch.setattr(place, name, functools.partial(spoil, getattr(place, name)))
     flags = [f"--format={form}", f"--to={tmp_path / 'made' / 'x'}", "--check_lines=20"]
     with pytest.raises(DataError, match=message):
         export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
     assert list((tmp_path / "made").iterdir()) == []
+
+
+UNSUPPORTED = [
+    ("marian", {"position_rates": "paper"}, "position_rates=tensor2tensor"),
+    ("marian", {"activation": "quick_gelu"}, "=relu or swish or gelu, "),
+    ("marian", {"norm_position": "pre"}, "norm_position=post, and .* has pre"),
+    ("marian", {"d_k": 5}, "d_k=7, and the model has 5"),
+    ("hf_marian", {"norm_position": "pre"}, "norm_position=post"),
+    ("hf_marian", {"positions": "learned", "max_positions": 2_000}, "positions=sinus"),
+    ("hf_marian", {"d_k": 5}, "d_k=7"),
+    ("hf_marian", {"layer_norm_epsilon": 1e-3}, "layer_norm_epsilon=1e-05 or less"),
+    ("argos", {"source_vocab_size": 44, "tying": "none"}, "one vocabulary of both"),
+]
+
+
+@pytest.mark.parametrize(("form", "changes", "message"), UNSUPPORTED)
+def test_a_key_that_a_format_does_not_have_is_named(form, changes, message):
+    if form == "argos":
+        pytest.importorskip("ctranslate2")
+    network = dataclasses.replace(MARIAN, **changes)
+    with pytest.raises(UserError, match=message) as raised:
+        FORMATS[form].check_supported(original(network).config)
+    assert len(raised.value.problems) == 1
+
+
+@pytest.mark.parametrize("form", ["marian", "hf_marian", "argos"])
+def test_pieces_without_a_splitter_are_refused(tmp_path, form):
+    names = [*SPECIAL_PIECES, *map(str, range(40))]
+    table = Vocabulary(table_file("byte_pairs", names, merges=None))
+    pair = VocabularyPair(table, table)
+    one = original(MARIAN, vocabularies=pair, languages=("en", "de"))
+    with pytest.raises(UserError, match="SentencePiece"):
+        FORMATS[form].write(tmp_path, one, ExportSpec(form))
+
+
+def test_what_a_format_needs_to_know_is_asked_for(tmp_path):
+    with pytest.raises(UserError, match="Set --languages=SOURCE,TARGET"):
+        FORMATS["argos"].write(tmp_path, original(MARIAN), ExportSpec("argos"))
+    sampling = Config(decoding=DecodingConfig(sample=True))
+    with pytest.raises(UserError, match=r"exports beam search|flatbuffers"):
+        FORMATS["stablehlo"].check_supported(sampling)

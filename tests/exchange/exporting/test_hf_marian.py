@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.config import Config
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
@@ -185,25 +184,3 @@ def test_tables_of_pieces_are_written_as_they_came(tmp_path):
     written(tmp_path, original(vocabularies=VocabularyPair(source, source)))
     assert (tmp_path / "source.spm").read_bytes() == spm()
     assert json.loads((tmp_path / "vocab.json").read_text())[">>de<<"] == 4
-
-
-def test_other_kinds_of_vocabularies_are_refused(tmp_path):
-    other = Vocabulary(table_file("byte_pairs", [*SPECIAL_PIECES, *"lower"]))
-    with pytest.raises(UserError, match="kind 'byte_pairs', only SentencePiece"):
-        written(tmp_path, original(vocabularies=VocabularyPair(other, other)))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"norm_position": "pre"},
-        {"positions": "learned", "max_positions": 2_000},
-        {"d_k": 5},
-        {"layer_norm_epsilon": 1e-3},
-    ],
-)
-def test_a_key_that_hf_does_not_have_is_named(changes):
-    key = next(iter(changes))
-    network = dataclasses.replace(TINY, **changes)
-    with pytest.raises(UserError, match=rf"requires model\.{key}="):
-        HFMarianFormat().check_supported(Config(model=network))

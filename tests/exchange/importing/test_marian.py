@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.marian import is_marian, read_marian
 from t2t_jax.types import UNK
@@ -101,23 +100,6 @@ def test_positions_may_be_those_of_hugging_face(folder):
     found = read(folder, positions="huggingface")
     assert found.config["model.position_rates"] == "paper"
     assert "not as Marian" in found.notes[0]
-
-
-def test_vocabularies_that_do_not_fit_are_errors(folder, spm, tmp_path):
-    small = tmp_path / "small.spm"
-    small.write_bytes(marian_save.sentencepiece_model(21))
-    with pytest.raises(DataError, match=r"has 21 pieces, and the model 24"):
-        read(folder, vocabularies=(small,))
-    listed = tmp_path / "list.yml"
-    write_list(listed, ["</s>", "<unk>", *"abcdefghijklmnopqrstuv"])
-    with pytest.raises(DataError, match=r"one embedding for both sides"):
-        read(folder, vocabularies=(folder / "vocab.spm", listed))
-    write_list(listed, "abcdefghijklmnopqrstuvwxyz")
-    with pytest.raises(DataError, match=r"has no pieces </s> and <unk>"):
-        read(folder, vocabularies=(listed,))
-    (folder / "vocab.spm").unlink()
-    with pytest.raises(InputMissingError, match=r"Pass --vocabularies=SOURCE,TARGET"):
-        read(folder)
 
 
 def test_several_models_in_a_folder_are_not_one(folder):
