@@ -13,7 +13,7 @@ import jax
 from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.corpora.splits import train_and_dev
-from t2t_jax.decoding.text.distributed_translate import make_translate
+from t2t_jax.decoding.text.distributed_translate import Translate
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
@@ -256,8 +256,8 @@ class Trainer:
                 loss_chunks=config.training.loss_chunks,
             ),
             batches=self._dev_batches,
-            translate=make_translate(
-                partial(make_step_model, self._module, compute_dtype=dtype),
+            translate=Translate(
+                make_model=partial(make_step_model, self._module, compute_dtype=dtype),
                 vocabularies=text.vocabularies,
                 config=config.decoding,
                 processes=self.processes,

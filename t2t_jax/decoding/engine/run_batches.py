@@ -269,7 +269,7 @@ def _split_in_half(batch: SourceBatch, devices: int) -> list[SourceBatch]:
 
 
 def rows_that_fit(
-    model: StepModel, config: DecodingConfig, *, rows: int, length: int
+    model: StepModel, config: DecodingConfig, rows: int, length: int
 ) -> int:
     """Cuts the rows of a batch so that its search fits a quarter of a device's memory.
 

@@ -6,9 +6,10 @@ import dataclasses
 import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.data.line_arguments import as_lines
@@ -17,6 +18,7 @@ from t2t_jax.decoding.engine.batching import pair_batches
 from t2t_jax.decoding.engine.device_rows import devices_of, gather_rows, shard_rows
 from t2t_jax.decoding.scoring.teacher_forcing import Apply, rescore_rows
 from t2t_jax.decoding.search.length_penalty import length_penalty
+from t2t_jax.decoding.text.translation import require_finite
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import EOS, PyTree
 
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
-_Subwords: TypeAlias = tuple[Sequence[int], Sequence[int]]
+Subwords: TypeAlias = tuple[Sequence[int], Sequence[int]]
+"""Token ids of source and target, without eos."""
+
+Logs: TypeAlias = npt.NDArray[np.float32]
+"""Natural log-probabilities of a target's tokens and its eos."""
 
 
 class PairScore(NamedTuple):
@@ -122,14 +128,64 @@ class Scorer:
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> Iterator[tuple[int, PairScore]]:
         pairs, truncated = self._encode(sources, targets)
-        lengths = np.array([len(target) + 1 for _, target in pairs])
         penalties = np.asarray(
             length_penalty(
-                lengths,
+                np.array([len(target) + 1 for _, target in pairs]),
                 self.config.length_penalty,
                 normalization=self.config.length_normalization,
             )
         )
+        for number, logs_T in self.iter_logs(pairs):
+            logs, target = tuple(logs_T.tolist()), pairs[number][1]
+            total = math.fsum(logs)
+            require_finite(total, number, name="log-probability")
+            yield (
+                number,
+                PairScore(
+                    score=total / float(penalties[number]),
+                    log_probability=total,
+                    num_tokens=len(logs),
+                    tokens=tuple(self.vocabularies.target.pieces([*target, EOS])),
+                    token_log_probabilities=logs,
+                    source_cut=truncated[number],
+                ),
+            )
+        if any(truncated):
+            _LOGGER.warning(
+                "Truncated %d of %d sources that were longer than %d subwords. "
+                "Raise config.decoding.max_source_length to read them full.",
+                sum(truncated),
+                len(truncated),
+                self.config.max_source_length - 1,
+            )
+
+    def _encode(
+        self, sources: Sequence[str], targets: Sequence[str]
+    ) -> tuple[list[Subwords], list[bool]]:
+        """Encodes the pairs; also returns which sources were truncated."""
+        if len(sources) != len(targets):
+            raise UserError(
+                f"Every source needs one target, but there are {len(sources)} "
+                f"sources and {len(targets)} targets. Pass as many of both."
+            )
+        longest = self.config.max_source_length - 1
+        full = self.vocabularies.source.encode(sources)
+        encoded = self.vocabularies.target.encode(targets)
+        pairs: list[Subwords] = [
+            (source[:longest], target)
+            for source, target in zip(full, encoded, strict=True)
+        ]
+        if self.max_length is not None:
+            _check_target_lengths(pairs, self.max_length)
+        return pairs, [len(source) > longest for source in full]
+
+    def iter_logs(self, pairs: Sequence[Subwords]) -> Iterator[tuple[int, Logs]]:
+        """Scores pairs of subwords batch by batch.
+
+        Yields:
+          Number of the pair from 0, and the log-probability of each token of its target
+          and of the eos.
+        """
         mesh = devices_of(self.variables)
         for batch in pair_batches(
             pairs,
@@ -144,53 +200,10 @@ class Scorer:
                 (self.variables,), parts, applies=(self.apply,), mesh=mesh
             )
             for number, row in zip(batch.indices, gather_rows(found), strict=False):
-                score = self._pair_score(row[: lengths[number]], pairs[number][1])
-                _check_finite(score.log_probability, number)
-                yield (
-                    number,
-                    score._replace(
-                        score=score.log_probability / float(penalties[number]),
-                        source_cut=truncated[number],
-                    ),
-                )
-        if any(truncated):
-            _LOGGER.warning(
-                "Truncated %d of %d sources that were longer than %d subwords. "
-                "Raise config.decoding.max_source_length to read them full.",
-                sum(truncated),
-                len(truncated),
-                self.config.max_source_length - 1,
-            )
-
-    def _encode(
-        self, sources: Sequence[str], targets: Sequence[str]
-    ) -> tuple[list[_Subwords], list[bool]]:
-        """Encodes the pairs; also returns which sources were truncated."""
-        if len(sources) != len(targets):
-            raise UserError(
-                f"Every source needs one target, but there are {len(sources)} "
-                f"sources and {len(targets)} targets. Pass as many of both."
-            )
-        longest = self.config.max_source_length - 1
-        full = self.vocabularies.source.encode(sources)
-        encoded = self.vocabularies.target.encode(targets)
-        pairs: list[_Subwords] = [
-            (source[:longest], target)
-            for source, target in zip(full, encoded, strict=True)
-        ]
-        if self.max_length is not None:
-            _check_target_lengths(pairs, self.max_length)
-        return pairs, [len(source) > longest for source in full]
-
-    def _pair_score(self, logs_T: Any, target: Sequence[int]) -> PairScore:
-        """Returns the score of a pair without a penalty."""
-        logs = logs_T.tolist()
-        total = math.fsum(logs)
-        pieces = self.vocabularies.target.pieces([*target, EOS])
-        return PairScore(total, total, len(logs), tuple(pieces), tuple(logs), False)
+                yield number, row[: len(pairs[number][1]) + 1]
 
 
-def _check_target_lengths(pairs: Sequence[_Subwords], max_length: int) -> None:
+def _check_target_lengths(pairs: Sequence[Subwords], max_length: int) -> None:
     problems = LineProblems()
     for number, pair in enumerate(pairs, start=1):
         for side, tokens in zip(("source", "target"), pair, strict=True):
@@ -201,12 +214,3 @@ def _check_target_lengths(pairs: Sequence[_Subwords], max_length: int) -> None:
                     "Shorten it, or remove the pair."
                 )
     problems.raise_if_any(DataError)
-
-
-def _check_finite(log_probability: float, number: int) -> None:
-    if not math.isfinite(log_probability):
-        raise DataError(
-            f"The log-probability of line {number + 1} must be a finite number but is "
-            f"{log_probability}: the model's weights are corrupt or its computation "
-            "overflows. Use another checkpoint, or compute in float32."
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translator import Translator
@@ -35,8 +35,25 @@ class Output(NamedTuple):
     ended: bool
 
 
-class Translate(Protocol):
-    """Translates lines with the given parameters."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Translate:
+    """Translates with the given parameters, sharded, on all processes.
+
+    Lines are translated as they are, whatever `config.segment` is: the scores of their
+    translations are compared with those of other checkpoints.
+
+    Attributes:
+      make_model: binds parameters to their model.
+      processes: all that hold the parameters. Each translates a share of the lines on
+        its own devices, so all must call it, with the same lines.
+      is_cancelled: polled after each line.
+    """
+
+    make_model: Callable[[Params], StepModel]
+    vocabularies: VocabularyPair
+    config: DecodingConfig
+    processes: Processes = SINGLE_PROCESS
+    is_cancelled: Callable[[], bool] = lambda: False
 
     def __call__(
         self,
@@ -46,7 +63,7 @@ class Translate(Protocol):
         first: int = 0,
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> list[Output]:
-        """Returns one output for each line, in the same order.
+        """Returns one output for each line, in the same order, on every process.
 
         Collective: call on every process, with the same lines.
 
@@ -56,43 +73,13 @@ class Translate(Protocol):
           first: number of lines before these in the complete text.
           progress: called after each line with the number of lines this process has
             translated, and the number it translates in all.
+
+        Raises:
+          Cancelled: on all processes.
         """
-
-
-def make_translate(
-    make_model: Callable[[Params], StepModel],
-    *,
-    vocabularies: VocabularyPair,
-    config: DecodingConfig,
-    processes: Processes = SINGLE_PROCESS,
-    is_cancelled: Callable[[], bool] = lambda: False,
-) -> Translate:
-    """Returns a function that translates with sharded parameters on all processes.
-
-    Lines are translated as they are, whatever `config.segment` is: the scores of their
-    translations are compared with those of other checkpoints.
-
-    Args:
-      make_model: binds parameters to their model.
-      processes: all that hold the parameters. Each translates a share of the lines on
-        its own devices, so all must call the function, with the same lines.
-      is_cancelled: polled after each line.
-
-    Returns:
-      A function that returns all translations on every process, or raises `Cancelled`
-      on all.
-    """
-    config = dataclasses.replace(config, segment="lines")
-
-    def translate(
-        params: Params,
-        lines: Sequence[str],
-        *,
-        first: int = 0,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> list[Output]:
-        model = make_model(gather_to_local_devices(params))
-        translator = Translator(model, vocabularies, config)
+        model = self.make_model(gather_to_local_devices(params))
+        config = dataclasses.replace(self.config, segment="lines")
+        translator = Translator(model, self.vocabularies, config)
 
         def translate_share(share: list[str], before: int) -> list[str]:
             found = {}
@@ -102,11 +89,9 @@ def make_translate(
                 mark = _UNFINISHED if translation.truncated else _ENDED
                 found[number] = mark + translation.text
                 progress(len(found), len(share))
-                if is_cancelled():
+                if self.is_cancelled():
                     raise Cancelled
             return [found[number] for number in range(len(share))]
 
-        marked = map_lines_across_processes(translate_share, lines, processes)
+        marked = map_lines_across_processes(translate_share, lines, self.processes)
         return [Output(text[1:], text[0] == _ENDED) for text in marked]
-
-    return translate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -16,7 +16,7 @@ from t2t_jax.decoding.search.sampling import row_keys
 from t2t_jax.decoding.search.tree_constraint import TreeConstraint
 from t2t_jax.decoding.text.segments import Segment, is_text, replace_lone_surrogates
 from t2t_jax.decoding.text.translation import Translation
-from t2t_jax.errors import DataError, UserError
+from t2t_jax.errors import DataError
 from t2t_jax.types import PAD
 
 if TYPE_CHECKING:
@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 
 _MIN_PREFIX_WIDTH = 16  # subwords
 _TREE_TOKENS = 3  # that opens, that closes, and eos
-
-
-class BatchShape(NamedTuple):
-    """The rows of a batch, and the most tokens of its outputs."""
-
-    rows: int
-    max_length: int
 
 
 class Stage:
@@ -50,11 +43,14 @@ class Stage:
         """Checks the segments of all lines, or adds to them."""
         return segments
 
-    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
+    def inputs(
+        self, segments: Sequence[Segment], rows: int, max_length: int
+    ) -> dict[str, Any]:
         """Makes arguments of `chunked_search` for a batch.
 
         Args:
           segments: of the first rows.
+          max_length: most tokens of an output.
         """
         return {}
 
@@ -64,11 +60,7 @@ class Stage:
 
 
 class Prefixes(Stage):
-    """Forces a prefix upon the first part of each line.
-
-    Raises:
-      UserError: the numbers of lines and prefixes differ.
-    """
+    """Forces a prefix upon the first part of each line."""
 
     def __init__(
         self,
@@ -76,14 +68,8 @@ class Prefixes(Stage):
         vocabulary: Vocabulary,
         config: DecodingConfig,
         *,
-        num_lines: int,
         first: int,
     ):
-        if len(prefixes) != num_lines:
-            raise UserError(
-                f"Every line needs one prefix, but there are {num_lines} lines and "
-                f'{len(prefixes)} prefixes. Pass as many, "" for none.'
-            )
         self._prefixes, self._config, self._first = prefixes, config, first
         self._ids = vocabulary.encode(map(replace_lone_surrogates, prefixes))
         self.whole = {number for number, ids in enumerate(self._ids) if ids}
@@ -118,12 +104,14 @@ class Prefixes(Stage):
         self.key = width if longest else None
         return segments
 
-    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
+    def inputs(
+        self, segments: Sequence[Segment], rows: int, max_length: int
+    ) -> dict[str, Any]:
         """Makes the prefixes of a batch."""
         if self.key is None:
             return {}
-        width = max(1, min(self.key, shape.max_length - 1))
-        prefixes_BxP = np.full((shape.rows, width), PAD, np.int32)
+        width = max(1, min(self.key, max_length - 1))
+        prefixes_BxP = np.full((rows, width), PAD, np.int32)
         for row, segment in enumerate(segments):
             prefixes_BxP[row, : len(segment.prefix)] = segment.prefix
         return {"prefixes_BxP": prefixes_BxP}
@@ -172,9 +160,11 @@ class Trees(Stage):
         problems.raise_if_any(DataError)
         return segments
 
-    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
+    def inputs(
+        self, segments: Sequence[Segment], rows: int, max_length: int
+    ) -> dict[str, Any]:
         """Makes the constraint, and the number of words of each row."""
-        words_B = np.zeros(shape.rows, np.int32)
+        words_B = np.zeros(rows, np.int32)
         words_B[: len(segments)] = [segment.num_words for segment in segments]
         return {"constraint": self._constraint, "constraint_rows": words_B}
 
@@ -185,9 +175,11 @@ class Samples(Stage):
     def __init__(self, seed: int):
         self._seed = seed
 
-    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
+    def inputs(
+        self, segments: Sequence[Segment], rows: int, max_length: int
+    ) -> dict[str, Any]:
         """Makes the keys of a batch."""
-        numbers_Bx2 = np.zeros((shape.rows, 2), np.uint32)
+        numbers_Bx2 = np.zeros((rows, 2), np.uint32)
         for row, segment in enumerate(segments):
             numbers_Bx2[row] = segment.line, segment.part
         line_keys = row_keys(jax.random.key(self._seed), numbers_Bx2[:, 0])

@@ -14,7 +14,7 @@ from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
 from t2t_jax.decoding.text.segments import Segment, Term
-from t2t_jax.decoding.text.stages import BatchShape, Stage
+from t2t_jax.decoding.text.stages import Stage
 from t2t_jax.decoding.text.translation import Translation
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import UNK
@@ -205,7 +205,6 @@ class TermStage(Stage):
 
     Raises:
       DataError: as in `TermEncoder.encode`.
-      UserError: the numbers of lines and lists of terms differ.
     """
 
     def __init__(
@@ -214,14 +213,8 @@ class TermStage(Stage):
         encoder: TermEncoder,
         config: DecodingConfig,
         *,
-        num_lines: int,
         first: int,
     ):
-        if len(terms) != num_lines:
-            raise UserError(
-                f"Every line needs a list of terms, but there are {num_lines} lines "
-                f"and {len(terms)} lists. Pass as many, empty ones for no terms."
-            )
         self._encoder, self._config, self._first = encoder, config, first
         self._terms = encoder.encode(terms, first=first)
         self.whole = {number for number, line in enumerate(terms) if line}
@@ -247,12 +240,14 @@ class TermStage(Stage):
         self.key = term_shape([segment.terms for segment in segments])
         return segments
 
-    def inputs(self, segments: Sequence[Segment], shape: BatchShape) -> dict[str, Any]:
+    def inputs(
+        self, segments: Sequence[Segment], rows: int, max_length: int
+    ) -> dict[str, Any]:
         """Makes the constraint and its arrays; nothing if no line has terms."""
         if self.key is None:
             return {}
         terms = [segment.terms for segment in segments]
-        terms += [()] * (shape.rows - len(terms))
+        terms += [()] * (rows - len(terms))
         arrays = term_rows(
             [[term.tokens for term in line] for line in terms],
             ends_word=[[term.ends_word for term in line] for line in terms],

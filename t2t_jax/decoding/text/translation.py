@@ -334,7 +334,7 @@ def to_translations(
     widths = (sources_NxS != PAD).sum(axis=1)
     hypotheses: list[list[Hypothesis]] = [[] for _ in segments]
     for number, (row, n) in enumerate(zip(rows.tolist(), lengths, strict=True)):
-        _check_finite(scores[number], segments[row].line)
+        require_finite(scores[number], segments[row].line, name="score")
         hypothesis = Hypothesis(
             text=texts[number],
             score=scores[number],
@@ -369,10 +369,15 @@ def _translation(
     )
 
 
-def _check_finite(score: float, line: int) -> None:
-    if not math.isfinite(score):
+def require_finite(number: float, line: int, *, name: str) -> None:
+    """Checks a number of a line's scores.
+
+    Raises:
+      DataError: it is not finite.
+    """
+    if not math.isfinite(number):
         raise DataError(
-            f"The score of line {line + 1} must be a finite number but is {score}: the "
-            "model's weights are corrupt or its computation overflows. Use another "
+            f"The {name} of line {line + 1} must be a finite number but is {number}: "
+            "the model's weights are corrupt or its computation overflows. Use another "
             "checkpoint, or compute in float32."
         )

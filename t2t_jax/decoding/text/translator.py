@@ -38,7 +38,6 @@ from t2t_jax.decoding.text.segments import (
     warn_truncated,
 )
 from t2t_jax.decoding.text.stages import (
-    BatchShape,
     Parses,
     Prefixes,
     Samples,
@@ -53,6 +52,7 @@ from t2t_jax.decoding.text.translation import (
     merge_parts,
     to_translations,
 )
+from t2t_jax.errors import UserError
 from t2t_jax.types import PAD, StepModel
 
 if TYPE_CHECKING:
@@ -172,6 +172,13 @@ class Translator:
             prefixes = as_lines(prefixes, caller="translate", noun="prefixes")
         of_line = {"caller": "translate", "noun": "terms of a line"}
         lists = None if terms is None else [as_lines(one, **of_line) for one in terms]
+        for given, noun in ((prefixes, "prefixes"), (lists, "lists of terms")):
+            if given is not None and len(given) != len(lines):
+                raise UserError(
+                    f"There must be as many {noun} as lines, but there are "
+                    f"{len(lines)} lines and {len(given)} {noun}. Pass as many, empty "
+                    "ones for none."
+                )
         if lists is not None:
             check_terms(self.config)
         return self._iterate(lines, prefixes, lists, first=first)
@@ -206,12 +213,11 @@ class Translator:
     ) -> list[Stage]:
         """Lists the optional stages that these lines pass; none for plain lines."""
         stages: list[Stage] = []
-        place: dict[str, Any] = {"num_lines": len(lines), "first": first}
         vocabulary, config = self.vocabularies.target, self.config
         if prefixes is not None:
-            stages.append(Prefixes(prefixes, vocabulary, config, **place))
+            stages.append(Prefixes(prefixes, vocabulary, config, first=first))
         if terms is not None:
-            stages.append(TermStage(terms, self._terms, config, **place))
+            stages.append(TermStage(terms, self._terms, config, first=first))
         if config.constraint == "tree":
             stages.append(Trees(self._tree, config))
         if config.sample:
@@ -293,12 +299,9 @@ class Translator:
         for shape in single_line_shapes(self.config, devices=devices):
             if is_enough():
                 return
-            self._rows_that_fit(1, shape[1])
+            rows_that_fit(self.model, self.config, 1, shape[1])
             with suppress(*OOM_ERRORS):  # raised again where the shape is needed
                 self._compile(shape)
-
-    def _rows_that_fit(self, rows: int, length: int) -> int:
-        return rows_that_fit(self.model, self.config, rows=rows, length=length)
 
     def _compile(self, shape: Shape) -> None:
         """Runs a search on an empty batch of this shape."""
@@ -325,7 +328,7 @@ class Translator:
             self.config,
             devices=devices,
             row_growth=self.row_growth,
-            fit=self._rows_that_fit,
+            fit=functools.partial(rows_that_fit, self.model, self.config),
         )
         keys = [stage.key for stage in stages if stage.key is not None]
         for translations in run_batches(
@@ -347,10 +350,10 @@ class Translator:
         stages: Sequence[Stage],
     ) -> BeamResult:
         rows, length = source_BxS.shape
-        shape = BatchShape(rows, self.config.longest_output(length))
+        max_length = self.config.longest_output(length)
         inputs: dict[str, Any] = {}
         for stage in stages:
-            inputs |= stage.inputs(segments, shape)
+            inputs |= stage.inputs(segments, rows, max_length)
         return chunked_search(
             self.model,
             source_BxS,

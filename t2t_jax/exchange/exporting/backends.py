@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
-
-import jax
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple, Protocol
 
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.engine.batching import pair_batches
-from t2t_jax.decoding.scoring.teacher_forcing import Apply, token_log_probabilities
+from t2t_jax.decoding.scoring.scorer import Logs, Scorer, Subwords
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.run.inference.model import TranslationModel, learned_positions
-from t2t_jax.types import EOS, Array, Params, PyTree
-
-Pair: TypeAlias = tuple[Sequence[int], Sequence[int]]
-"""Token ids of source and target, without eos."""
-
-Logs: TypeAlias = npt.NDArray[np.float32]
-"""Natural log-probabilities of a target's tokens and its eos."""
+from t2t_jax.types import EOS
 
 
 class Output(NamedTuple):
@@ -44,7 +32,7 @@ class Backend(Protocol):
     def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates lines by the beam search of the configuration, or greedily."""
 
-    def score(self, pairs: Sequence[Pair]) -> list[Logs]:
+    def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Returns the log-probability of each target, token by token."""
 
 
@@ -52,18 +40,19 @@ class JaxBackend:
     """A model of this package, on one device, with the length limits of a config."""
 
     def __init__(self, model: TranslationModel, config: DecodingConfig):
-        self._apply: Apply = model.module.apply
-        self._params: Params = model.params
-        self._max_length = learned_positions(model.module)
+        self._scorer = Scorer(
+            model.module.apply,
+            {"params": model.params},
+            model.vocabularies,
+            config,
+            learned_positions(model.module),
+        )
         self._step_model = make_step_model(model.module, model.params)
         self._vocabularies = model.vocabularies
         self._config = config
-        pieces = model.vocabularies.target.pieces(range(self._size))
+        target = model.vocabularies.target
+        pieces = target.pieces(range(target.size))
         self._ids: Mapping[str, int] = {piece: id_ for id_, piece in enumerate(pieces)}
-
-    @property
-    def _size(self) -> int:
-        return self._vocabularies.target.size
 
     def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates as `--mode=translate` does, in the dtype of the model."""
@@ -78,27 +67,10 @@ class JaxBackend:
             for one in best
         ]
 
-    def score(self, pairs: Sequence[Pair]) -> list[Logs]:
+    def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores all positions of a target at once."""
-        found: list[Logs] = [np.zeros(0, np.float32)] * len(pairs)
-        batches = pair_batches(
-            pairs,
-            self._config,
-            vocab_size=self._size,
-            max_length=self._max_length,
-        )
-        for batch in batches:
-            logs_BxT = np.asarray(
-                _score_batch(
-                    {"params": self._params},
-                    batch.source_BxS,
-                    batch.target_outputs_BxT,
-                    apply=self._apply,
-                )
-            )
-            for row, number in enumerate(batch.indices):
-                found[number] = logs_BxT[row, : len(pairs[number][1]) + 1]
-        return found
+        found = dict(self._scorer.iter_logs(pairs))
+        return [found[number] for number in range(len(pairs))]
 
 
 def search_config(config: DecodingConfig, *, greedy: bool) -> DecodingConfig:
@@ -109,15 +81,3 @@ def search_config(config: DecodingConfig, *, greedy: bool) -> DecodingConfig:
     if not greedy:
         return own
     return dataclasses.replace(own, beam_size=1, length_penalty=0.0, beam_rule="fixed")
-
-
-@functools.partial(jax.jit, static_argnames=("apply",))
-def _score_batch(
-    variables: PyTree, source_BxS: Array, target_outputs_BxT: Array, *, apply: Apply
-) -> jax.Array:
-    return token_log_probabilities(
-        apply,
-        variables,
-        source_BxS=source_BxS,
-        target_outputs_BxT=target_outputs_BxT,
-    )

@@ -23,9 +23,10 @@ import numpy.typing as npt
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.backends import Backend, Logs, Output, Pair
+from t2t_jax.exchange.exporting.backends import Backend, Output
 from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
@@ -393,7 +394,7 @@ class CTranslate2Backend:
         texts = self._vocabularies.target.decode(found)
         return [Output(*pair) for pair in zip(texts, found, strict=True)]
 
-    def score(self, pairs: Sequence[Pair]) -> list[Logs]:
+    def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores given tokens; CTranslate2 appends eos itself."""
         results = self._translator.score_batch(
             [self._pieces(self._source, source) for source, _ in pairs],

@@ -25,6 +25,7 @@ from jax import export
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
 from t2t_jax.decoding.search.beam_search import (
     BeamResult,
@@ -40,9 +41,7 @@ from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.backends import (
     Backend,
-    Logs,
     Output,
-    Pair,
     search_config,
 )
 from t2t_jax.exchange.exporting.base import ExportSpec, Original, divisor, table_of
@@ -317,7 +316,7 @@ class StableHLOBackend:
         texts = self._vocabularies.target.decode(found)
         return [Output(*pair) for pair in zip(texts, found, strict=True)]
 
-    def score(self, pairs: Sequence[Pair]) -> list[Logs]:
+    def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores given tokens."""
         program, found = self._program(SCORE), []
         sides = (_batches([pair[side] for pair in pairs]) for side in (0, 1))

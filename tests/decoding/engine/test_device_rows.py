@@ -22,7 +22,7 @@ from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.decoding.scoring.teacher_forcing import rescore_rows
 from t2t_jax.decoding.search.beam_state import BeamSearch
 from t2t_jax.decoding.search.static_params import BeamParams
-from t2t_jax.decoding.text.distributed_translate import make_translate
+from t2t_jax.decoding.text.distributed_translate import Translate
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.model.architectures import make_step_model
@@ -200,8 +200,8 @@ def test_parameters_are_translated_with_wherever_a_run_has_put_them(shape):
         even = leaf.shape[0] % 2 == 0
         return jax.device_put(leaf, NamedSharding(mesh, spec if even else P()))
 
-    translate = make_translate(
-        lambda params: make_step_model(module, params),
+    translate = Translate(
+        make_model=lambda params: make_step_model(module, params),
         vocabularies=WORDS,
         config=CONFIG,
     )

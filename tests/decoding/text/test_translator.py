@@ -1,7 +1,7 @@
 """From lines to translations: splitting, n-best, prefixes, drawing, status.
 
 Seen to fail: without the limits of `_sentences`, without `whole`, without a replaced
-`segment` in `make_translate`, with `min_tokens` of 0, and without `short`.
+`segment` in `Translate`, with `min_tokens` of 0, and without `short`.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from t2t_jax.data.trees.linearization import delinearize
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text import translator as translator_module
-from t2t_jax.decoding.text.distributed_translate import make_translate
+from t2t_jax.decoding.text.distributed_translate import Translate
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.evaluation.protocol import protocol_decoding
@@ -209,8 +209,8 @@ def test_comparisons_are_of_lines_as_they_are():
     for greedy in (True, False):
         assert search_config(always, greedy=greedy).segment == "lines"
     model, line = recurrent(5, V, eos_bias=1.0), ONE + TWO
-    development = make_translate(
-        lambda params: model,
+    development = Translate(
+        make_model=lambda params: model,
         vocabularies=translator().vocabularies,
         config=dataclasses.replace(CONFIG, segment="sentences"),
     )

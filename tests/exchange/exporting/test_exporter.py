@@ -181,7 +181,8 @@ def test_pieces_without_a_splitter_are_refused(tmp_path, form):
     names = [*SPECIAL_PIECES, *map(str, range(40))]
     table = Vocabulary(table_file("byte_pairs", names, merges=None))
     pair = VocabularyPair(table, table)
-    one = original(MARIAN, vocabularies=pair, languages=("en", "de"))
+    network = dataclasses.replace(MARIAN, start="bos")
+    one = original(network, vocabularies=pair, languages=("en", "de"))
     with pytest.raises(UserError, match="SentencePiece"):
         FORMATS[form].write(tmp_path, one, ExportSpec(form))
 
