@@ -297,20 +297,25 @@ def collect(search: BeamSearch, state: BeamState) -> BeamResult:
     living, banks_BxW = _ranked_living(search, state)
     everything = concat_hypotheses(state.finished, living)
     finished_BxW = ~jnp.isneginf(state.finished.scores_BxW)
-    num_finished_Bx1 = jnp.sum(finished_BxW, axis=1, keepdims=True, dtype=jnp.int32)
     if params.beam_rule == "shrinking":
-        banks_BxC = jnp.concatenate(
-            [jnp.full_like(banks_BxW, HIGHEST_BANK), banks_BxW], axis=1
-        )
-        chosen_BxW = order(everything.scores_BxW, banks_BxC)[:, : params.n_best]
-        is_finished_BxW = chosen_BxW < num_finished_Bx1
+        if banks_BxW is None:
+            best, chosen_BxW = best_hypotheses(everything, params.n_best)
+        else:
+            banks_BxC = jnp.concatenate(
+                [jnp.full_like(banks_BxW, HIGHEST_BANK), banks_BxW], axis=1
+            )
+            chosen_BxW = order(everything.scores_BxW, banks_BxC)[:, : params.n_best]
+            best = gather_beams(everything, chosen_BxW)
+        is_finished_BxW = chosen_BxW < jnp.sum(finished_BxW, axis=1, keepdims=True)
     else:
+        num_finished_Bx1 = jnp.sum(finished_BxW, axis=1, keepdims=True, dtype=jnp.int32)
         rank_1xW = jnp.arange(params.n_best, dtype=jnp.int32)[None, :]
         is_finished_BxW = rank_1xW < num_finished_Bx1
         # The live hypotheses follow all W finished ones.
         living_BxW = params.beam_size + rank_1xW - num_finished_Bx1
-        chosen_BxW = jnp.where(is_finished_BxW, rank_1xW, living_BxW)
-    best = gather_beams(everything, chosen_BxW)
+        best = gather_beams(
+            everything, jnp.where(is_finished_BxW, rank_1xW, living_BxW)
+        )
     is_output_BxWx1 = ~jnp.isneginf(best.scores_BxW)[..., None]
     tokens_BxWxT = jnp.where(is_output_BxWx1, best.tokens_BxWxT, params.ids.pad)
     return BeamResult(
@@ -324,18 +329,18 @@ def collect(search: BeamSearch, state: BeamState) -> BeamResult:
 
 def _ranked_living(
     search: BeamSearch, state: BeamState
-) -> tuple[Hypotheses, jax.Array]:
+) -> tuple[Hypotheses, jax.Array | None]:
     """Returns the live hypotheses, those of the highest bank first, and their banks.
 
     Returns:
-      The hypotheses, and [B, W] int32, `HIGHEST_BANK` for those that may end, and for
-      all without banks.
+      The hypotheses, and [B, W] int32, `HIGHEST_BANK` for those that may end; None
+      without banks.
     """
     held, given = state.constraint_state, state.constraint_rows
     banks_BxW = search.constraint.banks(held, given)
     may_end_BxW = search.constraint.may_end(held, given)
     if banks_BxW is None:
-        return state.living, jnp.full_like(state.last_tokens_BxW, HIGHEST_BANK)
+        return state.living, None
     if may_end_BxW is not None:
         banks_BxW = jnp.where(may_end_BxW, HIGHEST_BANK, banks_BxW)
     indices_BxW = order(state.living.scores_BxW, banks_BxW)

@@ -44,21 +44,14 @@ def best_continuations(
     best_BxWxC, tokens_BxWxC = _best_tokens(search, state, logits_BxWxV)
     so_far_BxWx1 = state.living.log_probabilities_BxW[..., None]
     totals_BxWxC = so_far_BxWx1 + (best_BxWxC.astype(jnp.float32) - normaliser_BxWx1)
-    invalid_BxWxC = _invalid(search, state, tokens_BxWxC, forced_B)
-    # Continuations of an empty beam are invalid, whatever the logits.
-    invalid_BxWxC |= jnp.isneginf(so_far_BxWx1)
+    invalid_BxWxC = _invalid(search, state, (tokens_BxWxC, so_far_BxWx1), forced_B)
+    totals_BxWxC = jnp.where(invalid_BxWxC, -jnp.inf, totals_BxWxC)
     rows, beams, width = tokens_BxWxC.shape
-    totals_BxN, tokens_BxN = (
-        values_BxWxC.reshape(rows, beams * width)
-        for values_BxWxC in (
-            jnp.where(invalid_BxWxC, -jnp.inf, totals_BxWxC),
-            tokens_BxWxC,
-        )
-    )
+    flat = (rows, beams * width)
+    totals_BxN = totals_BxWxC.reshape(flat)
     if has_banks(search, state):
-        parents_BxN = jnp.broadcast_to(
-            jnp.arange(beams * width) // width, tokens_BxN.shape
-        )
+        parents_BxN = jnp.broadcast_to(jnp.arange(beams * width) // width, flat)
+        tokens_BxN = tokens_BxWxC.reshape(flat)
         advanced = advance_constraint(search, state, parents_BxN, tokens_BxN)
         banks_BxN = search.constraint.banks(advanced, state.constraint_rows)
         indices = divide_among_banks(
@@ -67,7 +60,7 @@ def best_continuations(
         totals = jnp.take_along_axis(totals_BxN, indices, axis=1)
     else:
         totals, indices = jax.lax.top_k(totals_BxN, 2 * beams)
-    tokens = jnp.take_along_axis(tokens_BxN, indices, axis=1)
+    tokens = jnp.take_along_axis(tokens_BxWxC.reshape(flat), indices, axis=1)
     return indices // width, tokens, totals
 
 
@@ -109,12 +102,20 @@ def advance_constraint(
 def _invalid(
     search: BeamSearch,
     state: BeamState,
-    tokens_BxWxC: jax.Array,
+    candidates: tuple[jax.Array, jax.Array],
     forced_B: jax.Array | None,
 ) -> jax.Array:
-    """Returns which continuations are invalid: [B, W, C] bool."""
+    """Returns which continuations are invalid: [B, W, C] bool.
+
+    Args:
+      candidates: their tokens [B, W, C], and what they continue: [B, W, 1]
+        log-probabilities.
+    """
     ids, may_end = search.params.ids, search.constraint.may_end
+    tokens_BxWxC, so_far_BxWx1 = candidates
+    # Continuations of an empty beam are invalid, whatever the logits.
     invalid_BxWxC = (tokens_BxWxC == ids.pad) | (tokens_BxWxC == ids.bos)
+    invalid_BxWxC |= jnp.isneginf(so_far_BxWx1)
     if min_tokens := search.params.min_tokens:
         invalid_BxWxC |= (tokens_BxWxC == ids.eos) & (state.position < min_tokens)
     may_end_BxW = may_end(state.constraint_state, state.constraint_rows)
