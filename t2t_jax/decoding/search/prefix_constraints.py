@@ -101,8 +101,11 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
             f"{caller} takes a StepModel, not {kind}, which has no "
             f"{' and no '.join(missing)}. Pass the step_model of a loaded model."
         )
-    leaves = jax.tree.leaves(source_BxS)
-    is_text = any(isinstance(leaf, str | bytes) or _is_text(leaf) for leaf in leaves)
+    is_text = any(
+        isinstance(leaf, str | bytes)
+        or (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "USO")
+        for leaf in jax.tree.leaves(source_BxS)
+    )
     if is_text or source_BxS is None:
         raise TypeError(
             f"{caller} takes integer tokens of shape [B, S], not "
@@ -139,10 +142,6 @@ def _check_tokens(source_BxS: Array, size: int) -> None:
             f"source_BxS with tokens from {least} to {most} must lie in [0, {size}), "
             "the source vocabulary. Pass model.encode(lines)."
         )
-
-
-def _is_text(leaf: object) -> bool:
-    return isinstance(leaf, np.ndarray) and leaf.dtype.kind in "USO"
 
 
 def validated_max_length(

@@ -37,16 +37,12 @@ def check_terms(config: DecodingConfig) -> None:
     Raises:
       UserError: it samples, or has another constraint.
     """
-    if config.sample:
+    if config.sample or config.constraint != "none":
         raise UserError(
-            "Terms restrict a beam search, and sampling draws every token. Leave the "
-            "terms out, or set decoding.sample=false."
-        )
-    if config.constraint != "none":
-        raise UserError(
-            f"Terms and decoding.constraint={config.constraint} are both constraints, "
-            "and a search has one. Leave the terms out, or set "
-            "decoding.constraint=none."
+            "Terms are a constraint of a beam search, and a search has one: not with "
+            f"decoding.sample={config.sample} and decoding.constraint="
+            f"{config.constraint}. Leave the terms out, or set decoding.sample=false "
+            "and decoding.constraint=none."
         )
 
 

@@ -229,12 +229,10 @@ def merge_parts(
         [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
         for rank in range(max(len(part.hypotheses) for part in parts))
     ]
-    joined = [_merge_column(column, between) for column in columns]
-    for number, one in enumerate(joined):
-        n = one.num_tokens
-        length = max(1, n) if length_normalization == "power" else (5 + n) / 6
-        score = one.log_probability / length**length_penalty
-        joined[number] = dataclasses.replace(one, score=score)
+    joined = [
+        _merge_column(column, between, length_penalty, length_normalization)
+        for column in columns
+    ]
     if ranked:  # Finished ones first, as in a search.
         joined.sort(key=lambda one: (not one.ended, -one.score))
     source = [token for part in parts[:-1] for token in part.source_tokens[:-1]]
@@ -247,8 +245,13 @@ def merge_parts(
     )
 
 
-def _merge_column(column: Sequence[Hypothesis], between: Sequence[str]) -> Hypothesis:
-    """Merges a hypothesis of each part into one, whose score is still missing."""
+def _merge_column(
+    column: Sequence[Hypothesis],
+    between: Sequence[str],
+    alpha: float,
+    normalization: str,
+) -> Hypothesis:
+    """Merges a hypothesis of each part into one."""
     # Every eos but the last one is dropped.
     *firsts, last = column
     ends = [*(len(one.tokens) - one.ended for one in firsts), len(last.tokens)]
@@ -261,11 +264,14 @@ def _merge_column(column: Sequence[Hypothesis], between: Sequence[str]) -> Hypot
     for one, end in zip(column, ends, strict=True):
         tokens += one.tokens[:end]
         logs += one.token_log_probabilities[:end]
+    total = math.fsum(one.log_probability for one in column)
+    n = sum(one.num_tokens for one in column)
+    length = max(1, n) if normalization == "power" else (5 + n) / 6
     return Hypothesis(
         text=text,
-        score=0.0,
-        log_probability=math.fsum(one.log_probability for one in column),
-        num_tokens=sum(one.num_tokens for one in column),
+        score=total / length**alpha,
+        log_probability=total,
+        num_tokens=n,
         ended=all(one.ended for one in column),
         tokens=tuple(tokens),
         token_log_probabilities=tuple(logs),

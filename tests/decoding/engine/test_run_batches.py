@@ -15,7 +15,6 @@ import threading
 import time
 import weakref
 from collections import deque
-from contextlib import closing
 
 import jax
 import numpy as np
@@ -25,7 +24,6 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine import run_batches as module
 from t2t_jax.decoding.engine.batching import SourceBatch
 from t2t_jax.decoding.engine.run_batches import (
-    BackgroundCompiler,
     halve_batches,
     map_concurrently,
     rows_that_fit,
@@ -114,69 +112,32 @@ def test_whoever_leaves_early_waits_for_nothing():
 # --- compiled ahead
 
 
-def compiler(compile_shape, shapes, *, cache_key):
-    return closing(BackgroundCompiler(compile_shape, shapes, cache_key=cache_key))
-
-
 def batch(rows, sentences, length=8):
     source_BxS = np.zeros((rows, length), np.int32)
     source_BxS[:sentences, 0] = range(5, 5 + sentences)
     return SourceBatch(source_BxS, tuple(range(40, 40 + sentences)))
 
 
-def wait_until(holds):
-    deadline = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def test_every_later_shape_is_compiled_once_and_the_first_is_left_to_the_caller():
-    made, first = [], batch(4, 0, 64)
-    with compiler(made.append, SHAPES, cache_key="once") as ahead:
-        ahead.wait((4, 64))
-        assert not ahead.is_compiled(first)
-        ahead.run(lambda one: None, first)
-        assert ahead.is_compiled(first)
-        wait_until(lambda: len(made) == 2)
-        ahead.wait((19, 16))
-    assert made == [(9, 32), (19, 16)]
-    with compiler(made.append, SHAPES, cache_key="once"):
-        pass
-    assert len(made) == 2
-    with compiler(made.append, [], cache_key="another") as ahead:
-        assert not ahead.is_compiled(first)
-
-
-def test_who_needs_a_shape_waits_while_it_is_made_and_not_for_one_not_begun():
-    began, may_end, made = threading.Event(), threading.Event(), []
+    made, given = [], {"config": DecodingConfig(), "devices": 1, "cache_key": "once"}
+    batches = [batch(rows, 2, length) for rows, length in SHAPES]
 
     def make(shape):
-        began.set()
-        may_end.wait(10)
         made.append(shape)
+        if shape == (9, 32):
+            raise MemoryError  # It is left to who needs it.
 
-    with compiler(make, SHAPES, cache_key="waiting") as ahead:
-        assert began.wait(10)
-        ahead.wait((19, 16))  # behind (9, 32): taken back at once
-        assert made == []
-        threading.Timer(0.1, may_end.set).start()
-        ahead.wait((9, 32))
-        assert made == [(9, 32)]
+    def run(one):
+        deadline = time.monotonic() + 10
+        while len(made) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        return one.source_BxS.shape
 
-
-def test_what_goes_wrong_ahead_is_left_to_who_needs_it():
-    tried = []
-
-    def fail(shape):
-        tried.append(shape)
-        raise MemoryError
-
-    for times in (1, 2):  # It is not taken for compiled.
-        with compiler(fail, SHAPES[:2], cache_key="failing") as ahead:
-            wait_until(lambda times=times: len(tried) == times)
-            ahead.wait((9, 32))
-    assert tried == [(9, 32)] * 2
+    for _ in range(2):
+        found = run_batches(run, batches, compile_shape=make, **given)
+        assert list(found) == SHAPES
+    assert made == [(9, 32), (19, 16)]
 
 
 # --- in halves

@@ -131,18 +131,21 @@ def test_tokens_that_the_model_does_not_have_are_refused(name, model, tokens, sa
         SEARCHES[name](model, np.array([tokens]))
 
 
-@pytest.mark.parametrize("name", SEARCHES)
-def test_what_is_no_step_model_is_named(name):
-    with pytest.raises(TypeError, match=f"^{name} takes a StepModel, not a Transf"):
-        SEARCHES[name](Transformer(TINY), SOURCE)
-    with pytest.raises(TypeError, match=r"not None\. Pass model\.encode"):
-        SEARCHES[name](TREE, None)
-
-
-def test_rules_and_a_key_are_what_sampling_takes():
-    with pytest.raises(TypeError, match=r"not a dict\. Pass t2t_jax\.BeamParams\("):
-        beam_search(TREE, SOURCE, params={"beam_size": 2})
-    with pytest.raises(TypeError, match=r"not a dict\. Pass t2t_jax\.SamplingParams\("):
-        sample(TREE, SOURCE, jax.random.key(0), sampling_params={"temperature": 0.5})
-    with pytest.raises(TypeError, match=r"takes a key, not None\. Pass jax\.random"):
-        sample(TREE, SOURCE, None)
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda: plain_search(Transformer(TINY), SOURCE), "^beam_search takes a StepM"),
+        (lambda: sample(Transformer(TINY), SOURCE, None), "^sample takes a StepModel"),
+        (lambda: plain_search(TREE, None), r"not None\. Pass model\.encode"),
+        (lambda: plain_search(TREE, ["ab"]), r"not text\. Pass model\.encode"),
+        (lambda: beam_search(TREE, SOURCE, params={}), r"not a dict\. .*BeamParams\("),
+        (lambda: sample(TREE, SOURCE, None), r"takes a key, not None\. Pass jax"),
+        (
+            lambda: sample(TREE, SOURCE, jax.random.key(0), sampling_params={}),
+            r"not a dict\. Pass t2t_jax\.SamplingParams\(",
+        ),
+    ],
+)
+def test_other_arguments_are_named(call, named):
+    with pytest.raises(TypeError, match=named):
+        call()
