@@ -117,7 +117,7 @@ def source_batches(
         row_growth=row_growth,
     ):
         sentences = [sources[index] for index in indices]
-        yield SourceBatch(_padded(sentences, rows, length), indices)
+        yield SourceBatch(padded_rows(sentences, rows, length), indices)
 
 
 def _by_length(
@@ -147,7 +147,7 @@ def _by_length(
         start += rows
 
 
-def _padded(
+def padded_rows(
     sentences: Sequence[Sequence[int]], rows: int, length: int
 ) -> npt.NDArray[np.int32]:
     """Makes [rows, length] of sentences, each with its eos."""
@@ -229,7 +229,7 @@ def pair_batches(
         devices=devices,
     ):
         source_BxS, target_BxT = (
-            _padded([pairs[index][side] for index in indices], rows, length)
+            padded_rows([pairs[index][side] for index in indices], rows, length)
             for side in (0, 1)
         )
         yield PairBatch(source_BxS, target_BxT, indices)

@@ -25,6 +25,7 @@ from jax import export
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.engine.batching import padded_rows
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
 from t2t_jax.decoding.search.beam_search import (
@@ -337,7 +338,4 @@ def _batches(rows: Sequence[Sequence[int]]) -> Iterator[_Integers]:
     """Yields the rows with their eos, then pad; the last batch has empty rows."""
     longest = 1 + max(map(len, rows), default=0)
     for start in range(0, len(rows), _ROWS):
-        batch = np.full((_ROWS, longest), PAD, np.int32)
-        for filled, ids in zip(batch, rows[start : start + _ROWS], strict=False):
-            filled[: len(ids) + 1] = (*ids, EOS)
-        yield batch
+        yield padded_rows(rows[start : start + _ROWS], _ROWS, longest)

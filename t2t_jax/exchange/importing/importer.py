@@ -134,7 +134,12 @@ def write_imported(
     config = _config_of(imported, path)
     _check(imported, config, path)
     sums = {path: sha256_of(path) for path in imported.files}
-    described = _origin(imported, name, sums)
+    described: dict[str, Any] = {
+        "format": name,
+        "files": {path.name: digest for path, digest in sums.items()},
+    }
+    if imported.languages:
+        described["languages"] = imported.languages
     origin = {"step": 0, "kinds": ["imported"], "imported": described}
     with atomic_directory(to) as directory:
         save_model_dir(
@@ -208,16 +213,6 @@ def _check(imported: ImportedModel, config: Config, path: Path) -> None:
     imported.vocabularies.check(
         config.vocabulary, name=str(path), advice="Pass its own."
     )
-
-
-def _origin(
-    imported: ImportedModel, format_name: str, sums: Mapping[Path, str]
-) -> dict[str, Any]:
-    return {
-        "format": format_name,
-        "files": {path.name: digest for path, digest in sums.items()},
-        **({"languages": imported.languages} if imported.languages else {}),
-    }
 
 
 def _card(

@@ -163,35 +163,28 @@ def test_settings_of_search_and_languages_are_read(tmp_path):
     assert not read(directory, positions="huggingface").config["decoding.allow_unk"]
 
 
-def trained_by(directory, **options):
-    imported = read(directory, **options)
-    rates, epsilon = (
-        imported.config[f"model.{key}"]
-        for key in ("position_rates", "layer_norm_epsilon")
-    )
-    assert epsilon == (1e-6 if "Marian's own" in imported.notes[0] else 1e-5)
-    return rates, imported.notes[0]
+TRAINED = [
+    ({}, False, "", "tensor2tensor", "a trained final_logits_bias"),
+    ({}, False, "huggingface", "paper", "it was chosen"),
+    ({}, True, "", "paper", "files of a training"),
+    ({}, True, "marian", "tensor2tensor", "it was chosen"),
+    (NO_BIAS, False, "", "paper", "final_logits_bias is zero"),
+]
 
 
-def test_what_is_known_of_the_training_decides(tmp_path):
-    directory = write_directory(tmp_path)
-    rates, note = trained_by(directory)
-    assert rates == "tensor2tensor"
-    assert "a trained final_logits_bias" in note
-    assert trained_by(directory, positions="huggingface")[0] == "paper"
-    (directory / "trainer_state.json").write_text("{}")
-    rates, note = trained_by(directory)
-    assert rates == "paper"
-    assert "files of a training" in note
-    assert trained_by(directory, positions="marian")[0] == "tensor2tensor"
-
-
-def test_a_bias_of_zero_was_trained_in_hf(tmp_path):
+@pytest.mark.parametrize(("tensors", "has_files", "chosen", "rates", "why"), TRAINED)
+def test_what_is_known_of_the_training_decides(
+    tmp_path, tensors, has_files, chosen, rates, why
+):
     config = configuration()
-    directory = write_directory(tmp_path, config, {**draw(config), **NO_BIAS})
-    rates, note = trained_by(directory)
-    assert rates == "paper"
-    assert "final_logits_bias is zero" in note
+    directory = write_directory(tmp_path, config, {**draw(config), **tensors})
+    if has_files:
+        (directory / "trainer_state.json").write_text("{}")
+    imported = read(directory, positions=chosen)
+    assert imported.model["position_rates"] == rates
+    epsilon = 1e-5 if rates == "paper" else 1e-6
+    assert imported.model["layer_norm_epsilon"] == epsilon
+    assert why in imported.notes[0]
 
 
 @pytest.mark.parametrize("rates", ["paper", "tensor2tensor"])
