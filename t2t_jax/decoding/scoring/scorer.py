@@ -17,7 +17,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import pair_batches
 from t2t_jax.decoding.engine.device_rows import devices_of, gather_rows, shard_rows
 from t2t_jax.decoding.scoring.teacher_forcing import Apply, rescore_rows
-from t2t_jax.decoding.search.length_penalty import length_penalty
+from t2t_jax.decoding.search.length_penalty import penalty_of
 from t2t_jax.decoding.text.translation import require_finite
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import EOS, PyTree
@@ -128,13 +128,8 @@ class Scorer:
         self, sources: Sequence[str], targets: Sequence[str]
     ) -> Iterator[tuple[int, PairScore]]:
         pairs, truncated = self._encode(sources, targets)
-        penalties = np.asarray(
-            length_penalty(
-                np.array([len(target) + 1 for _, target in pairs]),
-                self.config.length_penalty,
-                normalization=self.config.length_normalization,
-            )
-        )
+        lengths = np.array([len(target) + 1 for _, target in pairs])
+        penalties = np.asarray(penalty_of(self.config, lengths))
         for number, logs_T in self.iter_logs(pairs):
             logs, target = tuple(logs_T.tolist()), pairs[number][1]
             total = math.fsum(logs)

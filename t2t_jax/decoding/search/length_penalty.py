@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.static_params import SearchParams
 from t2t_jax.types import Array
 
@@ -41,7 +42,9 @@ def length_penalty(
     return ((5.0 + jnp.asarray(lengths, jnp.float32)) / 6.0) ** alpha
 
 
-def penalty_of(search_params: SearchParams, lengths: Array) -> jax.Array:
+def penalty_of(
+    search_params: SearchParams | DecodingConfig, lengths: Array
+) -> jax.Array:
     """Returns the divisors of the log-probabilities of outputs of these lengths."""
     return length_penalty(
         lengths,
@@ -69,7 +72,8 @@ def per_sentence_limits(
     Paper: section 6.1, "maximum output length ... to input length + 50".
 
     Example:
-      >>> from t2t_jax.decoding.search.static_params import BeamParams
+      >>> from t2t_jax.decoding.config import DecodingConfig
+    from t2t_jax.decoding.search.static_params import BeamParams
       >>> source = jnp.array([[5, 6, 7, 2], [5, 2, 0, 0], [0, 0, 0, 0]])
       >>> limits = per_sentence_limits(
       ...     source, BeamParams(), max_extra_tokens=2, max_length=4

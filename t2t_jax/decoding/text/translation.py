@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
 from t2t_jax.types import EOS, PAD
 
@@ -201,26 +202,18 @@ EMPTY_TRANSLATION = Translation(hypotheses=(_EMPTY_HYPOTHESIS,), num_parts=0)
 
 
 def merge_parts(
-    parts: Sequence[Translation],
-    between: Sequence[str],
-    *,
-    length_penalty: float,
-    length_normalization: str = "paper",
-    ranked: bool = True,
+    parts: Sequence[Translation], between: Sequence[str], config: DecodingConfig
 ) -> Translation:
     """Merges the translations of a line's parts into one.
 
     The r-th hypothesis consists of the r-th ones of the parts; a part with fewer
     contributes its last. Every eos but the last one is dropped from the tokens; its
-    log-probability is kept.
-
-    Args:
-      ranked: whether to sort by score; samples keep their order.
+    log-probability is kept. They are sorted by score; samples keep their order.
 
     Example:
       >>> part = dataclasses.replace(_EMPTY_HYPOTHESIS, text="x")
       >>> part = Translation(hypotheses=(part,))
-      >>> merge_parts([part, part], ["", " "], length_penalty=0.6).text
+      >>> merge_parts([part, part], ["", " "], DecodingConfig()).text
       'x x'
     """
     if len(parts) == 1:
@@ -229,11 +222,8 @@ def merge_parts(
         [part.hypotheses[min(rank, len(part.hypotheses) - 1)] for part in parts]
         for rank in range(max(len(part.hypotheses) for part in parts))
     ]
-    joined = [
-        _merge_column(column, between, length_penalty, length_normalization)
-        for column in columns
-    ]
-    if ranked:  # Finished ones first, as in a search.
+    joined = [_merge_column(column, between, config) for column in columns]
+    if not config.sample:  # Finished ones first, as in a search.
         joined.sort(key=lambda one: (not one.ended, -one.score))
     source = [token for part in parts[:-1] for token in part.source_tokens[:-1]]
     return Translation(
@@ -246,10 +236,7 @@ def merge_parts(
 
 
 def _merge_column(
-    column: Sequence[Hypothesis],
-    between: Sequence[str],
-    alpha: float,
-    normalization: str,
+    column: Sequence[Hypothesis], between: Sequence[str], config: DecodingConfig
 ) -> Hypothesis:
     """Merges a hypothesis of each part into one."""
     # Every eos but the last one is dropped.
@@ -266,10 +253,11 @@ def _merge_column(
         logs += one.token_log_probabilities[:end]
     total = math.fsum(one.log_probability for one in column)
     n = sum(one.num_tokens for one in column)
-    length = max(1, n) if normalization == "power" else (5 + n) / 6
+    is_power = config.length_normalization == "power"
+    length = max(1, n) if is_power else (5 + n) / 6
     return Hypothesis(
         text=text,
-        score=total / length**alpha,
+        score=total / length**config.length_penalty,
         log_probability=total,
         num_tokens=n,
         ended=all(one.ended for one in column),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -238,9 +239,7 @@ class Translator:
     ) -> Iterator[tuple[int, Translation]]:
         stages = self._stages(lines, prefixes, terms, first=first)
         segments = self._segments(lines, stages, first=first)
-        parts_of: dict[int, list[Segment]] = {}
-        for segment in segments:
-            parts_of.setdefault(segment.line - first, []).append(segment)
+        num_parts = Counter(segment.line - first for segment in segments)
 
         def finish(number: int, translation: Translation) -> tuple[int, Translation]:
             if not is_text(lines[number]):
@@ -250,22 +249,17 @@ class Translator:
             return number, translation
 
         for number in range(len(lines)):
-            if number not in parts_of:
+            if not num_parts[number]:
                 yield finish(number, EMPTY_TRANSLATION)
-        found: dict[int, dict[int, Translation]] = {}
+        found: dict[int, list[tuple[Segment, Translation]]] = {}
         for segment, translation in self._decode(segments, stages):
             number = segment.line - first
-            found.setdefault(number, {})[segment.part] = translation
-            parts = parts_of[number]
-            if len(found[number]) == len(parts):
-                done = found.pop(number)
-                joined = merge_parts(
-                    [done[part.part] for part in parts],
-                    [part.before for part in parts],
-                    length_penalty=self.config.length_penalty,
-                    length_normalization=self.config.length_normalization,
-                    ranked=not self.config.sample,
-                )
+            done = found.setdefault(number, [])
+            done.append((segment, translation))
+            if len(done) == num_parts[number]:
+                done.sort(key=lambda one: one[0].part)
+                between = [part.before for part, _ in found.pop(number)]
+                joined = merge_parts([one for _, one in done], between, self.config)
                 yield finish(number, joined)
         warn_truncated(segments, len(lines), self.config.max_source_length - 1)
 

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.data.trees.linearization import read_parse
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translation import (
     EMPTY_TRANSLATION,
     Hypothesis,
@@ -12,6 +13,8 @@ from t2t_jax.decoding.text.translation import (
     Translation,
     merge_parts,
 )
+
+CONFIG = DecodingConfig()
 
 
 def hypothesis(text, *, log_probability=-2.0, ended=True, width=3):
@@ -39,7 +42,7 @@ def test_joined_parts_are_one_translation_with_one_end():
         translation(hypothesis("a b"), hypothesis("c")),
         translation(hypothesis("d", log_probability=-3.0)),
     ]
-    joined = merge_parts(parts, ["", " "], length_penalty=0.6)
+    joined = merge_parts(parts, ["", " "], CONFIG)
     assert [h.text for h in joined.hypotheses] == ["a b d", "c d"]
     best = joined.hypotheses[0]
     assert best.tokens == ("a", "b", "d", "</s>")
@@ -48,21 +51,19 @@ def test_joined_parts_are_one_translation_with_one_end():
     assert best.score == pytest.approx(-5.0 / (10 / 6) ** 0.6)
     assert joined.source_tokens == ("x", "y", "x", "y", "</s>")
     assert (joined.num_parts, joined.status) == (2, "chunked")
-    power = merge_parts(
-        parts, ["", " "], length_penalty=0.6, length_normalization="power"
-    )
+    power = merge_parts(parts, ["", " "], DecodingConfig(length_normalization="power"))
     assert power.score == pytest.approx(-5.0 / 5**0.6)
 
 
 def test_nothing_stands_beside_a_part_that_says_nothing():
     parts = [translation(hypothesis(text)) for text in ("", "a", "", "b", "")]
-    joined = merge_parts(parts, ["", " ", " ", " ", " "], length_penalty=0)
+    joined = merge_parts(parts, ["", " ", " ", " ", " "], CONFIG)
     assert joined.text == "a b"
 
 
 def test_joined_parts_have_looked_at_their_own_source_only():
     parts = [translation(hypothesis("a b")), translation(hypothesis("d"))]
-    weights = merge_parts(parts, ["", ""], length_penalty=0).hypotheses[0].attention_TxS
+    weights = merge_parts(parts, ["", ""], CONFIG).hypotheses[0].attention_TxS
     expected = [
         [1, 2, 0, 0, 0],
         [4, 5, 0, 0, 0],
@@ -74,7 +75,7 @@ def test_joined_parts_have_looked_at_their_own_source_only():
 
 def test_a_part_that_did_not_end_keeps_all_its_tokens():
     parts = [translation(hypothesis("a b", ended=False)), translation(hypothesis("d"))]
-    joined = merge_parts(parts, ["", " "], length_penalty=0)
+    joined = merge_parts(parts, ["", " "], CONFIG)
     assert joined.hypotheses[0].tokens == ("a", "b", "d", "</s>")
     assert joined.truncated
     assert joined.status == "no_eos"
