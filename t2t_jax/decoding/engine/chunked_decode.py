@@ -88,11 +88,7 @@ def chunked_search(
     if "prefixes_BxP" in batch_inputs:
         max_length = max(max_length, batch_inputs["prefixes_BxP"].shape[1] + 1)
     mesh, ends = devices_of(model), chunk_ends(max_length)
-    search: Search = (
-        Sampling(model, search_params)
-        if isinstance(search_params, SamplingParams)
-        else BeamSearch(model, search_params, constraint)
-    )
+    search = make_search(model, search_params, constraint)
     parts = jax.tree.map(
         lambda rows: shard_rows(rows, mesh), (source_BxS, dict(batch_inputs))
     )
@@ -204,6 +200,15 @@ def on_devices(
       parts: leaves [devices, ...]: each device has its own rows.
     """
     return per_device(functools.partial(program, *sizes), mesh)(shared, parts)
+
+
+def make_search(
+    model: StepModel, params: SearchParams, constraint: Constraint = UNCONSTRAINED
+) -> Search:
+    """Returns what samples or searches, as its parameters ask for."""
+    if isinstance(params, SamplingParams):
+        return Sampling(model, params)
+    return BeamSearch(model, params, constraint)
 
 
 def _module(search: Search) -> ModuleType:

@@ -14,7 +14,13 @@ import jax.numpy as jnp
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from t2t_jax.config import Config
-from t2t_jax.decoding.engine.chunked_decode import advance, chunk_ends, start
+from t2t_jax.decoding.engine.chunked_decode import (
+    advance,
+    chunk_ends,
+    make_search,
+    on_devices,
+    start,
+)
 from t2t_jax.decoding.search.static_params import params_from_config
 from t2t_jax.devices.sharding.mesh import row_shards
 from t2t_jax.devices.topology import Topology
@@ -216,19 +222,13 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
     model = make_step_model(module, params, compute_dtype=decoding.compute_dtype)
     longest = decoding.longest_output(SENTENCE_LENGTH)
     rows = max(1, decoding.tokens_per_batch // longest)
-    rules = {"mesh": flat, "search_params": params_from_config(decoding)}
-    begin = functools.partial(
-        start,
-        batch_inputs={},
-        max_extra_tokens=decoding.max_extra_tokens,
-        max_length=longest,
-        cache_length=chunk_ends(longest)[0],
-        **rules,
-    )
+    search = make_search(model, params_from_config(decoding))
+    sizes = (decoding.max_extra_tokens, longest, chunk_ends(longest)[0])
+    begin = functools.partial(on_devices, start, flat, sizes)
     source = jax.ShapeDtypeStruct((flat.size, rows, SENTENCE_LENGTH), jnp.int32)
-    memory, state = place(jax.eval_shape(begin, model, source), "devices")
-    rules |= {"memory": memory, "until": place(jax.ShapeDtypeStruct((), jnp.int32))}
-    lower = functools.partial(advance.lower, model, state, **rules)
+    memory, state = place(jax.eval_shape(begin, search, (source, {})), "devices")
+    until = place(jax.ShapeDtypeStruct((), jnp.int32))
+    lower = functools.partial(advance.lower, flat, (search, until), memory, state)
     costs = _estimates(analyze(lower, mesh, topology=topology), mesh, topology)
     for one in costs["parts"]:
         if one["part"] == "optimizer":  # what is not of the model
