@@ -4,12 +4,12 @@
     python -m t2t_jax.main --config=table3:A_h1 --mode=describe
 
 Data as in configs/wmt_en_de.py. The rows, from `base` and `A_h1` to `E_learned` and
-`big`, are in t2t_jax/run/description/table3.py: the keys that each changes, and the
-perplexity, BLEU and parameters that the paper prints. Score: not run yet, no row.
+`big`, are in t2t_jax/run/description/table3_rows.py: the keys that each changes, and
+the perplexity, BLEU and parameters that the paper prints. Score: not run yet, no row.
 """
 
 from t2t_jax.config import choose_row, default
-from t2t_jax.run.description.table3 import TABLE_3
+from t2t_jax.run.description.table3_rows import TABLE_3
 
 ROWS = {name: dict(row.changes) for name, row in TABLE_3.items()}
 ROWS["E_learned"]["decoding.max_source_length"] = 256  # no later position is trained

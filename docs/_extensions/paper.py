@@ -14,7 +14,7 @@ from t2t_jax.config import Config, parse
 from t2t_jax.config_files import load_config
 from t2t_jax.run.description import departures as lists
 from t2t_jax.run.description.paper_defaults import paper_defaults
-from t2t_jax.run.description.table3 import TABLE_3
+from t2t_jax.run.description.table3_rows import TABLE_3
 
 _PARSERS = ("parsing_wsj", "parsing_semi", "parsing_gum")
 _ROOT = Path(__file__).parents[2]

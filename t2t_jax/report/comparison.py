@@ -26,7 +26,7 @@ from t2t_jax.report.page import Block, Section, Table, render
 from t2t_jax.report.run_page import curves_part, page_data
 from t2t_jax.report.samples import read_samples
 from t2t_jax.report.standing import standing
-from t2t_jax.run.description.table3 import ROWS, closest_row
+from t2t_jax.run.description.table3_rows import ROWS, closest_row
 from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record

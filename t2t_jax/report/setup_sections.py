@@ -20,7 +20,7 @@ from t2t_jax.quantities import format_bytes
 from t2t_jax.report.page import Block, Note, Part, Table
 from t2t_jax.run.description.departures import departures, matches
 from t2t_jax.run.description.parsing import is_parser, paper_model
-from t2t_jax.run.description.table3 import paper_result, table3_row
+from t2t_jax.run.description.table3_rows import paper_result, table3_row
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.run.workdir import Workdir
 

@@ -1,15 +1,14 @@
 """What matches the paper exactly and what departs from it.
 
 This is the only list, with the keys of `paper_defaults`; README.md and WORKSPACE.md
-quote it. Variations within the paper are not departures; see
-`t2t_jax.run.description.table3`. What trains on trees is compared with the parser of
-§6.3.
+quote it. Variations within the paper are not departures; see `table3_rows`. What trains
+on trees is compared with the parser of §6.3.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
@@ -48,131 +47,69 @@ class Match(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
-_MATCHES = (
-    Match(
-        "layers",
-        "encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1)",
-        ("architecture", "network.norm_position", "network.num_decoder_layers"),
-    ),
-    Match(
-        "attention",
-        "scaled dot-product attention in h heads, equation 1 (§3.2)",
-        ("architecture", "network.attention_biases"),
-    ),
-    Match(
-        "feed-forward networks",
-        "max(0, x W1 + b1) W2 + b2, equation 2 (§3.3)",
-        ("architecture", "network.activation"),
-    ),
-    Match(
-        "embeddings",
-        "one matrix for source, target and pre-softmax, times sqrt(d_model) (§3.4)",
-        (
-            *("architecture", "network.tying", "vocabulary.source_size"),
-            *("network.scale_embeddings", "network.output_bias"),
-        ),
-    ),
-    Match(
-        "positions",
-        "sinusoids (§3.5), or learned (Table 3 (E))",
-        ("architecture", "network.positions", "network.position_rates"),
-    ),
-    Match(
-        "dropout",
-        "on sub-layer outputs and on embeddings plus positions (§5.4)",
-        ("architecture", "network.attention_dropout", "network.relu_dropout"),
-    ),
-    Match(
-        "loss",
-        "cross-entropy with label smoothing (§5.4)",
-        ("training.simcut", "training.r_drop"),
-    ),
-    Match(
-        "batch size",
-        "about 25,000 source and 25,000 target tokens (§5.1)",
-        ("data.tokens_per_batch",),
-    ),
-    Match(
-        "optimizer",
-        "Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3)",
-        (
-            *("optimizer.name", "optimizer.beta1", "optimizer.beta2"),
-            *("optimizer.epsilon", "training.gradient_dtype"),
-            "training.skip_gradient_norm",
-        ),
-    ),
-    Match(
-        "learning rate",
-        "equation 3 with 4,000 warm-up steps (§5.3)",
-        (
-            *("optimizer.name", "optimizer.warmup_steps"),
-            "optimizer.peak_learning_rate",
-        ),
-    ),
-    Match(
-        "beam search",
-        "beam 4, alpha 0.6, at most 50 tokens more than the source (§6.1)",
-        (
-            *("decoding.beam_size", "decoding.length_penalty", "decoding.sample"),
-            *("decoding.max_extra_tokens", "decoding.min_tokens"),
-            *("decoding.length_normalization", "decoding.beam_rule"),
-            *("decoding.max_length_ratio", "decoding.allow_unk", "decoding.constraint"),
-        ),
-    ),
-    Match(
-        "checkpoint averaging",
-        "the last 5, or 20 of big models, written every 10 minutes (§6.1)",
-        (
-            *("checkpoint.every_steps", "checkpoint.every_minutes"),
-            *("checkpoint.every_epochs", "checkpoint.keep", "training.ema_decay"),
-        ),
-    ),
+def _matches(table: Mapping[str, str]) -> dict[str, Match]:
+    found = {}
+    for text, keys in table.items():
+        name, paper = text.split(" | ")
+        found[name] = Match(name, paper, tuple(keys.split()))
+    return found
+
+
+_SEARCH = """decoding.beam_size decoding.length_penalty decoding.sample
+  decoding.max_extra_tokens decoding.min_tokens decoding.length_normalization
+  decoding.beam_rule decoding.max_length_ratio decoding.allow_unk decoding.constraint"""
+
+# name | how the paper has it: the keys that change it
+_MATCHES = _matches(
+    {
+        "layers | encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1)": """
+          architecture network.norm_position network.num_decoder_layers""",
+        "attention | scaled dot-product attention in h heads, equation 1 (§3.2)": """
+          architecture network.attention_biases""",
+        "feed-forward networks | max(0, x W1 + b1) W2 + b2, equation 2 (§3.3)": """
+          architecture network.activation""",
+        "embeddings | one matrix for source, target and pre-softmax, times "
+        "sqrt(d_model) (§3.4)": """architecture network.tying vocabulary.source_size
+          network.scale_embeddings network.output_bias""",
+        "positions | sinusoids (§3.5), or learned (Table 3 (E))": """
+          architecture network.positions network.position_rates""",
+        "dropout | on sub-layer outputs and on embeddings plus positions (§5.4)": """
+          architecture network.attention_dropout network.relu_dropout""",
+        "loss | cross-entropy with label smoothing (§5.4)": """
+          training.simcut training.r_drop""",
+        "batch size | about 25,000 source and 25,000 target tokens (§5.1)": """
+          data.tokens_per_batch""",
+        "optimizer | Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3)": """
+          optimizer.name optimizer.beta1 optimizer.beta2 optimizer.epsilon
+          training.gradient_dtype training.skip_gradient_norm""",
+        "learning rate | equation 3 with 4,000 warm-up steps (§5.3)": """
+          optimizer.name optimizer.warmup_steps optimizer.peak_learning_rate""",
+        "beam search | beam 4, alpha 0.6, at most 50 tokens more than the source "
+        "(§6.1)": _SEARCH,
+        "checkpoint averaging | the last 5, or 20 of big models, written every 10 "
+        "minutes (§6.1)": """checkpoint.every_steps checkpoint.every_minutes
+          checkpoint.every_epochs checkpoint.keep training.ema_decay""",
+    }
 )
 
-_PARSING_MATCHES = (
-    Match(
-        "model",
-        "4 layers with d_model 1,024, all else as of the base model (§6.3)",
-        (
-            *("architecture", "network.num_layers", "network.d_model"),
-            *("network.d_ff", "network.num_heads", "training.label_smoothing"),
-        ),
-    ),
-    Match(
-        "embeddings",
-        "one matrix for source, target and pre-softmax, times sqrt(d_model) (§3.4), "
-        "with 16K or 32K tokens (§6.3)",
-        (
-            *("architecture", "network.tying", "vocabulary.source_size"),
-            *("vocabulary.size", "vocabulary.unit"),
-            *("network.scale_embeddings", "network.output_bias"),
-        ),
-    ),
-    Match(
-        "dropout",
-        '"both attention and residual", chosen on section 22 and not printed (§6.3)',
-        ("architecture", "network.relu_dropout"),
-    ),
-    Match(
-        "learning rate",
-        "equation 3 with 4,000 warm-up steps (§5.3); its scale was chosen on section "
-        "22 and is not printed (§6.3)",
-        ("optimizer.name", "optimizer.warmup_steps"),
-    ),
-    Match(
-        "beam search",
-        "beam 21, alpha 0.3, at most 300 tokens more than the source (§6.3)",
-        next(match.keys for match in _MATCHES if match.name == "beam search"),
-    ),
-)
-"""Of parsers, in place of those of the same name and beside the others."""
-
-_PACKED = Departure(
-    "packed rows",
-    "pairs batched by approximate length (§5.1)",
-    "several pairs share a row, kept apart by segments and positions; "
-    "data.layout=length_buckets batches by length",
-    "",
+# Of parsers, in place of those of the same name and beside the others.
+_PARSING_MATCHES = _matches(
+    {
+        "model | 4 layers with d_model 1,024, all else as of the base model (§6.3)": """
+          architecture network.num_layers network.d_model network.d_ff
+          network.num_heads training.label_smoothing""",
+        "embeddings | one matrix for source, target and pre-softmax, times "
+        "sqrt(d_model) (§3.4), with 16K or 32K tokens (§6.3)": """architecture
+          network.tying vocabulary.source_size vocabulary.size vocabulary.unit
+          network.scale_embeddings network.output_bias""",
+        'dropout | "both attention and residual", chosen on section 22 and not printed '
+        "(§6.3)": "architecture network.relu_dropout",
+        "learning rate | equation 3 with 4,000 warm-up steps (§5.3); its scale was "
+        "chosen on section 22 and is not printed (§6.3)": """
+          optimizer.name optimizer.warmup_steps""",
+        "beam search | beam 21, alpha 0.3, at most 300 tokens more than the source "
+        "(§6.3)": _SEARCH,
+    }
 )
 
 _OPTIMIZERS = {
@@ -182,42 +119,36 @@ _OPTIMIZERS = {
     "muon": "Muon for the kernels, Adam for the others",
 }
 
-_ALWAYS = (
-    Departure(
-        "dropout masks",
-        "unspecified (§5.4)",
-        "a hash of step, site, row and position: the same on any number of devices",
-        "",
-    ),
-    Departure(
-        "vocabulary",
-        "byte-pair encoding (En-De), word pieces (En-Fr) (§5.1)",
-        "SentencePiece's BPE on raw text, of a sample of large corpora",
-        "",
-    ),
-    Departure(
-        "scores",
-        "tokenised, compound-split BLEU (Table 2)",
-        "sacreBLEU on raw text, with its signature",
-        "",
-    ),
-    Departure("pad and bos", "not mentioned (§6.1)", "never generated", ""),
+
+def _departures(*texts: str) -> list[Departure]:
+    """Parses departures that no key decides: name | the paper | here."""
+    parts = (text.split(" | ") for text in texts)
+    return [Departure(name, paper, here, "") for name, paper, here in parts]
+
+
+_PACKED = _departures(
+    "packed rows | pairs batched by approximate length (§5.1) | several pairs share a "
+    "row, kept apart by segments and positions; data.layout=length_buckets batches by "
+    "length"
 )
-
-
-_ALWAYS_OF_PARSERS = (
+_ALWAYS = _departures(
+    "dropout masks | unspecified (§5.4) | a hash of step, site, row and position: the "
+    "same on any number of devices",
+    "vocabulary | byte-pair encoding (En-De), word pieces (En-Fr) (§5.1) | "
+    "SentencePiece's BPE on raw text, of a sample of large corpora",
+    "scores | tokenised, compound-split BLEU (Table 2) | sacreBLEU on raw text, with "
+    "its signature",
+    "pad and bos | not mentioned (§6.1) | never generated",
+)
+_ALWAYS_OF_PARSERS = [
     _ALWAYS[0],
-    Departure(
-        "trees as text",
-        "unspecified (§6.3); as in reference 37",
-        "labelled closing brackets, and a symbol for each word",
-        "",
-    ),
-    Departure(
-        "outputs that are not a tree", "unspecified (§6.3)", "repaired and counted", ""
+    *_departures(
+        "trees as text | unspecified (§6.3); as in reference 37 | labelled closing "
+        "brackets, and a symbol for each word",
+        "outputs that are not a tree | unspecified (§6.3) | repaired and counted",
     ),
     _ALWAYS[-1],
-)
+]
 
 
 def matches(config: Config) -> list[Match]:
@@ -229,9 +160,7 @@ def matches(config: Config) -> list[Match]:
     """
     changed = {departure.key for departure in departures(config)}
     section = ARCHITECTURES[config.architecture]
-    known = {match.name: match for match in _MATCHES}
-    if is_parser(config):
-        known |= {match.name: match for match in _PARSING_MATCHES}
+    known = _MATCHES | (_PARSING_MATCHES if is_parser(config) else {})
     return [
         match
         for match in known.values()
@@ -247,7 +176,8 @@ def departures(config: Config) -> list[Departure]:
       ['packed rows', 'dropout masks', 'vocabulary', ..., 'shortest output']
     """
     always = _ALWAYS_OF_PARSERS if is_parser(config) else _ALWAYS
-    fixed = [_PACKED, *always] if config.data.layout == "packed" else [*always]
+    packed = _PACKED if config.data.layout == "packed" else []
+    fixed = [*packed, *always]
     fixed.append(_lengths(config))
     if least := config.decoding.min_tokens:
         # Only another than the default is a choice.
@@ -286,12 +216,9 @@ def _derived(config: Config) -> Iterator[Departure]:
         yield from _stacks(config.network)
     tokens = config.data.tokens_per_batch
     if not math.isclose(tokens, _TOKENS_PER_BATCH, rel_tol=_REL_TOL):
-        yield Departure(
-            "batch size",
-            f"about {_TOKENS_PER_BATCH:,} tokens a side (§5.1)",
-            f"{tokens:,} slots a side",
-            "data.tokens_per_batch",
-        )
+        paper = f"about {_TOKENS_PER_BATCH:,} tokens a side (§5.1)"
+        here = f"{tokens:,} slots a side"
+        yield Departure("batch size", paper, here, "data.tokens_per_batch")
     if is_parser(config):
         yield from _of_parsers(config)
     yield from _optimizer(config)
@@ -301,85 +228,59 @@ def _derived(config: Config) -> Iterator[Departure]:
 def _of_parsers(config: Config) -> Iterator[Departure]:
     """Yields other symbols than of reference 37, and sizes than the paper's (§6.3)."""
     if "#numbers" in config.data.train:
-        yield Departure(
-            "symbols of words",
-            "unspecified (§6.3); the same for all in reference 37",
-            "the number of each word in its sentence",
-            "data.train",
-        )
+        paper = "unspecified (§6.3); the same for all in reference 37"
+        here = "the number of each word in its sentence"
+        yield Departure("symbols of words", paper, here, "data.train")
     key = "source_size" if config.vocabulary.source_size else "size"
     tokens = getattr(config.vocabulary, key)
     if tokens not in [setting.tokens for setting in SETTINGS]:
-        yield Departure(
-            "size of the vocabulary",
-            "16K tokens, semi-supervised 32K (§6.3)",
-            f"{tokens:,}",
-            f"vocabulary.{key}",
-        )
+        name, paper = "size of the vocabulary", "16K tokens, semi-supervised 32K (§6.3)"
+        yield Departure(name, paper, f"{tokens:,}", f"vocabulary.{key}")
 
 
 def _optimizer(config: Config) -> Iterator[Departure]:
     """Yields departures of the optimizer and of its peak learning rate."""
     optimizer, peak = config.optimizer, config.optimizer.peak_learning_rate
     if optimizer.name != "adam":
-        yield Departure(
-            "another optimizer",
-            "Adam (§5.3)",
-            _OPTIMIZERS[optimizer.name],
-            "optimizer.name",
-        )
+        here = _OPTIMIZERS[optimizer.name]
+        yield Departure("another optimizer", "Adam (§5.3)", here, "optimizer.name")
     equation = (config.network.d_model * optimizer.warmup_steps) ** -0.5
     is_printed = not is_parser(config)  # a parser's was chosen on section 22
     if peak and is_printed and not math.isclose(peak, equation, rel_tol=1e-3):
-        yield Departure(
-            "peak learning rate",
-            f"(d_model * warmup_steps)^-0.5 = {equation:.3e} (§5.3, equation 3)",
-            f"{peak:.3e}",
-            "optimizer.peak_learning_rate",
-        )
+        paper = f"(d_model * warmup_steps)^-0.5 = {equation:.3e} (§5.3, equation 3)"
+        key = "optimizer.peak_learning_rate"
+        yield Departure("peak learning rate", paper, f"{peak:.3e}", key)
 
 
 def _stacks(model: TransformerConfig) -> Iterator[Departure]:
     """Yields departures of the stacks' depths, and of the positions below them."""
-    if decoder_layers(model) != model.num_layers:
-        yield Departure(
-            "depth of the decoder",
-            "as many layers as the encoder (§3.1)",
-            f"{decoder_layers(model):,}, and {model.num_layers:,} of the encoder",
-            "model.num_decoder_layers",
-        )
+    if (depth := decoder_layers(model)) != model.num_layers:
+        paper = "as many layers as the encoder (§3.1)"
+        here = f"{depth:,}, and {model.num_layers:,} of the encoder"
+        key = "model.num_decoder_layers"
+        yield Departure("depth of the decoder", paper, here, key)
     # Learned positions have no rates.
     if model.positions == "sinusoidal" and model.position_rates != "paper":
-        yield Departure(
-            "rates of the sinusoids",
-            "10000^(-2i / d_model) (§3.5)",
-            "10000^(-i / (d_model / 2 - 1))",
-            "model.position_rates",
-        )
+        paper, here = "10000^(-2i / d_model) (§3.5)", "10000^(-i / (d_model / 2 - 1))"
+        yield Departure("rates of the sinusoids", paper, here, "model.position_rates")
 
 
 def _checkpoints(config: Config) -> Iterator[Departure]:
     """Yields departures in the spacing and number of averaged checkpoints."""
-    every, spacing = config.checkpoint, []
+    every, spacing = config.checkpoint, {}
     if every.every_steps:
-        spacing.append(("every_steps", f"{every.every_steps:,} steps"))
+        spacing["every_steps"] = f"{every.every_steps:,} steps"
     if every.every_epochs:
-        spacing.append(("every_epochs", f"{every.every_epochs} epoch(s)"))
+        spacing["every_epochs"] = f"{every.every_epochs} epoch(s)"
     if every.every_minutes not in (0, 10) or (every.every_minutes and spacing):
-        spacing.append(("every_minutes", f"{every.every_minutes:g} minutes"))
+        spacing["every_minutes"] = f"{every.every_minutes:g} minutes"
     if not spacing and not every.every_minutes:
-        spacing.append(("every_minutes", "none but the best and the last"))
+        spacing["every_minutes"] = "none but the best and the last"
     if spacing:
-        yield Departure(
-            "spacing of checkpoints",
-            "10 minutes (§6.1)",
-            " and ".join(text for _, text in spacing),
-            f"checkpoint.{spacing[0][0]}",
-        )
+        key, here = f"checkpoint.{next(iter(spacing))}", " and ".join(spacing.values())
+        yield Departure("spacing of checkpoints", "10 minutes (§6.1)", here, key)
     if every.keep not in (5, 20):
+        paper = "the last 5, of big models the last 20 (§6.1)"
         yield Departure(
-            "checkpoints averaged",
-            "the last 5, of big models the last 20 (§6.1)",
-            f"{every.keep}",
-            "checkpoint.keep",
+            "checkpoints averaged", paper, f"{every.keep}", "checkpoint.keep"
         )

@@ -29,7 +29,12 @@ from t2t_jax.run.description.costs import (
 )
 from t2t_jax.run.description.departures import departures, matches
 from t2t_jax.run.description.parsing import SETTINGS, is_parser, paper_model
-from t2t_jax.run.description.table3 import ROWS, paper_result, table3_row, variations
+from t2t_jax.run.description.table3_rows import (
+    ROWS,
+    paper_result,
+    table3_row,
+    variations,
+)
 from t2t_jax.run.description.topology_costs import TopologyRequest, topology_costs
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.training.optimizer import learning_rate

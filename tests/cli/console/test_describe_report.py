@@ -13,7 +13,7 @@ from t2t_jax.config import parse
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.run.description import summary
 from t2t_jax.run.description.costs import Compiled, Memory
-from t2t_jax.run.description.table3 import paper_result
+from t2t_jax.run.description.table3_rows import paper_result
 
 CONFIG = {
     "steps": 7,

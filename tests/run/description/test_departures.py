@@ -130,7 +130,7 @@ def test_the_paper_s_own_configs_match_it_in_everything_listed(name):
     assert [match.name for match in matches(_config(name))] == EXACT
 
 
-@pytest.mark.parametrize("key", sorted({k for m in _MATCHES for k in m.keys}))
+@pytest.mark.parametrize("key", sorted({k for m in _MATCHES.values() for k in m.keys}))
 def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
     here = key.replace("network", "model")
     others = {
@@ -145,7 +145,7 @@ def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
     left = {match.name for match in matches(config)}
     assert left == set(EXACT) - {
         match.name
-        for match in _MATCHES
+        for match in _MATCHES.values()
         if key in match.keys or (key.endswith("source_size") and "tying" in str(match))
     }
 

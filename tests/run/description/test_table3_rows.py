@@ -5,7 +5,7 @@ import pytest
 from configs import table3
 from t2t_jax.config import Config, parse
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.run.description.table3 import (
+from t2t_jax.run.description.table3_rows import (
     ROWS,
     Variation,
     closest_row,
