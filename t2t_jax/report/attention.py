@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2t_jax.evaluation.plots.attention import label_of
+from t2t_jax.evaluation.plots import label_of
 from t2t_jax.types import BOS, EOS, Array
 
 if TYPE_CHECKING:

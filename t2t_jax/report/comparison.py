@@ -13,21 +13,13 @@ from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_duration
-from t2t_jax.report.curves import (
-    MAX_POINTS,
-    NONE,
-    curves,
-    figure,
-    number,
-    spread,
-    steps_of,
-)
+from t2t_jax.report.curves import MAX_POINTS, NONE, curves, figure, spread, steps_of
 from t2t_jax.report.page import Block, Section, Table, render
 from t2t_jax.report.run_page import curves_part, page_data
 from t2t_jax.report.samples import read_samples
-from t2t_jax.report.standing import standing
 from t2t_jax.run.description.table3_rows import ROWS, closest_row
 from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
+from t2t_jax.run.status import number, standing
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record
 from t2t_jax.training.reporting.metrics_writer import read_metrics

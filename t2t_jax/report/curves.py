@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from t2t_jax.run.status import number, training_seconds
 from t2t_jax.training.progress_and_patience import Record, format_perplexity
 
 T = TypeVar("T")
@@ -45,19 +46,6 @@ CHARTS = (
     Chart("target_tokens_per_second", "Speed", "real target tokens a second", _TRAIN),
     Chart("padding_fraction", "Padding", "percent of token slots", _TRAIN, 100.0),
 )
-
-
-def number(record: Mapping[str, Any], name: str) -> float | None:
-    """Returns a field that is a finite number, else None.
-
-    Example:
-      >>> number({"loss": 2}, "loss"), number({"loss": None}, "loss")
-      (2.0, None)
-    """
-    value = record.get(name)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value) if math.isfinite(value) else None
-    return None
 
 
 def figure(record: Mapping[str, Any] | None, name: str, digits: int = 2) -> str:
@@ -145,13 +133,6 @@ def rounded(value: float) -> float:
       (3.213, 123460.0)
     """
     return float(f"{value:.5g}")
-
-
-def training_seconds(record: Record) -> float:
-    """Returns the seconds of training behind a `train` record; 0 if not known."""
-    tokens = number(record, "target_tokens") or 0.0
-    speed = number(record, "target_tokens_per_second") or 0.0
-    return tokens / speed if speed > 0 else 0.0
 
 
 def _axes(records: Sequence[Record]) -> dict[str, list[float]]:

@@ -15,7 +15,7 @@ from t2t_jax.report import setup_sections
 from t2t_jax.report.curves import CHARTS, NONE, curves, figure, steps_of
 from t2t_jax.report.page import Block, Note, Part, Section, Table, render
 from t2t_jax.report.samples import newest_translation, read_samples, sample_trees
-from t2t_jax.report.standing import standing
+from t2t_jax.run.status import standing
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics

@@ -6,10 +6,12 @@ So it can be read while the run trains, on any machine that has its directory.
 from __future__ import annotations
 
 import json
+import math
 import re
 import socket
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -303,3 +305,73 @@ def _seconds(record: Record) -> float:
     with suppress(TypeError, ValueError):
         return datetime.fromisoformat(record.get("time", "")).timestamp()
     return 0.0
+
+
+def number(record: Mapping[str, Any], name: str) -> float | None:
+    """Returns a field that is a finite number, else None.
+
+    Example:
+      >>> number({"loss": 2}, "loss"), number({"loss": None}, "loss")
+      (2.0, None)
+    """
+    value = record.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if math.isfinite(value) else None
+    return None
+
+
+def training_seconds(record: Record) -> float:
+    """Returns the seconds of training behind a `train` record; 0 if not known."""
+    tokens = number(record, "target_tokens") or 0.0
+    speed = number(record, "target_tokens_per_second") or 0.0
+    return tokens / speed if speed > 0 else 0.0
+
+
+def standing(
+    workdir: Workdir,
+    config: Config,
+    records: Sequence[Record],
+    *,
+    is_over: bool = False,
+) -> dict[str, Any]:
+    """Finds out where a run stands.
+
+    Args:
+      records: from `report.curves.steps_of`.
+      is_over: whether the training of this process has ended, though it still holds
+        the lock.
+
+    Returns:
+      What `read_status` returns, with `minutes` of training so far, `step`
+      and `steps` also of a model, and `state` and `reason` in words and as a sentence.
+
+    Raises:
+      UserError: not a run, or its configuration is damaged.
+    """
+    found = read_status(workdir)
+    step = max([found["step"] or 0, *(record["step"] for record in records)])
+    found |= {"step": step, "steps": config.steps}
+    if is_over and found["state"] == "running":
+        found |= {"seconds_left": None, "done_at": None} | _end(config, records, found)
+    seconds = (training_seconds(one) for one in records if one["kind"] == "train")
+    return found | {
+        "state": found["state"].replace("_", " "),
+        "reason": f"{found['reason'][:1].upper()}{found['reason'][1:]}.",
+        "minutes": sum(seconds) / 60,
+    }
+
+
+def _end(
+    config: Config, records: Sequence[Record], found: dict[str, Any]
+) -> dict[str, str]:
+    """Returns state and reason at the end of a training that did not fail."""
+    if not any(record["kind"] == "final" for record in records):
+        reason = f"by a signal, after step {found['step']:,}, which is saved"
+        return {"state": "stopped", "reason": reason}
+    reason = "done"
+    if found["step"] < config.steps:
+        reason = (
+            f"ended early: {config.evaluation.patience:,} evaluations in a row were "
+            "not better (evaluation.patience)"
+        )
+    return {"state": "complete", "reason": reason}

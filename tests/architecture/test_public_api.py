@@ -28,7 +28,7 @@ METHODS = [
 OF_THE_COMMAND_LINE = (
     *("cli/", "main.py", "run/inference/average.py", "checkpointing/averaging.py"),
     *("run/inference/model_dir.py", "exchange/", "evaluation/tokenized_bleu.py"),
-    "report/doctor/",
+    "report/doctor.py",
     *("evaluation/bracketing/__main__.py", "evaluation/bracketing/right_branching.py"),
     *("devices/distributed/cluster.py", "training/stopping.py"),
     # These name commands to run in a shell.

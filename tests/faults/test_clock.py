@@ -13,7 +13,7 @@ import os
 import pytest
 
 from t2t_jax.cli.modes import train
-from t2t_jax.data.files import file_digests
+from t2t_jax.data.files import file_facts
 from t2t_jax.main import main
 from tests.integration import tiny
 
@@ -46,7 +46,7 @@ def test_what_was_learnt_of_a_file_is_that_of_its_content(tmp_path, monkeypatch,
     text = tmp_path / "text"
     text.write_bytes(b"a" * (2 << 20))
     set_clock(monkeypatch, year)
-    first = file_digests.digest(text)
+    first = file_facts.digest(text)
     text.write_bytes(b"b" * (2 << 20))
     os.utime(text, (0, 0))
-    assert file_digests.digest(text) != first
+    assert file_facts.digest(text) != first

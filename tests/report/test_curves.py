@@ -1,6 +1,7 @@
 import math
 
-from t2t_jax.report.curves import curves, number, steps_of, thin
+from t2t_jax.report.curves import curves, steps_of, thin
+from t2t_jax.run.status import number
 from tests.report.made_up_run import records, train_record
 
 

@@ -22,7 +22,7 @@ from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
-from t2t_jax.data.files.line_counts import Count
+from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.lines import read_lines, require_files
 from t2t_jax.data.report.leakage import MANY_COPIES
 from t2t_jax.errors import DataError, ErrorCollector, UserError

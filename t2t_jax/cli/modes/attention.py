@@ -15,7 +15,7 @@ from t2t_jax.cli.console.text_io import make_directory, write_file
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import AttentionOptions
 from t2t_jax.errors import ErrorCollector, UserError
-from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
+from t2t_jax.evaluation.plots import render_png, require_matplotlib
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.types import BOS, EOS
 
@@ -162,7 +162,7 @@ def _plots(
     selection: _Selection,
 ) -> Iterator[tuple[str, Figure]]:
     """Plots heat maps and lines for each kind of attention in each selected layer."""
-    from t2t_jax.evaluation.plots.attention import label_of, plot_heat_maps, plot_lines
+    from t2t_jax.evaluation.plots import label_of, plot_heat_maps, plot_lines
 
     labels = {side: list(map(label_of, pieces[side])) for side in pieces}
     heads = list(map(str, selection.heads))

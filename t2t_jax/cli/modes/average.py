@@ -18,7 +18,7 @@ from t2t_jax.cli.evaluation.corpus import read_pairs
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import AverageOptions
 from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
-from t2t_jax.data.files.line_counts import Count
+from t2t_jax.data.files.file_facts import Count
 from t2t_jax.errors import UserError
 from t2t_jax.files import atomic_write
 from t2t_jax.run.workdir import Workdir
@@ -137,7 +137,7 @@ def _score(
 
 def _write(folder: Workdir, result: Mapping[str, Any]) -> None:
     """Writes the results as JSON, and as a plot if Matplotlib is installed."""
-    from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
+    from t2t_jax.evaluation.plots import render_png, require_matplotlib
 
     name = f"last={result['last']}"
     folder.write_json(f"{name}.json", result)
@@ -147,7 +147,7 @@ def _write(folder: Workdir, result: Mapping[str, Any]) -> None:
     except UserError as error:
         log(f"No plot was written. {error}")
         return
-    from t2t_jax.evaluation.plots.curves import plot_averages
+    from t2t_jax.evaluation.plots import plot_averages
 
     steps, averages, singles = (
         [window[key] for window in result["windows"]] for key in _HEADER[2:5]

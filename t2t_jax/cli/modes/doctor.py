@@ -10,7 +10,7 @@ from typing import Any
 
 from t2t_jax.cli.flags.options import DoctorOptions
 from t2t_jax.errors import UnavailableError
-from t2t_jax.report.doctor.checks import check_environment
+from t2t_jax.report.doctor import check_environment
 
 _TITLES = {"variables": "environment variables"}
 _UNNAMED = ("versions", "variables")  # whose messages begin with the name

@@ -6,14 +6,14 @@ import sys
 
 from t2t_jax.cli.console.text_io import make_directory, write_file
 from t2t_jax.cli.flags.options import FiguresOptions
-from t2t_jax.evaluation.plots.figure import render_png, require_matplotlib
+from t2t_jax.evaluation.plots import render_png, require_matplotlib
 
 
 def run(options: FiguresOptions) -> int:
     """Writes `schedule.png` and `positions.png` into `options.to`."""
     require_matplotlib()
     to = make_directory(options.to)
-    from t2t_jax.evaluation.plots.curves import plot_positions, plot_schedule
+    from t2t_jax.evaluation.plots import plot_positions, plot_schedule
 
     write_file(to / "schedule.png", render_png(plot_schedule()))
     write_file(to / "positions.png", render_png(plot_positions()))

@@ -15,7 +15,7 @@ from t2t_jax.data.corpora.corpus import Corpus, SliceCorpus, parts_of
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
-from t2t_jax.data.files.line_counts import Count
+from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.progress_bar import ProgressLabels
 from t2t_jax.errors import ConfigError, UserError
 

@@ -52,7 +52,7 @@ def _best_output(workdir: Workdir) -> DevOutput | None:
     """Reads the translations of the best evaluation; of the newest without scores."""
     from t2t_jax.report.comparison import best_output
     from t2t_jax.report.curves import steps_of
-    from t2t_jax.report.standing import standing
+    from t2t_jax.run.status import standing
     from t2t_jax.training.reporting.metrics_writer import read_metrics
 
     records = steps_of(read_metrics(workdir.path / "metrics.jsonl"))

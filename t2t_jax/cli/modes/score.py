@@ -13,7 +13,7 @@ from t2t_jax.cli.evaluation.corpus import load_model, read_aligned, warn_of_exch
 from t2t_jax.cli.flags.translation import ScoreOptions
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
-from t2t_jax.data.files.line_counts import Count
+from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.progress_bar import ProgressLabels
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from t2t_jax.data.files.line_counts import Count, estimate_lines
+from t2t_jax.data.files.file_facts import Count, estimate_lines
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 from t2t_jax.errors import UserError
 

@@ -40,7 +40,7 @@ from t2t_jax.cli.translation.windows import (
     line_files,
     windows,
 )
-from t2t_jax.data.files.line_counts import Count
+from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (

@@ -16,7 +16,7 @@ from t2t_jax.cli.console.text_io import (
     text_lines,
 )
 from t2t_jax.cli.flags.translation import TranslateOptions
-from t2t_jax.data.files.line_counts import count_lines
+from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.data.files.lines import bounded_lines
 from t2t_jax.errors import DataError
 

@@ -47,7 +47,7 @@ from t2t_jax.data.corpora.phrasebook import open_phrasebook
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_files
 from t2t_jax.data.corpora.tfds import open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
-from t2t_jax.data.files.line_counts import Count, estimate_lines
+from t2t_jax.data.files.file_facts import Count, estimate_lines
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingError
 
 _KINDS = ("phrasebook", "text", "tfds", "trees", "tsv")

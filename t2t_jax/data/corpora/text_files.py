@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from t2t_jax.data.files.file_digests import digest
-from t2t_jax.data.files.line_counts import count_lines
+from t2t_jax.data.files.file_facts import count_lines, digest
 from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
 from t2t_jax.errors import ConfigError
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_jax.data.corpora.text_files import expand_files
-from t2t_jax.data.files.file_digests import cached_fact, digest
+from t2t_jax.data.files.file_facts import cached_fact, digest
 from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
 from t2t_jax.data.trees.linearization import WORD, WORD_SYMBOLS, linearize
 from t2t_jax.data.trees.tree import Tree, TreeReader, normalize

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from t2t_jax import main
-from t2t_jax.report.doctor import checks
-from t2t_jax.report.doctor.checks import Check
+from t2t_jax.report.doctor import Check, checks
 
 ADVICE = "Unset it."
 

@@ -4,7 +4,7 @@ import time
 import pytest
 
 from t2t_jax.cli.translation.progress import TranslationProgress, total_lines
-from t2t_jax.data.files.line_counts import Count
+from t2t_jax.data.files.file_facts import Count
 
 
 @pytest.fixture

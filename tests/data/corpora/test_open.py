@@ -7,7 +7,7 @@ from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import parts_of
 from t2t_jax.data.corpora.open import count_pairs, estimate_pairs, open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
-from t2t_jax.data.files import line_counts
+from t2t_jax.data.files import file_facts
 from t2t_jax.errors import ConfigError
 
 
@@ -163,7 +163,7 @@ def test_a_number_is_estimated_of_every_kind_of_corpus(tmp_path, monkeypatch):
     foretold = {"a.en": (1000, False), "b.tsv": (7, True)}
     monkeypatch.setattr(
         "t2t_jax.data.corpora.open.estimate_lines",
-        lambda path: line_counts.Count(*foretold[path.name]),
+        lambda path: file_facts.Count(*foretold[path.name]),
     )
     for name in ("a.en", "a.de", "b.tsv"):
         (tmp_path / name).write_text("x\ty\n")

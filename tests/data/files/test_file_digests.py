@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.files.file_digests import digest
+from t2t_jax.data.files.file_facts import digest
 
 ONE, TWO = b"one\n" * 300_000, b"two\n" * 300_000
 

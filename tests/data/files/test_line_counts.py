@@ -5,8 +5,8 @@ import random
 import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.files import line_counts
-from t2t_jax.data.files.line_counts import estimate_lines
+from t2t_jax.data.files import file_facts
+from t2t_jax.data.files.file_facts import estimate_lines
 from t2t_jax.errors import DataError
 
 
@@ -25,7 +25,7 @@ def write(request, tmp_path):
 def test_large_files_are_estimated_by_the_share_of_their_bytes_that_was_read(
     write, monkeypatch
 ):
-    monkeypatch.setattr(line_counts, "_BLOCK", 1 << 16)
+    monkeypatch.setattr(file_facts, "_BLOCK", 1 << 16)
     lines = [b"%030x\n" % random.Random(n).getrandbits(120) for n in range(200_000)]
     path = write(b"".join(lines))
     number, is_exact = estimate_lines(path, budget=1 << 20)

@@ -14,7 +14,7 @@ from t2t_jax.data.trees.linearization import (
 )
 from t2t_jax.data.trees.tree import MAX_DEPTH, read_tree, with_words
 from t2t_jax.evaluation.bracketing.parameters import Parameters
-from t2t_jax.evaluation.bracketing.spans import read_spans
+from t2t_jax.evaluation.bracketing.scoring import read_spans
 from tests.data.trees.sample import GOLD, SAMPLE
 
 GUM = Path(os.environ.get("T2T_JAX_TEST_DATA", "missing"), "gum")

@@ -1,6 +1,22 @@
-"""Plots of attention weights: heat maps, and lines as in Figures 3 to 5."""
+"""Plots: attention as in Figures 3 to 5, the paper's formulas, scores along a run.
+
+matplotlib is an optional dependency, imported on use. Figures are created without a
+display and without pyplot, whose state is global.
+"""
 
 from __future__ import annotations
+
+import io
+import logging
+import warnings
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from t2t_jax.errors import UserError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 import math
 from collections.abc import Sequence
@@ -8,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2t_jax.evaluation.plots.figure import COLOR_MAP, Color, color_of, new_figure
 from t2t_jax.types import Array
 
 if TYPE_CHECKING:
@@ -16,6 +31,75 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
+
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+_LOGGER = logging.getLogger(__name__)
+
+DOTS_PER_INCH = 150  # a label of 8 points is 17 dots high
+COLOR_MAP = "viridis"  # perceptually uniform, in grey as well
+
+Color = tuple[float, float, float, float]
+"""Red, green, blue and opacity, each in [0, 1]."""
+
+
+def require_matplotlib() -> None:
+    """Checks that matplotlib is installed, before anything is computed.
+
+    Raises:
+      UserError: it is not.
+    """
+    if find_spec("matplotlib") is None:
+        raise UserError(
+            "Plots need matplotlib, which is not installed. "
+            "Run: pip install 't2t-jax[plots]'"
+        )
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """Creates an empty figure with constrained layout; sizes in inches.
+
+    Raises:
+      UserError: matplotlib is not installed.
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def shade(share: float) -> Color:
+    """Returns the colour of `COLOR_MAP` at `share`, from 0 to 1."""
+    return color_of(COLOR_MAP, share)
+
+
+def color_of(color_map: str, value: float) -> Color:
+    """Looks up a colour by a share in [0, 1], or an index into a list of colours."""
+    from matplotlib import colormaps
+
+    red, green, blue, opacity = colormaps[color_map](value)
+    return float(red), float(green), float(blue), float(opacity)
+
+
+def render_png(figure: Figure) -> bytes:
+    """Renders a figure as PNG.
+
+    Characters that the font lacks become boxes and are logged as warnings.
+    """
+    content = io.BytesIO()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        # "tight": the layout underestimates some labels and would cut them.
+        figure.savefig(content, format="png", dpi=DOTS_PER_INCH, bbox_inches="tight")
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        _LOGGER.warning("%s", message)
+    return content.getvalue()
+
 
 _LABEL_INCHES = 0.13  # of a label of 8 points, spacing included
 _MAX_PANEL = 10.0  # inches: 76 labels side by side
@@ -208,3 +292,114 @@ def _swatch(head: int) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=_color(head), linewidth=4, label=f"head {head}")
+
+
+_FAMILIES = {
+    "the width (warmup_steps = 4,000)": ((256, 4000), (512, 4000), (1024, 4000)),
+    "the warm-up (d_model = 512)": ((512, 2000), (512, 4000), (512, 8000)),
+}
+_SHADES = (0.0, 0.45, 0.75)
+
+
+def plot_schedule(last_step: int = 20_000) -> Figure:
+    """Plots equation 3 for three widths and three warm-up lengths, base in both.
+
+    Paper: §5.3, equation 3.
+    """
+    from t2t_jax.functional.schedule import inverse_square_root
+
+    figure = new_figure(10.0, 4.2)
+    steps = np.arange(1, last_step + 1)
+    panels = figure.subplots(1, 2, sharex=True, sharey=True)
+    for panel, (varied, family) in zip(panels, _FAMILIES.items(), strict=True):
+        for share, (d_model, warmup_steps) in zip(_SHADES, family, strict=True):
+            rates = inverse_square_root(steps, d_model, warmup_steps=warmup_steps)
+            label = f"d_model {d_model}, warm-up {warmup_steps:,}"
+            panel.plot(steps, np.asarray(rates), color=shade(share), label=label)
+        panel.set_title(f"By {varied}", fontsize=10)
+        panel.set_xlabel("optimizer step")
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+        panel.locator_params(axis="x", nbins=5)
+        panel.grid(alpha=0.3)
+        panel.legend()
+    panels[0].set(ylabel="learning rate", xlim=(0, last_step), ylim=(0, None))
+    panels[0].ticklabel_format(axis="y", scilimits=(-3, -3), useMathText=True)
+    figure.suptitle("Equation 3: the learning rate")
+    return figure
+
+
+def plot_positions(length: int = 100, d_model: int = 128) -> Figure:
+    """Plots the sinusoidal encoding, and below it three pairs of its dimensions.
+
+    Args:
+      d_model: even, and at least 16.
+
+    Paper: §3.5.
+    """
+    from t2t_jax.functional.positions import LONGEST_PERIOD, sinusoidal_positions
+
+    figure = new_figure(9.0, 7.0)
+    encodings_LxD = np.asarray(sinusoidal_positions(np.arange(length), d_model))
+    heat_map, pairs = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    image = heat_map.imshow(
+        encodings_LxD.T, cmap=COLOR_MAP, vmin=-1, vmax=1, aspect="auto", origin="lower"
+    )
+    figure.colorbar(image, ax=heat_map, label="value")
+    heat_map.set_ylabel("dimension")
+    for n in range(3):
+        even = d_model // 16 * 2 * (n + 1)
+        period = 2 * math.pi * LONGEST_PERIOD ** (even / d_model)
+        label = f"dimensions {even} and {even + 1}: period {period:.0f}"
+        pairs.plot(encodings_LxD[:, even], color=shade(n / 2.5), label=label)
+        pairs.plot(encodings_LxD[:, even + 1], color=shade(n / 2.5), linestyle=":")
+    pairs.set(xlabel="position", ylabel="value: sine, cosine dotted")
+    pairs.set_xlim(-0.5, length - 0.5)
+    pairs.grid(alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle(f"Sinusoidal positions, d_model = {d_model}")
+    return figure
+
+
+def plot_averages(
+    steps: Sequence[int],
+    *,
+    averages: Sequence[float],
+    singles: Sequence[float],
+    last: int,
+) -> Figure:
+    """Plots what checkpoint averaging gains over the course of a run.
+
+    Args:
+      steps: the newest step of each average, ascending; at least one.
+      averages: BLEU of each average, in percent.
+      singles: BLEU of its newest checkpoint, in percent.
+      last: checkpoints per average.
+
+    Raises:
+      UserError: matplotlib is not installed.
+
+    Paper: §6.1.
+    """
+    figure = new_figure(8.0, 4.8)
+    axes = figure.add_subplot()
+    axes.plot(steps, singles, "s--", color=shade(0.7), label="newest checkpoint")
+    axes.plot(steps, averages, "o-", color=shade(0.0), label=f"mean of {last}")
+    best = max(range(len(steps)), key=lambda n: (averages[n], steps[n]))
+    axes.annotate(
+        f"{averages[best]:.2f}",
+        (steps[best], averages[best]),
+        xytext=(0, 9),
+        textcoords="offset points",
+        ha="center",
+        weight="bold",
+    )
+    peak = ([steps[best]], [averages[best]])
+    axes.plot(*peak, "*", color=shade(0.0), markersize=15, label="best mean")
+    axes.margins(y=0.15)
+    axes.set(xlabel="optimizer step of the newest checkpoint", ylabel="BLEU")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.locator_params(axis="x", nbins=8, integer=True)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.suptitle(f"BLEU of the mean of {last} checkpoints, along the run")
+    return figure

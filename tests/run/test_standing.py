@@ -2,7 +2,7 @@ import pytest
 
 from t2t_jax.config import Config
 from t2t_jax.report.curves import steps_of
-from t2t_jax.report.standing import standing
+from t2t_jax.run.status import standing
 from t2t_jax.run.workdir import Workdir
 from tests.report.made_up_run import eval_record, records, train_record, write_records
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from t2t_jax.report.doctor import checks, devices
-from t2t_jax.report.doctor.devices import check_devices
+from t2t_jax.report import doctor
+from t2t_jax.report.doctor import check_devices
 
 FOUND = {
     **{"jax": "0.10.2", "platform": "gpu", "compute_dtype": "bfloat16"},
@@ -51,7 +51,7 @@ def test_a_driver_that_hangs_is_an_error_after_the_timeout():
 def test_devices_are_described_and_an_unused_gpu_is_a_warning(
     monkeypatch, tmp_path, platform
 ):
-    monkeypatch.setattr(devices, "_ACCELERATORS", {str(tmp_path): "cuda"})
+    monkeypatch.setattr(doctor, "_ACCELERATORS", {str(tmp_path): "cuda"})
     printed = json.dumps({**FOUND, "platform": platform})
     found = by_name(probe(f"print('noise')\nprint({printed!r})"))
     for words in ("JAX 0.10.2", f"on {platform}", "bfloat16", "plain", "3.0 s"):
@@ -61,10 +61,10 @@ def test_devices_are_described_and_an_unused_gpu_is_a_warning(
 
 
 def test_this_installation_is_in_order():
-    found = by_name(checks.check_versions())
+    found = by_name(doctor.check_versions())
     assert {"jax", "flax", "numpy", "sentencepiece"} <= found.keys()
-    assert checks.worst(found.values()) == "ok"
-    found = by_name(checks.check_machine())
+    assert doctor.worst(found.values()) == "ok"
+    found = by_name(doctor.check_machine())
     assert found["processors"].details["usable"] >= 1
     assert found["memory"].details["bytes"] > 1e9
 
@@ -73,9 +73,9 @@ def test_this_installation_is_in_order():
     ("free", "status"), [(3 << 30, "ok"), (1 << 30, "warning"), (1 << 20, "error")]
 )
 def test_a_full_disk_is_said(monkeypatch, tmp_path, free, status):
-    usage = checks.shutil.disk_usage(tmp_path)._replace(free=free)
-    monkeypatch.setattr(checks.shutil, "disk_usage", lambda path: usage)
-    (check, *_) = checks.check_storage(tmp_path, is_given=True)
+    usage = doctor.shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda path: usage)
+    (check, *_) = doctor.check_storage(tmp_path, is_given=True)
     assert check.status == status
 
 
@@ -86,7 +86,7 @@ def test_variables_that_matter_are_shown_and_harmful_ones_warned_of():
         "CUDA_VISIBLE_DEVICES": "-1",
     }
     more = {"JAX_PLATFORMS": "cpu", "HOME": "/root", "JAX_LOG_COMPILES": "x" * 999}
-    found = by_name(checks.check_variables({**harmful, **more}))
+    found = by_name(doctor.check_variables({**harmful, **more}))
     warned = {name for name, check in found.items() if check.status == "warning"}
     assert warned == {*harmful}
     assert "HOME" not in found
