@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
+from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.errors import DataError, ErrorCollector
 from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
@@ -229,10 +230,12 @@ def _translations(runs: Sequence[Run]) -> Iterator[Table]:
     shown = (differing or shared)[:_MAX_SENTENCES]
     rows = []
     for source, reference in shown:
-        rows.append(("source", _cut(source)))
-        rows.append(("reference", _cut(reference)))
+        rows.append(("source", truncate(source, _MAX_LETTERS)))
+        rows.append(("reference", truncate(reference, _MAX_LETTERS)))
         for run, one in zip(runs, found, strict=True):
-            rows.append((run.name, _cut(one.get((source, reference), NONE))))
+            rows.append(
+                (run.name, truncate(one.get((source, reference), NONE), _MAX_LETTERS))
+            )
     if rows:
         same = len(shared) - len(differing)
         notes = [
@@ -252,10 +255,6 @@ def _translated(run: Run) -> dict[tuple[str, str], str]:
         for one in read_samples(run.workdir)["sentences"]
         if (translation := one["translations"][-1]) is not None
     }
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]}…"
 
 
 def require_several(directories: Sequence[str]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.trees.drawing import Node, lay_out
 from t2t_jax.data.trees.linearization import delinearize, read_parse
 from t2t_jax.data.trees.tree import Tree
@@ -83,7 +84,7 @@ def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, A
     sentences: dict[tuple[str, str], dict[int, str]] = {}
     for step in shown:
         for sample in _read(workdir, step)[:_MAX_SENTENCES]:
-            source, reference, translation = map(_cut, sample)
+            source, reference, translation = (truncate(s, _MAX_LETTERS) for s in sample)
             sentences.setdefault((source, reference), {})[step] = translation
     return {
         "steps": shown,
@@ -105,10 +106,6 @@ def _read(workdir: Workdir, step: int) -> list[Sample]:
         content = read_limited(path, max_bytes=_MAX_BYTES, advice="")
         return parse(content.decode(errors="replace"))
     return []
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_LETTERS else f"{text[:_MAX_LETTERS]}…"
 
 
 def sample_trees(samples: Mapping[str, Any]) -> Iterator[Part]:

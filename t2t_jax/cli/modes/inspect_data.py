@@ -11,7 +11,7 @@ from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import InspectDataOptions
 from t2t_jax.cli.translation.progress import start_progress
-from t2t_jax.data.corpora.corpus import Corpus, SliceCorpus, parts_of
+from t2t_jax.data.corpora.corpus import Corpus, SliceCorpus, locator, parts_of
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
@@ -42,7 +42,7 @@ def run(options: InspectDataOptions) -> int:
     with ExitStack() as stack:
         outputs = _open_outputs(options, stack, inputs=_files_of(corpus))
         from t2t_jax.report.inspection.inspector import inspect, select
-        from t2t_jax.report.inspection.report import Locator, Report
+        from t2t_jax.report.inspection.report import Report
 
         model = load_model(options)
         number = min(options.lines or total, total)
@@ -56,7 +56,7 @@ def run(options: InspectDataOptions) -> int:
                 advance=progress.advance,
             )
         with closing(found.pairs):
-            report = Report(corpus.spec, total, found, Locator(corpus))
+            report = Report(corpus.spec, total, found, locator(corpus))
             _write(options, outputs, report)
     return 0
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from t2t_jax.data.files.lines import LineProblems
@@ -134,14 +136,25 @@ def locate_pair(corpus: Corpus, number: int) -> PairLocation:
     Raises:
       UserError: the corpus can no longer be read.
     """
+    return locator(corpus)(number)
+
+
+def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
+    """Returns a function that finds pairs as `locate_pair` does; counts parts once."""
     if isinstance(corpus, SliceCorpus):
-        return locate_pair(corpus.base, corpus.start + number)
+        of_base, start = locator(corpus.base), corpus.start
+        return lambda number: of_base(start + number)
     if isinstance(corpus, MixtureCorpus):
-        for part, _ in corpus.parts:
-            if number <= (pairs := part.num_pairs()):
-                return locate_pair(part, number)
-            number -= pairs
-    return PairLocation(corpus.spec, number)
+        parts = [locator(part) for part, _ in corpus.parts]
+        counts = [part.num_pairs() for part, _ in corpus.parts[:-1]]
+        ends = list(accumulate(counts, initial=0))
+
+        def locate(number: int) -> PairLocation:
+            part = bisect_left(ends, number) - 1
+            return parts[part](number - ends[part])
+
+        return locate
+    return lambda number: PairLocation(corpus.spec, number)
 
 
 def truncate(text: str, most: int = 80) -> str:

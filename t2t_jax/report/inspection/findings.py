@@ -29,23 +29,6 @@ _BINS = 1 << 18
 _SMOOTHING, _ALPHABET = 0.1, 64
 _FACTORS = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
 
-_BITS = {kind: 1 << number for number, kind in enumerate(KINDS)}
-
-
-def bits_of(*kinds: str) -> int:
-    """Returns kinds as the bits of an integer."""
-    return sum(_BITS[kind] for kind in set(kinds))
-
-
-def kinds_of(bits: int) -> list[str]:
-    """Returns the kinds of an integer's bits.
-
-    Example:
-      >>> kinds_of(bits_of("script", "copy"))
-      ['copy', 'script']
-    """
-    return [kind for kind, bit in _BITS.items() if bits & bit]
-
 
 class Pair(NamedTuple):
     """A pair of text."""

@@ -25,7 +25,6 @@ from t2t_jax.report.inspection.findings import (
     Pair,
     PairFile,
     Trigrams,
-    bits_of,
     script_of,
 )
 from t2t_jax.types import UNK
@@ -44,6 +43,8 @@ _MISALIGNED_GAIN = 0.25
 _OTHER_SIDE = 0.5
 """Nats a character by which a line is likelier as text of the other side."""
 _RARE_SHARE = 1e-5
+_SHOWN = ("unscored", "copy", "duplicate", "unknown_tokens")
+"""Kinds that a pair shows by itself."""
 
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.int64]
@@ -60,7 +61,7 @@ class Inspection:
       gains: [P] nats a token by which the source helps, beside another source; NaN
         where that was not computed.
       lengths: [P, 2] subwords of both sides, with eos.
-      findings: [P] bits of `KINDS`.
+      findings: by kind [P] whether a pair has it.
       notes: on what could not be found.
     """
 
@@ -69,7 +70,7 @@ class Inspection:
     losses: Floats
     gains: Floats
     lengths: npt.NDArray[np.int32]
-    findings: npt.NDArray[np.int32]
+    findings: dict[str, npt.NDArray[np.bool_]]
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -92,8 +93,12 @@ class Inspection:
         Args:
           of: indices of pairs; None means all.
         """
-        bits = self.findings if of is None else self.findings[of]
-        return {kind: int(((bits & bits_of(kind)) > 0).sum()) for kind in KINDS}
+        chosen = slice(None) if of is None else of
+        return {kind: int(mask[chosen].sum()) for kind, mask in self.findings.items()}
+
+    def kinds(self, pair: int) -> list[str]:
+        """Lists the kinds of a pair."""
+        return [kind for kind, mask in self.findings.items() if mask[pair]]
 
 
 def select(
@@ -168,17 +173,15 @@ class _Columns:
             for vocabulary, side in zip(scorer.vocabularies, sides, strict=True)
         ]
         lengths = np.array([[len(one) + 1 for one in side] for side in ids]).T
-        findings = np.zeros(len(window), np.int32)
         is_scored = (lengths.min(1) > 1) & (lengths.max(1) <= max_length)
-        findings[~is_scored] |= bits_of("unscored")
         unknown = [UNK in one or UNK in other for one, other in zip(*ids, strict=True)]
-        findings[unknown] |= bits_of("unknown_tokens")
         copies = [bool(s.strip()) and s.strip() == t.strip() for s, t in texts]
-        findings[copies] |= bits_of("copy")
         for counts, side in zip(self.trigrams, sides, strict=True):
             counts.add(side)
         hashes = pair_hashes(*(text_hashes(side) for side in sides))
-        findings[~self._seen.is_new(hashes)] |= bits_of("duplicate")
+        is_repeated = ~self._seen.is_new(hashes)
+        shown = (~is_scored, copies, is_repeated, unknown)
+        findings = np.array(shown, np.bool_).T
         losses = _losses(scorer, texts, np.flatnonzero(is_scored))
         numbers = np.array([number for number, _ in window])
         self._parts.append((numbers, losses, lengths, findings))
@@ -190,16 +193,19 @@ class _Columns:
 
     def finish(self) -> Inspection:
         """Joins the windows."""
-        empty = (np.zeros(0), np.zeros(0), np.zeros((0, 2)), np.zeros(0))
+        empty = (np.zeros(0), np.zeros(0), np.zeros((0, 2)), np.zeros((0, 4)))
         columns = zip(*(self._parts or [empty]), strict=True)
-        numbers, losses, lengths, findings = map(np.concatenate, columns)
+        numbers, losses, lengths, shown = map(np.concatenate, columns)
+        findings = {kind: np.zeros(len(losses), np.bool_) for kind in KINDS}
+        for kind, column in zip(_SHOWN, shown.T, strict=True):
+            findings[kind] |= column > 0
         return Inspection(
             pairs=self.pairs,
             numbers=numbers.astype(np.int64),
             losses=losses.astype(np.float32),
             gains=np.full(len(losses), np.nan, np.float32),
             lengths=lengths.astype(np.int32),
-            findings=findings.astype(np.int32),
+            findings=findings,
         )
 
 
@@ -224,7 +230,7 @@ def _find_length_outliers(found: Inspection) -> None:
     ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
     center, spread = robust_normal(ratios[scored])
     is_odd = np.abs(ratios - center) > max(_OUTLIER * spread, np.log(2))
-    found.findings[scored & is_odd] |= bits_of("length_ratio")
+    found.findings["length_ratio"] |= scored & is_odd
 
 
 def robust_normal(values: npt.NDArray[Any]) -> tuple[float, float]:
@@ -245,10 +251,10 @@ def _find_rare_text(found: Inspection, columns: _Columns) -> None:
     usual = [_usual_script(counts) for counts in columns.scripts]
     for number, pair in enumerate(found.pairs):
         if not rare.isdisjoint(pair.source) or not rare.isdisjoint(pair.target):
-            found.findings[number] |= bits_of("rare_characters")
+            found.findings["rare_characters"][number] = True
         for line, script in zip(pair, usual, strict=True):
             if script and script_of(line) not in ("", script):
-                found.findings[number] |= bits_of("script")
+                found.findings["script"][number] = True
 
 
 def _usual_script(counts: Counter[str]) -> str:
@@ -276,7 +282,7 @@ def _find_suspects(
         scores = own.scores(lines)
         is_foreign = scores < center - _OUTLIER * spread
         is_foreign |= scores < other.scores(lines, are_counted=False) - _OTHER_SIDE
-        found.findings[suspects[is_foreign]] |= bits_of("language")
+        found.findings["language"][suspects[is_foreign]] = True
     usual_gain = float(np.median(found.gains[sample]))
     if usual_gain < _LEAST_GAIN:
         found.notes.append(
@@ -285,7 +291,7 @@ def _find_suspects(
         )
         return
     is_misaligned = found.gains[suspects] < _MISALIGNED_GAIN * usual_gain
-    found.findings[suspects[is_misaligned]] |= bits_of("misaligned")
+    found.findings["misaligned"][suspects[is_misaligned]] = True
 
 
 def _suspects(found: Inspection) -> Indices:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from t2t_jax.data.corpora.corpus import Corpus, PairLocation, SliceCorpus, parts_of
-from t2t_jax.report.inspection.findings import KINDS, bits_of, kinds_of
+from t2t_jax.data.corpora.corpus import PairLocation
+from t2t_jax.report.inspection.findings import KINDS
 from t2t_jax.report.inspection.inspector import Indices, Inspection
 from t2t_jax.report.page import Block, Note, Section, Table, render
 from t2t_jax.report.run_page import page_data
@@ -39,43 +39,19 @@ def escape_field(text: str) -> str:
     )
 
 
-class Locator:
-    """Finds the part of a corpus, and the line in it, of a pair's number.
-
-    A slice counts the lines of the corpus that it is cut from.
-    """
-
-    def __init__(self, corpus: Corpus):
-        self._parts = []
-        first, parts = 0, parts_of(corpus)
-        for part, _ in parts:
-            base, offset = part, 1
-            while isinstance(base, SliceCorpus):
-                offset += base.start
-                base = base.base
-            self._parts.append((first, base.spec, offset))
-            first += part.num_pairs() if len(parts) > 1 else 0
-
-    def __call__(self, number: int) -> PairLocation:
-        """Returns the location of the pair of a number, from 0."""
-        first, name, offset = next(
-            part for part in reversed(self._parts) if part[0] <= number
-        )
-        return PairLocation(name, number - first + offset)
-
-
 class Report(NamedTuple):
     """An inspected corpus, to be formatted.
 
     Attributes:
       title: the corpus's name.
       read: pairs of the corpus, inspected or not.
+      locate: from `locator` of the corpus.
     """
 
     title: str
     read: int
     found: Inspection
-    locate: Locator
+    locate: Callable[[int], PairLocation]
 
     def summary(self, *, examples: int = 5) -> Iterator[str]:
         """Yields lines: counts of findings, and the pairs of the highest loss."""
@@ -98,8 +74,8 @@ class Report(NamedTuple):
         if len(worst):
             yield "The pairs of the highest loss:"
         for index in map(int, worst):
-            place = self.locate(int(found.numbers[index]))
-            kinds = ", ".join(kinds_of(int(found.findings[index])))
+            place = self.locate(int(found.numbers[index]) + 1)
+            kinds = ", ".join(found.kinds(index))
             line = f"  {losses[index]:.2f}  line {place.line:,} of {place.corpus}"
             yield f"{line}  {kinds}".rstrip()
             yield from (f"        {escape_field(side)}" for side in found.pairs[index])
@@ -114,14 +90,14 @@ class Report(NamedTuple):
 
     def _cells(self, index: int) -> tuple[str, ...]:
         found = self.found
-        place = self.locate(int(found.numbers[index]))
+        place = self.locate(int(found.numbers[index]) + 1)
         return (
             place.corpus,
             str(place.line),
             _number(found.losses[index]),
             _number(found.gains[index]),
             *(str(length) for length in found.lengths[index]),
-            ",".join(kinds_of(int(found.findings[index]))),
+            ",".join(found.kinds(index)),
             *found.pairs[index],
         )
 
@@ -135,7 +111,7 @@ class Report(NamedTuple):
         ]
         for kind, count in self.found.counts().items():
             if count:
-                has = (self.found.findings[ranking] & bits_of(kind)) > 0
+                has = self.found.findings[kind][ranking]
                 title = f"{kind}: {KINDS[kind]} ({count:,})"
                 sections.append(self._section(kind, title, ranking[has][:_EXAMPLES]))
         about = f"{self.read:,} pairs read, {len(self.found.losses):,} inspected"

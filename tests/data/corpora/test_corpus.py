@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_jax.data.corpora.corpus import PairLocation, locate_pair
+from t2t_jax.data.corpora.corpus import PairLocation, locate_pair, locator
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.errors import DataError
 
@@ -53,3 +53,17 @@ def test_a_pair_of_slices_of_slices_is_found_in_its_file(tmp_path):
         *(PairLocation(b, line) for line in range(1, 5)),
     ]
     assert locate_pair(open_corpus("phrasebook:dev:7"), 5) == ("phrasebook:dev:7", 5)
+
+
+def test_a_location_is_a_line_of_the_part_that_a_pair_comes_from():
+    spec = "phrasebook:dev:7[3:]++2*phrasebook:test:5++phrasebook:train:11[2:9]"
+    locate = locator(open_corpus(spec))
+    found = [(place.corpus, place.line) for place in map(locate, (1, 4, 5, 9, 10, 16))]
+    assert found == [
+        ("phrasebook:dev:7", 4),
+        ("phrasebook:dev:7", 7),
+        ("phrasebook:test:5", 1),
+        ("phrasebook:test:5", 5),
+        ("phrasebook:train:11", 3),
+        ("phrasebook:train:11", 9),
+    ]

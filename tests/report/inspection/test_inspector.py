@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from t2t_jax.data.corpora.corpus import locator
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.report.inspection import inspector
-from t2t_jax.report.inspection.findings import Pair, PairFile, kinds_of
+from t2t_jax.report.inspection.findings import Pair, PairFile
 from t2t_jax.report.inspection.inspector import inspect, select
 from t2t_jax.report.inspection.report import (
     COLUMNS,
-    Locator,
     Report,
     kept_lines,
 )
@@ -67,7 +67,7 @@ def inspected(pairs, losses=None, **options):
 
 
 def kinds(found, number):
-    return kinds_of(int(found.findings[number]))
+    return found.kinds(number)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_pairs_that_are_not_scored_come_last_and_are_never_dropped(corpus):
 
 def report_of(pairs):
     found = inspected(pairs)
-    return Report("a <b> corpus", len(pairs), found, Locator(open_corpus(SPEC)))
+    return Report("a <b> corpus", len(pairs), found, locator(open_corpus(SPEC)))
 
 
 def test_the_table_has_every_pair_and_no_field_breaks_it(corpus):
@@ -167,20 +167,6 @@ def test_the_page_is_text_only():
     assert not any(markup in page for markup in ("<script>alert", "<img"))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
     assert "a &lt;b&gt; corpus" in page
-
-
-def test_a_location_is_a_line_of_the_part_that_a_pair_comes_from():
-    spec = "phrasebook:dev:7[3:]++2*phrasebook:test:5++phrasebook:train:11[2:9]"
-    locate = Locator(open_corpus(spec))
-    found = [(place.corpus, place.line) for place in map(locate, (0, 3, 4, 8, 9, 15))]
-    assert found == [
-        ("phrasebook:dev:7", 4),
-        ("phrasebook:dev:7", 7),
-        ("phrasebook:test:5", 1),
-        ("phrasebook:test:5", 5),
-        ("phrasebook:train:11", 3),
-        ("phrasebook:train:11", 9),
-    ]
 
 
 @pytest.mark.parametrize(("most", "count"), [(0, 101), (7, 7), (101, 101), (500, 101)])
