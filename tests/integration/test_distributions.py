@@ -41,7 +41,12 @@ for name in shipped_names():
 print(json.dumps({"file": t2t_jax.__file__, "steps": steps}))
 """
 # They read files of all folders, and need no model.
-_TESTED = ("tests/architecture", "tests/configs", "tests/docs", "tests/report/doctor")
+_TESTED = (
+    "tests/architecture",
+    "tests/configs",
+    "tests/docs",
+    "tests/report/test_doctor.py",
+)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from t2t_jax import main
-from t2t_jax.report.doctor import Check, checks
+from t2t_jax.report import doctor as checks
+from t2t_jax.report.doctor import Check
 
 ADVICE = "Unset it."
 
