@@ -63,16 +63,13 @@ def test_what_was_written_is_read_bit_for_bit(directory):
         assert np.asarray(got).tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("umask", [0o022, 0o027])
-def test_the_file_has_the_mode_of_the_umask(tmp_path, umask):
-    before = os.umask(umask)
+def test_the_file_has_the_mode_of_the_umask(tmp_path):
+    before = os.umask(0o027)
     try:
         write_safetensors(tmp_path / "model.safetensors", PARAMS)
-        (tmp_path / "config.json").write_text("{}")
     finally:
         os.umask(before)
-    modes = {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
-    assert modes == {0o666 & ~umask}
+    assert (tmp_path / "model.safetensors").stat().st_mode & 0o777 == 0o640
 
 
 def test_a_directory_is_read_from_checkpoints_where_it_has_any(directory):
@@ -196,7 +193,10 @@ def test_a_sparse_file_is_judged_by_its_header_before_it_is_mapped(tmp_path, siz
     write(tmp_path / "a", {"a": entry} if size else "")
     os.truncate(tmp_path / "a", (20 << 30) + (tmp_path / "a").stat().st_size)
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (_address_space() + (6 << 30), limits[1]))
+    # This process has mapped some pages already; JAX maps many.
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    most = pages * os.sysconf("SC_PAGE_SIZE") + (6 << 30)
+    resource.setrlimit(resource.RLIMIT_AS, (most, limits[1]))
     try:
         with pytest.raises(UserError) as caught:
             read_safetensors(tmp_path / "a")
@@ -209,10 +209,3 @@ def test_a_sparse_file_is_judged_by_its_header_before_it_is_mapped(tmp_path, siz
     }[size]
     assert caught.type is kind
     assert reason in str(caught.value)
-
-
-def _address_space():
-    """Returns the bytes that this process has mapped; JAX maps many."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf(
-        "SC_PAGE_SIZE"
-    )
