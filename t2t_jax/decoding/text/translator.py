@@ -169,20 +169,19 @@ class Translator:
             not possible with the configuration.
         """
         lines = as_lines(lines, caller="translate")
+        stages: list[Stage] = []
         if prefixes is not None:
             prefixes = as_lines(prefixes, caller="translate", noun="prefixes")
-        of_line = {"caller": "translate", "noun": "terms of a line"}
-        lists = None if terms is None else [as_lines(one, **of_line) for one in terms]
-        for given, noun in ((prefixes, "prefixes"), (lists, "lists of terms")):
-            if given is not None and len(given) != len(lines):
-                raise UserError(
-                    f"There must be as many {noun} as lines, but there are "
-                    f"{len(lines)} lines and {len(given)} {noun}. Pass as many, empty "
-                    "ones for none."
-                )
-        if lists is not None:
+            _require_as_many(prefixes, lines, noun="prefixes")
+            target = self.vocabularies.target
+            stages.append(Prefixes(prefixes, target, self.config, first=first))
+        if terms is not None:
+            of_line = {"caller": "translate", "noun": "terms of a line"}
+            lists = [as_lines(one, **of_line) for one in terms]
+            _require_as_many(lists, lines, noun="lists of terms")
             check_terms(self.config)
-        return self._iterate(lines, prefixes, lists, first=first)
+            stages.append(TermStage(lists, self._terms, self.config, first=first))
+        return self._iterate(lines, [*stages, *self._stages(lines)], first=first)
 
     def check_terms(self, terms: Sequence[Sequence[str]], *, first: int = 0) -> None:
         """Checks the terms of lines without translating.
@@ -204,21 +203,10 @@ class Translator:
         size = self.vocabularies.target.size
         return tree_constraint(self.vocabularies.target.pieces(range(size)))
 
-    def _stages(
-        self,
-        lines: Sequence[str] = (),
-        prefixes: Sequence[str] | None = None,
-        terms: Sequence[Sequence[str]] | None = None,
-        *,
-        first: int = 0,
-    ) -> list[Stage]:
-        """Lists the optional stages that these lines pass; none for plain lines."""
+    def _stages(self, lines: Sequence[str] = ()) -> list[Stage]:
+        """Lists the other stages that these lines pass; none for plain lines."""
         stages: list[Stage] = []
-        vocabulary, config = self.vocabularies.target, self.config
-        if prefixes is not None:
-            stages.append(Prefixes(prefixes, vocabulary, config, first=first))
-        if terms is not None:
-            stages.append(TermStage(terms, self._terms, config, first=first))
+        config = self.config
         if config.constraint == "tree":
             stages.append(Trees(self._tree, config))
         if config.sample:
@@ -230,14 +218,8 @@ class Translator:
         return stages
 
     def _iterate(
-        self,
-        lines: Sequence[str],
-        prefixes: Sequence[str] | None,
-        terms: Sequence[Sequence[str]] | None,
-        *,
-        first: int,
+        self, lines: Sequence[str], stages: Sequence[Stage], *, first: int
     ) -> Iterator[tuple[int, Translation]]:
-        stages = self._stages(lines, prefixes, terms, first=first)
         segments = self._segments(lines, stages, first=first)
         num_parts = Counter(segment.line - first for segment in segments)
 
@@ -354,4 +336,14 @@ class Translator:
             max_extra_tokens=self.config.max_extra_tokens,
             search_params=params_from_config(self.config),
             **inputs,
+        )
+
+
+def _require_as_many(
+    given: Sequence[object], lines: Sequence[str], *, noun: str
+) -> None:
+    if len(given) != len(lines):
+        raise UserError(
+            f"There must be as many {noun} as lines, but there are {len(lines)} lines "
+            f"and {len(given)} {noun}. Pass as many, empty ones for none."
         )
