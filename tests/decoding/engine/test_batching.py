@@ -1,7 +1,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,20 +128,15 @@ def test_every_sentence_and_pair_comes_once_within_the_bound(counts, devices):
                     )
 
 
-@pytest.mark.parametrize(
-    ("changes", "rows", "shapes"),
-    [
-        # as long as the sources where outputs are shorter
-        ({"max_source_length": 16, "max_length_ratio": 0.25}, 4, [(4, 16)] * 3),
-        # as long as the outputs that the ratio allows
-        ({"max_extra_tokens": 200, "max_length_ratio": 2.0}, 10, [(2, 61), (10, 16)]),
-    ],
-)
-def test_rows_are_as_long_as_the_longer_side(changes, rows, shapes):
-    tokens = 64 if "max_source_length" in changes else 320
-    config = dataclasses.replace(CONFIG, tokens_per_batch=tokens * 5)
-    config = dataclasses.replace(config, **changes)
-    config = dataclasses.replace(config, tokens_per_batch=tokens)
-    assert max_batch_rows(config) == rows
-    long = [] if tokens == 64 else [[7] * 40] * 2
-    assert shapes_of(batches([*long, *[[9] * 5] * 9], config)) == shapes
+def test_rows_are_as_long_as_the_longer_side():
+    # as long as the sources where outputs are shorter
+    short = dataclasses.replace(CONFIG, max_source_length=16, max_length_ratio=0.25)
+    short = dataclasses.replace(short, tokens_per_batch=64)
+    assert max_batch_rows(short) == 4
+    assert shapes_of(batches([[9] * 5] * 9, short)) == [(4, 16)] * 3
+    # as long as the outputs that the ratio allows
+    long = {"max_extra_tokens": 200, "max_length_ratio": 2.0, "tokens_per_batch": 320}
+    long = dataclasses.replace(CONFIG, **long)
+    assert max_batch_rows(long) == 10
+    found = batches([[7] * 40] * 2 + [[9] * 5] * 9, long)
+    assert shapes_of(found) == [(2, 61), (10, 16)]

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
-from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.search import beam_search as module
 from t2t_jax.decoding.search.constraint import Constraint
 from t2t_jax.decoding.search.static_params import BeamParams
@@ -261,19 +260,6 @@ def test_vmap_and_neighbours_change_nothing():
         tokens = mapped.tokens_BxWxT[group, row]
         np.testing.assert_array_equal(tokens, found.tokens_BxWxT[0])
         assert wanted_GxB[group, row] in tokens[0]
-
-
-def test_an_ensemble_is_constrained_as_a_model_is():
-    members = (recurrent(5, V, eos_bias=1.0), recurrent(6, V, eos_bias=1.0))
-    model = EnsembleStepModel(members)
-    free = outputs(search(model, SOURCE))
-    result = search(model, SOURCE, constraint=Holds(), constraint_rows=WANTED)
-    wanted = WANTED.tolist()
-    for found, holds in ((free, False), (outputs(result), True)):
-        assert all(
-            (token in tokens[0]) is holds
-            for token, tokens in zip(wanted, found, strict=True)
-        )
 
 
 def test_a_forced_prefix_counts_as_what_was_generated():

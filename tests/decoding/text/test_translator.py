@@ -308,19 +308,6 @@ def test_the_samples_of_a_line_depend_on_its_number_alone():
     assert len({text for texts in drawn for text in texts}) > 9
 
 
-def test_the_keys_of_other_toolkits_reach_the_search():
-    line = "der Hund heute"
-    assert translator(max_length_ratio=0.5).translations([line])[0].num_tokens == 2
-    assert translator().translate(["Maus"]) == ["?"]
-    assert translator(allow_unk=False).translate(["Maus"]) != ["?"]
-    power = {"length_normalization": "power", "length_penalty": 1.0}
-    for rule in ("fixed", "shrinking"):
-        ruled = translator(recurrent(0, V), beam_rule=rule, **power)
-        (found,) = ruled.translations([line])
-        mean = found.log_probability / found.num_tokens
-        assert found.score == pytest.approx(mean, rel=1e-6)
-
-
 # --- trees
 
 SYMBOLS = "<pad> <s> </s> <unk> (S )S (NP )NP (VP )VP XX".split()
