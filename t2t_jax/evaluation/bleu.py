@@ -53,7 +53,7 @@ def corpus_scores(
       UserError: a metric is not one of `METRICS`.
 
     Departs: the paper reports tokenised, compound-split BLEU, which is not comparable
-      with sacreBLEU; see `t2t_jax.evaluation.paper_bleu`.
+      with sacreBLEU; see `t2t_jax.evaluation.tokenized_bleu`.
 
     Example:
       >>> corpus_scores(["Ein Hund bellt sehr laut."], ["Ein Hund bellt sehr laut."])

@@ -52,10 +52,11 @@ class EvaluationConfig:
             f"evaluation.patience={self.patience} requires evaluations, and "
             "evaluation.every_steps=0 turns them off. Change one of them.",
         )
-        problems.choose("evaluation.tokenize", self.tokenize, TOKENIZERS)
         problems.check(
-            0 <= self.max_unfinished <= 1,
-            f"evaluation.max_unfinished={self.max_unfinished} must be between 0 and 1. "
-            "Set config.evaluation.max_unfinished=1 to translate all sentences always.",
+            self.tokenize in TOKENIZERS,
+            f"evaluation.tokenize={self.tokenize!r} is not known; known are "
+            f"{', '.join(map(repr, TOKENIZERS))}. Change config.evaluation.tokenize.",
         )
+        share, rule = self.max_unfinished, "be between 0 and 1, which translates all"
+        problems.require("evaluation.max_unfinished", share, 0 <= share <= 1, rule)
         problems.raise_if_any()

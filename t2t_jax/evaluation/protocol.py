@@ -19,9 +19,8 @@ from t2t_jax.evaluation.bleu import (
     BleuSettings,
     check_aligned,
 )
-from t2t_jax.evaluation.paper_bleu import paper_bleu
 from t2t_jax.evaluation.significance import scores_and_tests
-from t2t_jax.evaluation.tokenized_bleu import tokenized_bleu
+from t2t_jax.evaluation.tokenized_bleu import paper_bleu, tokenized_bleu
 from t2t_jax.types import Params
 
 _PAPER: dict[str, Any] = {

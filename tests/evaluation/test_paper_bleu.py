@@ -2,8 +2,11 @@ import pytest
 import sacrebleu
 
 from t2t_jax.evaluation.bleu import corpus_scores
-from t2t_jax.evaluation.paper_bleu import paper_bleu, split_compounds
-from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
+from t2t_jax.evaluation.tokenized_bleu import (
+    moses_tokenizer,
+    paper_bleu,
+    split_compounds,
+)
 
 REFERENCES = [
     "Der rot-weiße Hund sitzt auf der A-Z-Straße, sagt er.",

@@ -6,7 +6,6 @@ import numpy as np
 
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.evaluation.bleu import corpus_scores
-from t2t_jax.evaluation.paper_bleu import paper_bleu
 from t2t_jax.evaluation.protocol import (
     fingerprint_lines,
     fingerprint_params,
@@ -14,6 +13,7 @@ from t2t_jax.evaluation.protocol import (
     protocol_decoding,
     protocol_scores,
 )
+from t2t_jax.evaluation.tokenized_bleu import paper_bleu
 from tests.evaluation.test_significance import GOOD, POOR, REFERENCES
 
 

@@ -11,6 +11,15 @@ from t2t_jax.errors import DataError
 
 _TERMS_OF_QUOTES = ("'", '"', "/")
 _NO_EFFECT = ("DEBUG", "MAX_ERROR")
+_KEYS = {
+    "DELETE_LABEL": "deleted",
+    "DELETE_LABEL_FOR_LENGTH": "deleted_for_length",
+    "QUOTE_LABEL": "quotes",
+    "EQ_LABEL": "equal_labels",
+    "EQ_WORD": "equal_words",
+    "LABELED": "labeled",
+    "CUTOFF_LEN": "cutoff_length",
+}
 
 
 @dataclass(frozen=True)
@@ -87,22 +96,13 @@ def read_parameters(path: str | Path) -> Parameters:
         text = line.rstrip()
         if text.startswith("#") or len(text) < 2:
             continue
-        name, _, value = text.partition(" ") if "\t" not in text else _at_tab(text)
+        # Where there is a tab, any blank ends the name.
+        name, *rest = text.split(None if "\t" in text else " ", maxsplit=1)
         try:
-            found = _with(found, name, value.strip())
+            found = _with(found, name, "".join(rest).strip())
         except ValueError as error:
             raise DataError(f"{path}: line {number}: {error}") from error
     return found
-
-
-def _at_tab(text: str) -> tuple[str, str, str]:
-    name, *rest = text.split(maxsplit=1)
-    return name, " ", "".join(rest)
-
-
-def _appended(parameters: Parameters, key: str, value: Any) -> Parameters:
-    changes: dict[str, Any] = {key: (*getattr(parameters, key), value)}
-    return replace(parameters, **changes)
 
 
 def _with(parameters: Parameters, name: str, value: str) -> Parameters:
@@ -113,26 +113,21 @@ def _with(parameters: Parameters, name: str, value: str) -> Parameters:
     """
     if not value:
         raise ValueError(f"{name} has no value. Add one.")
-    lists = {
-        "DELETE_LABEL": "deleted",
-        "DELETE_LABEL_FOR_LENGTH": "deleted_for_length",
-        "QUOTE_LABEL": "quotes",
-    }
-    pairs = {"EQ_LABEL": "equal_labels", "EQ_WORD": "equal_words"}
-    if key := lists.get(name):
-        return _appended(parameters, key, value)
-    if key := pairs.get(name):
-        pair = tuple(value.split())
-        if len(pair) != 2:
-            raise ValueError(f"{name} takes two values, found {len(pair)}.")
-        return _appended(parameters, key, pair)
-    if name in ("LABELED", "CUTOFF_LEN"):
-        if not value.isdecimal():
-            raise ValueError(f"{name} takes a number, found {value!r}.")
-        if name == "LABELED":
-            return replace(parameters, labeled=value != "0")
-        return replace(parameters, cutoff_length=int(value))
     if name in _NO_EFFECT:
         return parameters
-    known = ", ".join((*lists, *pairs, "LABELED", "CUTOFF_LEN", *_NO_EFFECT))
-    raise ValueError(f"unknown parameter {name!r}. Use one of {known}.")
+    if name not in _KEYS:
+        known = ", ".join((*_KEYS, *_NO_EFFECT))
+        raise ValueError(f"unknown parameter {name!r}. Use one of {known}.")
+    key = _KEYS[name]
+    before, more = getattr(parameters, key), tuple(value.split())
+    found: Any = (*(before if isinstance(before, tuple) else ()), value)
+    if key in ("equal_labels", "equal_words"):
+        if len(more) != 2:
+            raise ValueError(f"{name} takes two values, found {len(more)}.")
+        found = (*before, more)
+    elif not isinstance(before, tuple):
+        if not value.isdecimal():
+            raise ValueError(f"{name} takes a number, found {value!r}.")
+        found = type(before)(int(value))
+    changes: dict[str, Any] = {key: found}
+    return replace(parameters, **changes)

@@ -55,24 +55,16 @@ def _parser() -> argparse.ArgumentParser:
         "prints one JSON object, as --mode=evaluate --protocol=parsing does.",
         allow_abbrev=False,
     )
-    parser.add_argument(
-        "trees", metavar="TREES", help="gold trees in Penn brackets, plain or .gz"
-    )
-    parser.add_argument(
-        "--root", default="S", help="label of the whole tree (default: S)"
-    )
-    parser.add_argument(
-        "--label", default="VP", help="label of all others (default: VP)"
-    )
-    parser.add_argument(
-        "--parameters",
-        metavar="FILE.prm",
-        default="standard",
-        help='a parameter file of EVALB, or "standard" (default)',
-    )
-    parser.add_argument(
-        "--output", metavar="FILE", help="writes the trees to this file, one a line"
-    )
+    trees = "gold trees in Penn brackets, plain or .gz"
+    parser.add_argument("trees", metavar="TREES", help=trees)
+    for name, default, about in (
+        ("root", "S", "label of the whole tree"),
+        ("label", "VP", "label of all others"),
+        ("parameters", "standard", 'a parameter file of EVALB, or "standard"'),
+        ("output", "", "writes the trees to this file, one a line"),
+    ):
+        shown = f"{about} (default: {default})" if default else about
+        parser.add_argument(f"--{name}", default=default, help=shown)
     return parser
 
 
@@ -85,11 +77,8 @@ def main(arguments: Sequence[str]) -> int:
             right_branching(list(tree.leaves()), root=options.root, label=options.label)
             for tree in gold
         ]
-        scores = parsing_scores(
-            gold,
-            [Parse(tree, False) for tree in parses],
-            load_parameters(options.parameters),
-        )
+        rules = load_parameters(options.parameters)
+        scores = parsing_scores(gold, [Parse(tree, False) for tree in parses], rules)
         if options.output:
             text = "".join(f"{tree}\n" for tree in parses)
             write_output(options.output, text, what="trees")

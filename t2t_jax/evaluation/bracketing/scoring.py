@@ -128,15 +128,11 @@ def restore_quotes(gold: Spans, test: Spans, parameters: Parameters) -> None:
     for number, in_test in enumerate(test.quotes):
         index = in_test.index
         for other, in_gold in enumerate(gold.quotes):
-            if in_gold.index != index or in_gold.tag == in_test.tag:
-                continue
-            gold_lost = in_gold.tag in parameters.deleted
-            if gold_lost == (in_test.tag in parameters.deleted):
-                continue
-            if gold_lost:
-                _restore(gold, other)
-            else:
-                _restore(test, number)
+            gold_lost, test_lost = (
+                quote.tag in parameters.deleted for quote in (in_gold, in_test)
+            )
+            if in_gold.index == index and gold_lost != test_lost:
+                _restore(*((gold, other) if gold_lost else (test, number)))
 
 
 def _restore(tree: Spans, number: int) -> None:
@@ -317,16 +313,9 @@ def summarize(scores: Sequence[SentenceScore]) -> dict[str, Any]:
       sentences, `average_crossing` per sentence, `tagging_accuracy`; then the counts.
     """
     valid = [score for score in scores if score.status == Status.VALID]
-    total = SentenceScore(
-        length=sum(score.length for score in scores),
-        status=Status.VALID,
-        matched=sum(score.matched for score in valid),
-        gold_brackets=sum(score.gold_brackets for score in valid),
-        test_brackets=sum(score.test_brackets for score in valid),
-        crossing=sum(score.crossing for score in valid),
-        words=sum(score.words for score in valid),
-        correct_tags=sum(score.correct_tags for score in valid),
-    )
+    counts = SentenceScore._fields[3:]  # from `matched` on
+    sums = {name: sum(getattr(score, name) for score in valid) for name in counts}
+    total = SentenceScore(0, Status.VALID, **sums)
     complete = sum(s.matched == s.gold_brackets == s.test_brackets for s in valid)
     both = total.precision + total.recall
     return {
@@ -346,8 +335,7 @@ def summarize(scores: Sequence[SentenceScore]) -> dict[str, Any]:
         "gold_brackets": total.gold_brackets,
         "test_brackets": total.test_brackets,
         "crossing_brackets": total.crossing,
-        "words": total.words,
-        "correct_tags": total.correct_tags,
+        **{name: sums[name] for name in ("words", "correct_tags")},
     }
 
 

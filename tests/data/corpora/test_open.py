@@ -1,4 +1,3 @@
-import gzip
 import re
 
 import pytest
@@ -15,22 +14,6 @@ def _numbered(tmp_path, count):
     (tmp_path / "a").write_text("".join(f"s{n}\n" for n in range(count)))
     (tmp_path / "b").write_text("".join(f"t{n}\n" for n in range(count)))
     return f"text:{tmp_path}/a,{tmp_path}/b"
-
-
-@pytest.mark.parametrize(
-    ("spec", "meant"),
-    [
-        ("news.en,news.de", "For two text files write text:news.en,news.de. "),
-        ("texts:a,b", ""),
-    ],
-)
-def test_an_unknown_prefix_lists_the_known_ones(spec, meant):
-    message = (
-        r"data\.dev=.* must begin with one of phrasebook:, text:, tfds:, trees:, "
-        rf"tsv:\. {re.escape(meant)}Change config\."
-    )
-    with pytest.raises(ConfigError, match=message):
-        open_corpus(spec, key="data.dev")
 
 
 # As they were when corpora came without weights; a run that began then goes on.
@@ -127,32 +110,6 @@ def test_a_development_corpus_that_is_named_leaves_the_training_corpus_complete(
     assert train_and_dev(DataConfig(train="text:a,b")) == ("text:a,b", "")
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    """Writes two sides, the second packed, and returns how they are named."""
-
-    def write(source: bytes, target: bytes) -> str:
-        (tmp_path / "a.en").write_bytes(source)
-        (tmp_path / "a.de.gz").write_bytes(gzip.compress(target))
-        return f"text:{tmp_path}/a.en,{tmp_path}/a.de.gz"
-
-    return write
-
-
-@pytest.mark.parametrize(
-    ("source", "target", "pairs"),
-    [
-        (b"one\ntwo\n\n", b"eins\nzwei\n\n", 3),
-        (b"a\nb", b"c\nd\n", 2),
-        ("a\u2028b\x0bc\rd\n".encode(), b"e\n", 1),
-    ],
-    ids=["plain and packed", "without a last end", "a line ends at LF"],
-)
-def test_lines_are_counted(corpus, source, target, pairs):
-    spec = corpus(source, target)
-    assert count_pairs(spec, key="data.train") == (spec, pairs, "")
-
-
 def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
     assert "data.train is empty" in count_pairs("", key="data.train").note
     with pytest.raises(ConfigError, match="must begin with one of"):
@@ -188,12 +145,6 @@ def test_a_slice_without_a_colon_is_no_part_of_a_file_name(tmp_path):
     (tmp_path / "b[2]").write_text("eins\n")
     (tmp_path / "c").write_text("one\n")
     assert open_corpus(f"text:{tmp_path}/c,{tmp_path}/b[2]").num_pairs() == 1
-
-
-def test_a_wrong_weight_is_quoted_without_the_slice_of_the_held_out_pairs():
-    config = DataConfig(train="-2*tsv:t.tsv", dev_pairs=3)
-    with pytest.raises(ConfigError, match=r"'-2\*tsv:t\.tsv' must be prefixed"):
-        train_and_dev(config)
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,3 @@ def test_a_narrow_terminal_has_the_numbers_and_the_time_left(clock, monkeypatch)
     assert "step 50,001/100,000" in last
     assert "50 %  loss" in last
     assert "… ETA 0:00:10" in last
-
-
-def test_an_interval_of_0_seconds_is_for_no_lines():
-    said = []
-    progress = ProgressBar(said.append, every_seconds=0).start(total=9)
-    with progress.heartbeat("Checking"):
-        for _ in range(9):
-            progress.advance(1)
-            time.sleep(0.01)
-    assert said == []

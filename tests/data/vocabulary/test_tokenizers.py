@@ -128,14 +128,6 @@ def test_byte_pairs_without_merges_are_given_in_pieces():
     assert vocabulary.decode([[*ids[:3], EOS, PAD]]) == ["low er"]
 
 
-def test_a_table_is_saved_and_loaded_like_any_vocabulary(tmp_path):
-    model = table_file("byte_pairs", [*SPECIAL_PIECES, "a", "b"], merges=None)
-    Vocabulary(model).save(tmp_path)
-    assert (tmp_path / "vocab.model").read_bytes() == model
-    assert json.loads((tmp_path / "vocab.json").read_text())["pieces"][4:] == ["a", "b"]
-    assert Vocabulary.load(tmp_path / "vocab.model").fingerprint
-
-
 GOOD = {"version": 1, "kind": "byte_pairs", "pieces": [*SPECIAL_PIECES, "a"]}
 
 
