@@ -13,5 +13,5 @@ def test_0_turns_off_and_less_is_refused(name):
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
 def test_the_share_of_unfinished_translations_is_a_share(share):
-    with pytest.raises(ConfigError, match="config.evaluation.max_unfinished"):
+    with pytest.raises(ConfigError, match=r"config\.evaluation\.max_unfinished"):
         EvaluationConfig(max_unfinished=share)
