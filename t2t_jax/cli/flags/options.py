@@ -304,7 +304,9 @@ class DescribeOptions(Options):
     decode: bool = flag(SWITCH, requires="topology")
     save_hlo: str = flag(FILE, requires="topology")
     peak_tflops: float = flag(POSITIVE)
-    mfu: float = flag(FRACTION, default="0.4", requires="peak_tflops")
+    mfu: float = flag(
+        FRACTION, default="0.4", requires="peak_tflops", excludes="topology"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

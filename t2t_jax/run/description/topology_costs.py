@@ -79,7 +79,7 @@ def topology_costs(
     if request is None:
         return {}
     topology, decode, save_hlo = request
-    if save_hlo:
+    if save_hlo and compiled.text:
         write_output(save_hlo, compiled.text, what="operations of the step")
     chosen, note = choose_attention(config, mesh)
     costs = {
