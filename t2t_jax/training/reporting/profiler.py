@@ -153,18 +153,12 @@ _PRODUCTS = re.compile(r'custom_call_target="[^"]*(?:gemm|matmul|fmha|dot|conv)'
 _CALLERS = ("fusion", "call", "async-start")
 
 # The first entry that matches one of an operation's opcodes is its kind.
-_KINDS = tuple(
-    (kind, re.compile(opcodes))
-    for kind, opcodes in (
-        (
-            "exchange between devices",
-            "all-(?:reduce|gather|to-all)|reduce-scatter|collective-permute",
-        ),
-        ("matrix products", "dot|convolution"),
-        ("gathers and scatters", "gather|scatter|sort"),
-        ("reductions", "reduce$|reduce-window"),
-    )
-)
+_KINDS = {
+    "exchange between devices": "all-|reduce-scatter|collective-permute",
+    "matrix products": "dot|convolution",
+    "gathers and scatters": "gather|scatter|sort",
+    "reductions": "reduce$|reduce-window",
+}
 # Operations of only these opcodes are copies.
 _MOVES = frozenset(
     "bitcast broadcast call concatenate constant copy copy-done copy-start "
@@ -174,17 +168,17 @@ _MOVES = frozenset(
 
 # The first entry found in an operation's name in JAX is its part, forward and backward.
 # A sub-layer is called by the "Add & Norm" around it, so its name is inside.
-_PARTS = (
-    ("attention", r"attention[./]"),
-    ("feed-forward", r"feed_forward[./]"),
-    ("recurrent layers", "lstm|cell|forwards_|backwards_|attentive_"),
-    ("add and norm", "norm/"),
-    ("logits", r"\.logits|readout"),
-    ("embeddings", "coder|embed|positions"),
-    ("loss", "jvp"),
-    ("optimizer", r"jit\("),
-    ("unnamed", ""),
-)
+_PARTS = {
+    "attention": r"attention[./]",
+    "feed-forward": r"feed_forward[./]",
+    "recurrent layers": "lstm|cell|forwards_|backwards_|attentive_",
+    "add and norm": "norm/",
+    "logits": r"\.logits|readout",
+    "embeddings": "coder|embed|positions",
+    "loss": "jvp",
+    "optimizer": r"jit\(",
+    "unnamed": "",
+}
 
 
 def categorize_all(programs: Iterable[str]) -> dict[str, OpCategory]:
@@ -232,13 +226,14 @@ def categorize_ops(program: str) -> dict[str, OpCategory]:
         opcodes = {"dot" if _PRODUCTS.search(x[0]) else x[2] for x in inside}
         scopes = filter(None, (_SCOPE.search(x[0]) for x in reversed(inside)))
         scope = next((found[1] for found in scopes), "")
-        categories[one[1]] = OpCategory(
-            next(
-                (kind for kind, known in _KINDS if any(map(known.match, opcodes))),
-                "copies" if opcodes <= _MOVES else "elementwise",
-            ),
-            next(part for part, pattern in _PARTS if re.search(pattern, scope)),
+        usual = "copies" if opcodes <= _MOVES else "elementwise"
+        kinds = (
+            kind
+            for kind, known in _KINDS.items()
+            if any(re.match(known, opcode) for opcode in opcodes)
         )
+        parts = (part for part, known in _PARTS.items() if re.search(known, scope))
+        categories[one[1]] = OpCategory(next(kinds, usual), next(parts))
     return categories
 
 
