@@ -33,12 +33,12 @@ from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.text import with_absolute_text
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training import loop
 from t2t_jax.training.compiled_step import (
     BatchLayout,
     StepCompiler,
     device_memory_limit,
 )
+from t2t_jax.training.loop import TrainingLoop
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.progress_and_patience import Intervals, RunProgress
 from t2t_jax.training.reporting.console import Console
@@ -157,16 +157,8 @@ class Trainer:
             records = read_metrics(self.workdir.path / "metrics.jsonl")
             self.console.start(progress.step, history=records)
             with callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts):
-                _, progress = loop.train(
-                    state,
-                    batches,
-                    step=step,
-                    progress=progress,
-                    intervals=self._intervals(),
-                    callbacks=callbacks,
-                    stop=stop,
-                    watchdog=watchdog,
-                )
+                run = TrainingLoop(step, self._intervals(), callbacks, stop, watchdog)
+                _, progress = run.train(state, batches, progress)
                 watchdog.begin("ending")
                 if is_complete(self.config, progress):
                     metrics.write_final(progress, score=best_score_of(self.config))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from t2t_jax.devices.distributed.processes import current_processes
@@ -62,59 +62,57 @@ class Callbacks(Protocol):
         """Writes a checkpoint, and replaces one of the same step."""
 
 
-def train(
-    state: TrainState,
-    batches: Iterable[tuple[DataPosition, Batch]],
-    *,
-    step: StepCompiler,
-    progress: RunProgress,
-    intervals: Intervals,
-    callbacks: Callbacks,
-    stop: StopRequest,
-    watchdog: Watchdog,
-) -> tuple[TrainState, RunProgress]:
-    """Trains until `intervals.steps`, a stop request, or the end of the patience.
-
-    Args:
-      state: after `progress.step` steps; its buffers are donated.
-      batches: from `progress.position` on, each with the position after it.
-      step: the compiled step; compilation does not count as training time.
-
-    Returns:
-      The last state and its progress; both have been saved.
-
-    Raises:
-      DivergedError: from `callbacks.skip`, after too many skipped updates.
-    """
-    meter = StepMeter(progress, skip=callbacks.skip)
-    loop = _Loop(meter, step, intervals, callbacks, stop, watchdog)
-    is_over = progress.completes(intervals.steps, patience=intervals.patience)
-    if progress.pending:
-        progress, is_over = loop.repeat_evaluation(state, progress)
-    for position, batch in () if is_over else batches:
-        before, number = progress, progress.step + 1
-        state = loop.run_step(state, batch, number=number, position=before.position)
-        progress = progress._replace(
-            step=number, position=position, minutes=meter.minutes
-        )
-        maybe_inject_fault(number)
-        loop.log(number)
-        loop.end_profile(number)
-        progress, is_over = loop.finish_step(state, before, progress)
-        if is_over:
-            break
-    return state, progress
-
-
 @dataclass
-class _Loop:
-    meter: StepMeter
+class TrainingLoop:
+    """Trains, and does what is due after each step.
+
+    Attributes:
+      step: the compiled step; compilation does not count as training time.
+    """
+
     step: StepCompiler
     intervals: Intervals
     callbacks: Callbacks
     stop: StopRequest
     watchdog: Watchdog
+    meter: StepMeter = field(init=False)
     steps_here: int = 0
+
+    def train(
+        self,
+        state: TrainState,
+        batches: Iterable[tuple[DataPosition, Batch]],
+        progress: RunProgress,
+    ) -> tuple[TrainState, RunProgress]:
+        """Trains until `intervals.steps`, a stop request, or the end of the patience.
+
+        Args:
+          state: after `progress.step` steps; its buffers are donated.
+          batches: from `progress.position` on, each with the position after it.
+
+        Returns:
+          The last state and its progress; both have been saved.
+
+        Raises:
+          DivergedError: from `callbacks.skip`, after too many skipped updates.
+        """
+        self.meter, ends = StepMeter(progress, skip=self.callbacks.skip), self.intervals
+        is_over = progress.completes(ends.steps, patience=ends.patience)
+        if progress.pending:
+            progress, is_over = self.repeat_evaluation(state, progress)
+        for position, batch in () if is_over else batches:
+            before, number = progress, progress.step + 1
+            state = self.run_step(state, batch, number=number, position=before.position)
+            progress = progress._replace(
+                step=number, position=position, minutes=self.meter.minutes
+            )
+            maybe_inject_fault(number)
+            self.log(number)
+            self.end_profile(number)
+            progress, is_over = self.finish_step(state, before, progress)
+            if is_over:
+                break
+        return state, progress
 
     def run_step(
         self, state: TrainState, batch: Batch, *, number: int, position: DataPosition

@@ -96,16 +96,10 @@ class Run:
     def train(self, progress=None, **intervals):
         """Trains on, and returns the progress; log and evaluate default to never."""
         progress = progress or RunProgress()
-        state, progress = loop.train(
-            progress.step,
-            self._batches(progress.position),
-            step=self,
-            progress=progress,
-            intervals=Intervals(**{"log": 1_000, "evaluate": 1_000} | intervals),
-            callbacks=self,
-            stop=self.stop,
-            watchdog=self,
-        )
+        every = Intervals(**{"log": 1_000, "evaluate": 1_000} | intervals)
+        run = loop.TrainingLoop(self, every, self, self.stop, watchdog=self)
+        batches = self._batches(progress.position)
+        state, progress = run.train(progress.step, batches, progress)
         assert state == progress.step
         return progress
 
