@@ -63,14 +63,10 @@ class StepMeter:
     def __init__(self, progress: RunProgress, *, skip: Callable[[Record], None]):
         self._pending: deque[tuple[int, DataPosition, StepOutput]] = deque()
         self._skip = skip
+        self._progress = progress
         self._window, self._last = _Window(progress.window), _Window()
-        self._gradient_norm = progress.gradient_norm
-        self._skipped = progress.skipped
-        self._skipped_in_a_row = progress.skipped_in_a_row
-        self._position = progress.position
         self._seconds = 60 * progress.minutes
-        self._started = time.perf_counter()
-        self.last_shown = self._started
+        self.last_shown = self._started = time.perf_counter()
 
     @property
     def minutes(self) -> float:
@@ -101,9 +97,9 @@ class StepMeter:
         """Stores the window and the counts of drained steps in a progress."""
         return progress._replace(
             window=self._window.sums,
-            gradient_norm=self._gradient_norm,
-            skipped=self._skipped,
-            skipped_in_a_row=self._skipped_in_a_row,
+            gradient_norm=self._progress.gradient_norm,
+            skipped=self._progress.skipped,
+            skipped_in_a_row=self._progress.skipped_in_a_row,
         )
 
     def make_record(self, step: int) -> Record:
@@ -142,29 +138,30 @@ class StepMeter:
             "kind": "train",
             **summarise(sums),
             "target_tokens": int(sums.target_tokens),
-            "gradient_norm": self._gradient_norm,
+            "gradient_norm": self._progress.gradient_norm,
             "target_tokens_per_second": window.timed_tokens / seconds,
-            "skipped": self._skipped,
-            **self._position._asdict(),
+            "skipped": self._progress.skipped,
+            **self._progress.position._asdict(),
         }
 
     def _collect(self, step: int, position: DataPosition, output: StepOutput) -> None:
         """Waits for a step, and adds it to the window or to the skipped ones."""
         sums, gradient_norm, applied = jax.device_get(output)
         norm, tokens = float(gradient_norm), float(sums.target_tokens)
-        self._position = position
+        before = self._progress._replace(position=position)
         if applied:
-            self._skipped_in_a_row, self._gradient_norm = 0, norm
+            self._progress = before._replace(gradient_norm=norm, skipped_in_a_row=0)
             self._window = self._window.joined(_Window(_plain(sums), tokens))
             return
-        self._skipped += 1
-        self._skipped_in_a_row += 1
+        in_a_row = before.skipped_in_a_row + 1
+        self._progress = before._replace(
+            skipped=before.skipped + 1, skipped_in_a_row=in_a_row
+        )
         loss = float(sums.loss) / tokens if tokens else math.nan
         record: Record = {"step": step, "kind": "skipped"}
         for name, value in (("loss", loss), ("gradient_norm", norm)):
             record[name] = value if math.isfinite(value) else None  # JSON has no NaN.
-        record["in_a_row"] = self._skipped_in_a_row
-        self._skip({**record, **position._asdict()})
+        self._skip({**record, "in_a_row": in_a_row, **position._asdict()})
 
     def _lap(self) -> None:
         now = time.perf_counter()

@@ -27,14 +27,14 @@ class Run:
         self.timeline, self.records, self.saved = [], [], []
         self.shown, self.skipped, self.pauses = [], [], []
         self.bleus, self.losses, self.dev_losses = {}, {}, {}
-        self.stop_at, self.interrupted, self.in_haste = (), (), False
+        self.stop_at, self.interrupted = (), ()
         self.steps, self.clock = 0, 0.0
         self.shapes, self.ready = [], {None}
         self.asked_every, self.endured = 1, math.inf
         self.profile = Profiler(range(0), folder=None, log=print)
         self.stop = SimpleNamespace(
             should_stop=lambda step: step in self.stop_at,
-            stop_requested=lambda: self.in_haste,
+            stop_requested=lambda: False,
         )
         monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
         vars(self).update(attributes)
