@@ -237,11 +237,14 @@ def write_file(path: Path, content: bytes | str) -> None:
     """Writes a file atomically, and prints its path to stdout.
 
     Raises:
-      OutputError: the disk is full, or the file is not writable.
+      OSError: the disk is full.
+      OutputError: the file is not writable.
     """
     try:
         atomic_write(path, content)
     except OSError as error:
+        if error.errno in _DISK_FULL:
+            raise
         raise _refusal(path, error.strerror) from error
     print(path, flush=True)
 

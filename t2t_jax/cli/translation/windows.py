@@ -7,17 +7,11 @@ from itertools import islice
 from pathlib import Path
 from queue import Queue
 from threading import Thread
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from t2t_jax.cli.console.text_io import (
-    decode_lines,
-    io_errors_as_user_errors,
-    open_input,
-    text_lines,
-)
+from t2t_jax.cli.console.text_io import text_lines
 from t2t_jax.cli.flags.translation import TranslateOptions
 from t2t_jax.data.files.file_facts import count_lines
-from t2t_jax.data.files.lines import bounded_lines
 from t2t_jax.errors import DataError
 
 # Lines are batched by length within a window. This many make some hundred batches, so
@@ -163,10 +157,9 @@ class LineStream:
 
     def __init__(self, name: str, *, most: int, strict: bool = False):
         self._waiting: Queue[str | Exception | None] = Queue(most)
-        with io_errors_as_user_errors(name):
-            file = open_input(name)
+        lines = text_lines(name, strict=strict)
         # A daemon, so that a blocked read does not keep the process alive.
-        Thread(target=self._read, args=(file, name, strict), daemon=True).start()
+        Thread(target=self._read, args=(lines,), daemon=True).start()
 
     def has_next(self) -> bool:
         """Returns whether a line, or the end of the file, is available."""
@@ -184,13 +177,12 @@ class LineStream:
         if item is not None:
             raise item
 
-    def _read(self, file: IO[bytes], name: str, strict: bool) -> None:
+    def _read(self, lines: Iterable[str]) -> None:
         """Queues the lines, and then the error that ended reading, or None."""
         end: Exception | None = None
         try:
-            with io_errors_as_user_errors(name), file:
-                for line in decode_lines(bounded_lines(file), name, strict=strict):
-                    self._waiting.put(line)
+            for line in lines:
+                self._waiting.put(line)
         except Exception as error:  # Any: the consumer would wait forever.
             end = error
         self._waiting.put(end)
