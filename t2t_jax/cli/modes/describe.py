@@ -40,7 +40,6 @@ def run(options: DescribeOptions) -> int:
         mesh = make_mesh(topology.devices(), config=options.config.mesh)
         peak = 0.0  # estimated otherwise
     else:
-        check_mesh(options.config.mesh, devices=options.devices)
         mesh, note = _mesh(options.config.mesh, devices=options.devices)
     data = count_pairs_of(options.config, workdir=options.workdir)
     if note:
@@ -106,50 +105,53 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
         ) from error
 
 
-def check_mesh(config: MeshConfig, *, devices: int) -> None:
-    """Checks that `--devices` fits the mesh.
+def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
+    """Makes the mesh of this machine's devices, or of simulated ones.
 
     Args:
       devices: 0 if not given.
 
+    Returns:
+      The mesh, and a note if its size was not requested; else "".
+
     Raises:
-      ConfigError: it does not, or there are more devices than can be simulated.
+      ConfigError: `devices` does not fit, or there are more than can be simulated.
     """
-    fewest, is_open = _fewest(config), -1 in _sizes(config).values()
+    # -1 takes all remaining devices.
+    sizes = {"data": config.data, "fsdp": config.fsdp, "tensor": config.tensor}
+    text = "mesh " + " x ".join(f"{axis}={size}" for axis, size in sizes.items())
+    fewest = math.prod(max(size, 1) for size in sizes.values())
+    is_open = -1 in sizes.values()
+
+    def fits(number: int) -> bool:
+        return number % fewest == 0 if is_open else number == fewest
+
     if max(devices, fewest) > _MOST_DEVICES:
         raise ConfigError(
             f"--mode=describe simulates at most {_MOST_DEVICES:,} devices, not "
             f"{max(devices, fewest):,}. Change --devices or config.mesh."
         )
-    if devices and not _fits(config, devices):
+    if devices and not fits(devices):
         raise ConfigError(
-            f"--devices={devices} does not fit {_mesh_text(config)}, which needs "
+            f"--devices={devices} does not fit {text}, which needs "
             f"{'a multiple of ' * is_open}{fewest}. Leave --devices out, or change "
             "config.mesh."
         )
-
-
-def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
-    """Makes the mesh of this machine's devices, or of simulated ones.
-
-    Returns:
-      The mesh, and a note if its size was not requested; else "".
-    """
     import jax
 
     from t2t_jax.devices.sharding.mesh import make_mesh
 
     if devices:
         _simulate(devices)
-    here, fewest = jax.device_count(), _fewest(config)
-    if _fits(config, here):
+    here = jax.device_count()
+    if fits(here):
         return make_mesh(config=config), ""
     simulated = " simulated ones" * (here < fewest)
     if simulated:
         _simulate(fewest)
     note = (
-        f"{_mesh_text(config)} does not fit the {here} devices of this "
-        f"machine: described for {fewest}{simulated}."
+        f"{text} does not fit the {here} devices of this machine: described for "
+        f"{fewest}{simulated}."
     )
     return make_mesh(jax.devices()[:fewest], config=config), note
 
@@ -162,23 +164,3 @@ def _simulate(devices: int) -> None:
     clear_backends()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", devices)
-
-
-def _sizes(config: MeshConfig) -> dict[str, int]:
-    """Returns the size of each axis; -1 takes all remaining devices."""
-    return {"data": config.data, "fsdp": config.fsdp, "tensor": config.tensor}
-
-
-def _fewest(config: MeshConfig) -> int:
-    """Counts the devices of the smallest mesh that fits the configuration."""
-    return math.prod(max(size, 1) for size in _sizes(config).values())
-
-
-def _fits(config: MeshConfig, devices: int) -> bool:
-    is_open = -1 in _sizes(config).values()
-    fewest = _fewest(config)
-    return devices % fewest == 0 if is_open else devices == fewest
-
-
-def _mesh_text(config: MeshConfig) -> str:
-    return "mesh " + " x ".join(f"{axis}={n}" for axis, n in _sizes(config).items())
