@@ -210,36 +210,23 @@ def read_metrics(path: Path) -> Iterator[Record]:
                 yield record
 
 
-class MetricsFile(RetryingAppendFile):
-    """metrics.jsonl: one JSON object a line, each with `step` and `kind`.
+def open_metrics(path: Path, *, step: int) -> RetryingAppendFile:
+    """Opens metrics.jsonl: one JSON object a line, each with `step` and `kind`.
 
     Args:
       step: the current step of the run; later records are removed, since their steps
         run again.
     """
-
-    def __init__(self, path: Path, *, step: int):
-        # A resumed run has no final record yet.
-        kept = [
-            record
-            for record in read_metrics(path)
-            if record["step"] <= step and record["kind"] != "final"
-        ]
-        atomic_write(path, "".join(map(_line, kept)))
-        self.records = len(kept)
-        super().__init__(path)
-
-    def append(self, record: Record) -> None:
-        """Writes one record.
-
-        Raises:
-          OSError: the write failed; it is retried before the next one.
-        """
-        self.write(_line(record).encode())
+    records = (record for record in read_metrics(path) if record["step"] <= step)
+    # A resumed run has no final record yet.
+    kept = (_line(record) for record in records if record["kind"] != "final")
+    atomic_write(path, b"".join(kept))
+    return RetryingAppendFile(path)
 
 
-def _line(record: Record) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
+def _line(record: Record) -> bytes:
+    text = json.dumps(record, ensure_ascii=False) + "\n"
+    return text.encode(errors="backslashreplace")
 
 
 class MetricsWriter:
@@ -263,7 +250,7 @@ class MetricsWriter:
         settings: Mapping[str, Any] | None = None,
     ):
         self._timestamps = timestamps or Timestamps()
-        self._metrics = MetricsFile(workdir / "metrics.jsonl", step=step)
+        self._metrics = open_metrics(workdir / "metrics.jsonl", step=step)
         self._events = EventFile(workdir, step=step)
         self._log = log
         self._failing: set[str] = set()
@@ -279,7 +266,7 @@ class MetricsWriter:
             if isinstance(value, int | float) and name != "step"
         }
         record = {**record, **self._timestamps.fields()}
-        self.attempt("metrics.jsonl", self._metrics.append, record)
+        self.attempt("metrics.jsonl", self._metrics.write, _line(record))
         self.attempt("The event file", self._events.append, record["step"], metrics)
 
     def write_samples(self, step: int, samples: str) -> None:
