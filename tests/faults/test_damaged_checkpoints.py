@@ -4,6 +4,7 @@ Seen to fail: where what was in the way of a save went with what it had replaced
 with unsealed JSON to decide what is kept (exit 70); the rest in tests/checkpointing/.
 """
 
+import gc
 import json
 import os
 import re
@@ -16,6 +17,17 @@ from tests.faults.running import hashes
 from tests.integration import tiny
 
 SAVED = (4, 8, 12)
+
+# `running.parameters` reads damaged ones by Orbax, which leaves coroutines behind.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind():
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")
