@@ -104,7 +104,6 @@ class _Batch:
 
     All arrays start with an axis for the devices; each device keeps as many rows as the
     one with the most active sentences.
-
     """
 
     search: Search
@@ -121,12 +120,8 @@ class _Batch:
             if begin:
                 self.state = self._run(grow, self.state, end)
             for position in (*range(begin + _CHECK_EVERY, end, _CHECK_EVERY), end):
-                self.state, done = advance(
-                    self.mesh,
-                    (self.search, np.int32(position)),
-                    self.memory,
-                    self.state,
-                )
+                until = (self.search, np.int32(position))
+                self.state, done = advance(self.mesh, until, self.memory, self.state)
                 done_DxB = np.asarray(jax.device_get(done))
                 if done_DxB.all():
                     return self._store_results()
