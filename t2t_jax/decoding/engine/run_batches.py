@@ -120,24 +120,20 @@ class BackgroundCompiler:
                     self._compile, compile_shape, shape
                 )
 
-    def wait(self, shape: Shape) -> None:
-        """Waits for the programs of a shape, if they are being compiled.
-
-        Errors are only logged: they occur again where the programs are used.
-        """
-        future = self._pending.pop(shape, None)
-        if future is None or future.cancel():  # not started: the caller compiles
-            return
-        if error := future.exception():
-            _LOGGER.debug("Background compilation for %s: %r", shape, error)
-
     def run(
         self, function: Callable[[SourceBatch], Result], batch: SourceBatch
     ) -> Result:
-        """Runs a batch, and marks its shape as compiled."""
-        self.wait(batch.source_BxS.shape)
+        """Runs a batch once its programs are compiled, if they are being compiled.
+
+        Errors of that are only logged: they occur again where the programs are used.
+        """
+        shape = batch.source_BxS.shape
+        future = self._pending.pop(shape, None)
+        # What was not started is compiled by the caller.
+        if future and not future.cancel() and (error := future.exception()):
+            _LOGGER.debug("Background compilation for %s: %r", shape, error)
         result = function(batch)
-        _compiled.add((self._cache_key, batch.source_BxS.shape))
+        _compiled.add((self._cache_key, shape))
         return result
 
     def is_compiled(self, batch: SourceBatch) -> bool:

@@ -72,8 +72,7 @@ def per_sentence_limits(
     Paper: section 6.1, "maximum output length ... to input length + 50".
 
     Example:
-      >>> from t2t_jax.decoding.config import DecodingConfig
-    from t2t_jax.decoding.search.static_params import BeamParams
+      >>> from t2t_jax.decoding.search.static_params import BeamParams
       >>> source = jnp.array([[5, 6, 7, 2], [5, 2, 0, 0], [0, 0, 0, 0]])
       >>> limits = per_sentence_limits(
       ...     source, BeamParams(), max_extra_tokens=2, max_length=4

@@ -136,19 +136,14 @@ def word_joints(pieces: Sequence[str]) -> tuple[list[bool], list[bool]]:
     """
     none = [False] * len(pieces)
     if any(piece.startswith(_SPACE) for piece in pieces):
-        return [_continues(piece) for piece in pieces], none
+        # `<0x0A>` is a byte of some character.
+        return [p.startswith("<0x") or _is_word(p) for p in pieces], none
     if any(piece.endswith(_JOINT) for piece in pieces):
         return none, [piece.endswith(_JOINT) for piece in pieces]
     ends = [piece.endswith("_") for piece in pieces]
     if sum(ends) > len(pieces) // 10:  # of tensor2tensor
         return none, [not end for end in ends]
     return none, none
-
-
-def _continues(piece: str) -> bool:
-    if piece.startswith("<0x"):  # a byte of some character
-        return True
-    return bool(_WORD.match(piece)) and not _NO_SPACES.match(piece)
 
 
 def missing_terms(text: str, terms: Iterable[Term]) -> tuple[str, ...]:

@@ -97,25 +97,22 @@ def test_what_is_not_a_model_is_an_error(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-NOT_TAKEN = [
-    ("marian", {"normalize": True}),
-    ("hf_marian", {"vocabularies": (Path("vocab.spm"),)}),
-    ("fairseq", {"positions": "marian"}),
-    ("t2t", {"positions": "marian"}),
-]
-
-
-@pytest.mark.parametrize(("name", "options"), NOT_TAKEN)
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("marian", "normalize", True),
+        ("hf_marian", "vocabularies", (Path("vocab.spm"),)),
+        ("fairseq", "positions", "marian"),
+        ("t2t", "positions", "marian"),
+    ],
+)
 def test_an_option_that_a_format_does_not_take_is_refused(
-    marian, tmp_path, name, options
+    marian, tmp_path, name, option, value
 ):
-    (option,) = options
-    toolkit = importer.FORMATS[name].toolkit
-    message = rf"^--{option} is only for .*, and this is one of {toolkit}. Leave it out"
+    options = ImportOptions(**{option: value})
+    message = rf"^--{option} is only for .* one of {importer.FORMATS[name].toolkit}\."
     with pytest.raises(UserError, match=message):
-        write_imported(
-            marian, tmp_path / "to", toolkit=name, options=ImportOptions(**options)
-        )
+        write_imported(marian, tmp_path / "to", toolkit=name, options=options)
     assert os.listdir(tmp_path) == []
 
 
