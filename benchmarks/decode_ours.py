@@ -26,8 +26,7 @@ class OwnForced(ForcedOutputs):
 
     def __init__(self, work: DecodeWork):
         super().__init__(work)
-        platform = jax.devices()[0].platform
-        self._module = make_module(work.config, platform=platform)
+        self._module = make_module(work.config, devices=jax.devices())
         self._params = random_params(work.config)
         self._model = make_step_model(
             self._module, self._params, compute_dtype=work.search_dtype

@@ -112,13 +112,10 @@ rehearsal() {
 }
 
 measurements() {
-  local peak=--peak_tflops=${PEAK_TFLOPS:-790} kernel row
+  local peak=--peak_tflops=${PEAK_TFLOPS:-790} row
   local step=(train_step.py --device=gpu --json --rounds=3 --seconds=2 "$peak")
   local peers=(--compile_peer "--peer=$step_peers") levers=()
-  for kernel in cudnn cudnn_packed $(installed tokamax); do
-    if [ "$kernel" != none ]; then levers+=("--variant=model.attention=$kernel"); fi
-  done
-  levers+=(--variant=JAX_OPTIMIZATION_LEVEL=O1 --variant=training.loss_chunks=4)
+  levers+=(--variant=model.attention=plain --variant=JAX_OPTIMIZATION_LEVEL=O1 --variant=training.loss_chunks=4)
   levers+=(--variant=model.remat=True)
   JAX_PLATFORMS=cuda,cpu part loss_float32 90 "${run[@]}" gpu_checks.py loss
   part attention_kernels 90 "${run[@]}" gpu_checks.py attention

@@ -17,7 +17,6 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -28,14 +27,10 @@ from scaled_step import Trainee
 from step_figures import machine, versions
 from step_options import SIZES
 
-from t2t_jax.functional.attention import attention, fused_attention
-from t2t_jax.functional.masks import causal_segment_mask, segment_mask
-from t2t_jax.functional.segment_attention import (
-    Segments,
-    packed_attention,
-    ranged_attention,
-)
-from t2t_jax.model.attention_kernels import choose_kernel, device_support
+from t2t_jax.functional.attention import attention
+from t2t_jax.functional.fused_attention import FUSED
+from t2t_jax.functional.masks import Segments
+from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import TransformerConfig
 
 LOSS_TOLERANCE = 1e-4
@@ -91,36 +86,6 @@ def packed_segments(rows: int, length: int, *, seed: int) -> np.ndarray[Any, Any
     return segments
 
 
-def kernels_here(
-    device: str, query: np.ndarray[Any, Any]
-) -> dict[str, Callable[..., jax.Array] | str]:
-    """Returns each kernel, or why it is not there."""
-    functions: dict[str, Callable[..., jax.Array]] = {
-        "plain": lambda q, k, v, mask, segments: attention(q, k, v, mask_xQxK=mask),
-        "cudnn": lambda q, k, v, mask, segments: fused_attention(
-            q, k, v, mask_Bx1xQxK=mask
-        ),
-        "cudnn_packed": lambda q, k, v, mask, segments: packed_attention(
-            q, k, v, segments=segments
-        ),
-        # What a limit on the sentences of a row would bring.
-        "cudnn_packed, fewest segments": lambda q, k, v, mask, segments: (
-            packed_attention(q, k, v, segments=segments, max_segments=int(query.max()))
-        ),
-        "tokamax": lambda q, k, v, mask, segments: ranged_attention(
-            q, k, v, segments=segments
-        ),
-    }
-    found: dict[str, Callable[..., jax.Array] | str] = {}
-    for name, function in functions.items():
-        config = TransformerConfig(
-            attention=name.split(",")[0], compute_dtype="bfloat16"
-        )
-        choice = choose_kernel(config, device_support(device), packs_rows=True)
-        found[name] = choice.reason or function
-    return found
-
-
 def check_attention(options: argparse.Namespace) -> dict[str, Any]:
     """Compares all kernels on encoder, decoder and cross-attention."""
     shape = (options.rows, options.heads, options.length, options.depth)
@@ -128,27 +93,26 @@ def check_attention(options: argparse.Namespace) -> dict[str, Any]:
     draw = np.random.default_rng(1)
     arrays = [jnp.asarray(draw.normal(size=shape), jnp.float32) for _ in range(3)]
     given = jnp.asarray(draw.normal(size=shape), jnp.float32)
-    masks = {
-        "encoder": (segment_mask(query, query), False),
-        "decoder": (causal_segment_mask(query), True),
-    }
     report: dict[str, Any] = {"shape": shape, "tolerance": ATTENTION_TOLERANCE}
-    kernels = kernels_here(options.device, query)
-    for use, (mask_BxQxK, is_causal) in masks.items():
-        segments = Segments(jnp.asarray(query), jnp.asarray(query), is_causal=is_causal)
-        mask = mask_BxQxK[:, None]
+    cudnn: Any = FUSED["cudnn"]
+    choice = resolve_attention(TransformerConfig(attention="cudnn"), options.device)
+    uses = ("encoder", "decoder")
+    for use in uses:
+        segments = Segments(query, query, is_causal=use == "decoder")
+        mask = segments.mask()
         of_all = {}
         reference = _both_ways(
             partial(attention, mask_xQxK=mask), [*arrays, given], jnp.float32
         )
+        kernels = {"plain": partial(attention, mask_xQxK=mask)}
+        if choice.reason:
+            of_all["cudnn"] = {"missing": choice.reason}
+        else:
+            kernels["cudnn"] = partial(cudnn, segments=segments)
         for name, kernel in kernels.items():
-            if isinstance(kernel, str):
-                of_all[name] = {"missing": kernel}
-                continue
-            function = partial(kernel, mask=mask, segments=segments)
-            of_all[name] = _compare(function, [*arrays, given], reference)
+            of_all[name] = _compare(kernel, [*arrays, given], reference)
         report[use] = of_all
-    found = [one for use in masks for one in report[use].values()]
+    found = [one for use in uses for one in report[use].values()]
     report["agrees"] = all(one.get("agrees", True) for one in found)
     return report
 

@@ -70,11 +70,7 @@ class OwnLoop:
         cache = work.text.open()
         lengths = (cache.source_lengths, cache.target_lengths)
         mesh = make_mesh(jax.devices()[:1])
-        module = make_module(
-            work.config,
-            platform=jax.devices()[0].platform,
-            packs_rows=work.text.data.layout == "packed",
-        )
+        module = make_module(work.config, devices=jax.devices()[:1])
         optimizer = make_optimizer(OptimizerConfig(), d_model=work.config.d_model)
         init = partial(init_state, module, optimizer, jax.random.key(0))
         layout = BatchLayout(planned=batch_shapes(work.text.data, lengths), mesh=mesh)

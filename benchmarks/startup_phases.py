@@ -73,7 +73,7 @@ def _translate(workdir: str, clock: Callable[[str], None]) -> None:
     config = run.read_config()
     run.read_vocabularies(config.vocabulary)
     clock("configuration and vocabulary of the run")
-    shapes = abstract_params(make_module(config.network, platform="cpu"))
+    shapes = abstract_params(make_module(config.network))
     clock("shapes of the parameters")
     stored = open_parameters(run.path)
     stored.params(stored.resolve_step("best"), like=shapes)

@@ -5,40 +5,48 @@ The key-value store is that of JAX's coordinator, in process 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 _SLICE_MILLISECONDS = 500
 
 
-def cudnn_attention() -> Any:
-    """Returns the module of cuDNN's attention, which alone has packed rows.
-
-    Raises:
-      ImportError: this JAX has none.
-    """
-    from jax._src.cudnn import fused_attention_stablehlo
-
-    return fused_attention_stablehlo
-
-
-@contextmanager
-def absent_gpu(capability: tuple[int, int]) -> Iterator[None]:
-    """Compiles cuDNN's attention for a GPU of this compute capability.
-
-    JAX asks the default device for it, not those that it compiles for.
-    """
+def has_cudnn() -> bool:
+    """Returns whether JAX finds cuDNN."""
     from jax._src.cudnn import fused_attention_stablehlo as cudnn
 
-    asks = cudnn.check_compute_capability
-    cudnn.check_compute_capability = lambda least: (
-        capability >= tuple(map(int, least.split(".")))
-    )
     try:
-        yield
-    finally:
-        cudnn.check_compute_capability = asks
+        cudnn.check_cudnn_version()
+    except RuntimeError:
+        return False
+    return True
+
+
+def cudnn_attention(q: Any, k: Any, v: Any, bias: Any, *, scale: float) -> Any:
+    """Computes softmax(scale q k^T + bias) v by cuDNN, without a gradient of the bias.
+
+    That of the public function repeats the bias for each head, and computes and stores
+    its gradient.
+
+    Args:
+      q: [B, Q, H, D], as are keys and values [B, K, H, D].
+      bias: [B, 1, Q, K].
+    """
+    import jax.numpy as jnp
+    from jax._src.cudnn import fused_attention_stablehlo as cudnn
+
+    unused = [jnp.zeros(0, q.dtype)] * 6
+    return cudnn._dot_product_attention(
+        *(q, k, v, bias, *unused),
+        scale=scale,
+        seed=0,
+        dropout_rate=0.0,
+        variadic_args=(True, False),
+        mask_type=cudnn.MaskType.NO_MASK,
+        layout=cudnn.AttentionLayout.BTNH.value,
+        sliding_window_length=None,
+        cudnn_version=cudnn.check_cudnn_version(),
+        return_residual=False,
+    )
 
 
 def client() -> Any:
@@ -99,7 +107,6 @@ def detect_tpu_pod() -> tuple[int, int, str] | None:
       The rank of this host, the number of hosts, and JAX's name of the kind of pod.
     """
     # Importing JAX counts the TPU chips; without chips the server is not asked.
-    import jax  # noqa: F401
     from jax._src import clusters
 
     for kind in (clusters.GkeTpuCluster, clusters.GceTpuCluster):

@@ -75,7 +75,6 @@ TIERS = {
     "tests/functional/test_chunked_loss.py": DEFAULT,
     "tests/functional/test_consistency_loss.py": DEFAULT,
     "tests/functional/test_dropout.py": DEFAULT,
-    "tests/functional/test_segment_attention.py": DEFAULT,
     "tests/exchange/exporting/test_exporter.py": FULL,
     "tests/exchange/importing/test_marian_search.py": FULL,
     "tests/run/inference/": DEFAULT,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +12,6 @@ import numpy as np
 from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
-
-MAX_FUSED_DEPTH = 128
-"""Head depth that all kernels support on every GPU; on Hopper it is 256."""
 
 
 def attention(
@@ -105,65 +100,3 @@ def attention_weights(
 
 def _broadcast(x: Array, leading: tuple[int, ...]) -> jax.Array:
     return jnp.broadcast_to(x, (*leading, *x.shape[-2:]))
-
-
-def fused_attention(
-    q_BxHxQxD: jax.Array,
-    k_BxHxKxD: jax.Array,
-    v_BxHxKxD: jax.Array,
-    *,
-    mask_Bx1xQxK: jax.Array,
-    implementation: Literal["cudnn", "xla"] = "cudnn",
-) -> jax.Array:
-    """Computes `attention` in one kernel, without storing the weights.
-
-    The mask is repeated for each head, in the dtype of the queries.
-
-    Args:
-      implementation: of `jax.nn.dot_product_attention`. "cudnn" runs on NVIDIA GPUs
-        only, for inputs that `can_be_fused` accepts; "xla" everywhere.
-
-    Returns:
-      context: [B, H, Q, D] in the dtype of the values. A fully masked query yields
-      zeros.
-
-    Paper: §3.2.1, equation 1.
-    """
-    swap_heads_and_length = functools.partial(jnp.swapaxes, axis1=1, axis2=2)
-    # Under vmap, JAX has no rule for cuDNN's kernel with one mask for all heads.
-    heads = q_BxHxQxD.shape[1]
-    mask_BxHxQxK = jnp.repeat(mask_Bx1xQxK, heads, axis=1)
-    context_BxQxHxD = jax.nn.dot_product_attention(
-        swap_heads_and_length(q_BxHxQxD),
-        swap_heads_and_length(k_BxHxKxD),
-        swap_heads_and_length(v_BxHxKxD),
-        mask=mask_BxHxQxK,
-        implementation=implementation,
-    )
-    # The kernel masks with very low scores: a fully masked row would be uniform.
-    attends_Bx1xQx1 = mask_Bx1xQxK.any(axis=-1, keepdims=True)
-    return jnp.where(attends_Bx1xQx1, swap_heads_and_length(context_BxQxHxD), 0)
-
-
-def can_be_fused(
-    q_BxHxQxDk: jax.Array, v_BxHxKxDv: jax.Array, mask_Bx1xQxK: jax.Array
-) -> bool:
-    """Returns whether cuDNN has a kernel for these shapes and this dtype.
-
-    Args:
-      mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1, which cuDNN
-        does not support.
-
-    Example:
-      >>> x, mask = jnp.zeros((1, 2, 4, 64), jnp.bfloat16), jnp.ones((1, 1, 4, 4), bool)
-      >>> can_be_fused(x, x, mask), can_be_fused(x, x, mask[:, :, :1])
-      (True, False)
-    """
-    (queries, d_k), (keys, d_v) = q_BxHxQxDk.shape[-2:], v_BxHxKxDv.shape[-2:]
-    return (
-        q_BxHxQxDk.dtype == v_BxHxKxDv.dtype == jnp.bfloat16
-        and d_k == d_v <= MAX_FUSED_DEPTH
-        and d_k % 8 == 0
-        and queries % 2 == keys % 2 == 0
-        and mask_Bx1xQxK.shape[-2] == queries
-    )

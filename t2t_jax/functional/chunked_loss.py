@@ -73,25 +73,23 @@ def chunked_loss_sums(
         real=(real_BxT, "BxT"),
         bias=(bias_V, "V"),
     )
-    found: LossSums = sums_in_chunks(
-        functools.partial(_loss_sums, label_smoothing=label_smoothing),
-        y_BxTxD,
-        (table_VxD, bias_V),
-        words=(targets_BxT, real_BxT),
-        chunks=chunks,
-    )
+    sums = functools.partial(_loss_sums, label_smoothing=label_smoothing)
+    weights, words = (table_VxD, bias_V), (targets_BxT, real_BxT)
+    if chunks == 1:
+        return sums(jnp.asarray(y_BxTxD), weights, words)
+    found: LossSums = sums_in_chunks(sums, y_BxTxD, weights, words=words, chunks=chunks)
     return found
 
 
 def _loss_sums(
     y_BxCxD: jax.Array, weights: Weights, words: Words, *, label_smoothing: float
 ) -> LossSums:
-    targets_BxC, real_BxC = words
+    # With one axis of tokens compilers lay out logits and their gradient alike.
+    targets_L, real_L = (jnp.reshape(x_BxC, -1) for x_BxC in words)
+    with jax.named_scope("logits"):
+        logits_LxV = logits(y_BxCxD.reshape(-1, y_BxCxD.shape[-1]), *weights)
     return loss_sums(
-        logits(y_BxCxD, *weights),
-        targets_BxC,
-        real_x=real_BxC,
-        label_smoothing=label_smoothing,
+        logits_LxV, targets_L, real_x=real_L, label_smoothing=label_smoothing
     )
 
 

@@ -9,20 +9,12 @@ devices, is rounded to bfloat16 before it is summed.
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from t2t_jax.types import Array
-
-
-def default_platform() -> str:
-    """Returns the platform for which programs are traced: "cpu", "gpu" or "tpu"."""
-    settings: Any = jax.config  # untyped in JAX
-    default = settings.jax_default_device  # a device, a platform's name, or None
-    return str(getattr(default, "platform", default) or jax.default_backend())
 
 
 def einsum_f32(
@@ -61,9 +53,10 @@ def einsum_f32(
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
 def _product(equation: str, dtype: DTypeLike, x: jax.Array, y: jax.Array) -> jax.Array:
     # XLA:CPU multiplies bfloat16 only where the result is float32; otherwise it widens
-    # both first, which takes twice the time on processors with AVX512_BF16.
-    summed = jnp.float32 if default_platform() == "cpu" else dtype
-    product = jnp.einsum(equation, x, y.astype(x.dtype), preferred_element_type=summed)
+    # both first, which takes twice the time on processors with AVX512_BF16. Compilers
+    # for accelerators round within the product's kernel.
+    factors = (x, y.astype(x.dtype))
+    product = jnp.einsum(equation, *factors, preferred_element_type=jnp.float32)
     return product.astype(dtype)
 
 

@@ -62,6 +62,6 @@ def _affine(x_xD: Array, w_DxE: Array, b_E: Array) -> jax.Array:
     # gradients, and the network takes a fifth longer.
     x_LxD = jnp.asarray(x_xD).reshape(-1, x_xD.shape[-1])
     y_LxE = einsum_f32("ld,de->le", x_LxD, w_DxE)
-    y_xE = y_LxE.reshape(*x_xD.shape[:-1], w_DxE.shape[-1])
     # Cast after the broadcast: its gradient sums over all tokens in its own dtype.
-    return y_xE + jnp.broadcast_to(b_E, y_xE.shape).astype(y_xE.dtype)
+    y_LxE = y_LxE + jnp.broadcast_to(b_E, y_LxE.shape).astype(y_LxE.dtype)
+    return y_LxE.reshape(*x_xD.shape[:-1], w_DxE.shape[-1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import TypeAlias
+
 import jax
 import jax.numpy as jnp
 
@@ -28,12 +31,54 @@ def layer_norm(
       >>> layer_norm(x, one, bias_D=zero).round(3).tolist()
       [-1.0, 1.0]
     """
+    leading = tuple(range(x_xD.ndim - 1))
+    scale_xD, bias_xD = (jnp.expand_dims(v_D, leading) for v_D in (scale_D, bias_D))
+    scaled_xD = _scaled_norm(jnp.asarray(x_xD), scale_xD, epsilon)
+    return (scaled_xD + bias_xD).astype(x_xD.dtype)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _scaled_norm(x_xD: jax.Array, scale_xD: jax.Array, epsilon: float) -> jax.Array:
+    return _forward(x_xD, scale_xD, epsilon)[0]
+
+
+_Residuals: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+
+
+def _forward(
+    x_xD: jax.Array, scale_xD: jax.Array, epsilon: float
+) -> tuple[jax.Array, _Residuals]:
     # A variance is a difference of close numbers: in bfloat16 it would be noise.
-    x32_xD = jnp.asarray(x_xD, jnp.float32)
+    x32_xD = x_xD.astype(jnp.float32)
     mean_x1 = x32_xD.mean(axis=-1, keepdims=True)
     variance_x1 = jnp.square(x32_xD - mean_x1).mean(axis=-1, keepdims=True)
-    normed_xD = (x32_xD - mean_x1) * jax.lax.rsqrt(variance_x1 + epsilon)
-    leading = tuple(range(x_xD.ndim - 1))
-    scale_xD = jnp.expand_dims(scale_D, leading)
-    bias_xD = jnp.expand_dims(bias_D, leading)
-    return (normed_xD * scale_xD + bias_xD).astype(x_xD.dtype)
+    inverse_x1 = jax.lax.rsqrt(variance_x1 + epsilon)
+    normed_xD = (x32_xD - mean_x1) * inverse_x1
+    return normed_xD * scale_xD, (x_xD, scale_xD, mean_x1, inverse_x1)
+
+
+def _backward(
+    epsilon: float, residuals: _Residuals, cotangent_xD: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Differentiates from the statistics that are kept.
+
+    XLA would compute them again, and for the gradient of the scale store the normed
+    vectors times the cotangent, in float32.
+    """
+    del epsilon  # within the statistics
+    x_xD, scale_xD, mean_x1, inverse_x1 = residuals
+    if x_xD.dtype != jnp.float32:
+        mean_x1, inverse_x1 = jax.lax.optimization_barrier((mean_x1, inverse_x1))
+    normed_xD = (x_xD.astype(jnp.float32) - mean_x1) * inverse_x1
+    along_xD = cotangent_xD * scale_xD
+    means = (
+        y_xD.mean(axis=-1, keepdims=True) for y_xD in (along_xD, along_xD * normed_xD)
+    )
+    mean_along_x1, mean_normed_x1 = means
+    dx_xD = inverse_x1 * (along_xD - mean_along_x1 - normed_xD * mean_normed_x1)
+    tokens = tuple(range(x_xD.ndim - 1))
+    dscale_xD = (cotangent_xD * normed_xD).sum(axis=tokens, keepdims=True)
+    return dx_xD.astype(x_xD.dtype), dscale_xD
+
+
+_scaled_norm.defvjp(_forward, _backward)

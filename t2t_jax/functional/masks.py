@@ -6,6 +6,9 @@ numbers from 1; 0 is padding.
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 
@@ -83,3 +86,30 @@ def segments_of(tokens_xL: Array) -> jax.Array:
       [1, 1, 1, 0]
     """
     return (jnp.asarray(tokens_xL) != PAD).astype(jnp.int32)
+
+
+@functools.partial(
+    jax.tree_util.register_dataclass,
+    data_fields=("query", "key"),
+    meta_fields=("is_causal",),
+)
+@dataclass(frozen=True)
+class Segments:
+    """Which keys each query attends to: those of its own segment.
+
+    Attributes:
+      query: [B, Q] segment numbers from 1; 0 is padding.
+      key: [B, K] segment numbers.
+      is_causal: whether only to those up to its own position; then Q and K are the same
+        positions.
+    """
+
+    query: Array
+    key: Array
+    is_causal: bool = False
+
+    def mask(self) -> jax.Array:
+        """Returns the mask for all heads, [B, 1, Q, K] bool."""
+        if self.is_causal:
+            return causal_segment_mask(self.query)[:, None]
+        return segment_mask(self.query, self.key)[:, None]

@@ -7,6 +7,7 @@ depends on which it is.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -31,24 +32,24 @@ from t2t_jax.types import Array, Params, PyTree, StepModel
 
 
 def make_module(
-    config: ModelConfig, *, platform: str | None = None, packs_rows: bool = False
+    config: ModelConfig, *, devices: Sequence[jax.Device] | None = None
 ) -> nn.Module:
     """Builds the module of a configuration.
 
     Args:
-      platform: cpu, gpu or tpu; resolves `compute_dtype="auto"` and `attention`. None:
-        JAX's default device, at tracing time.
-      packs_rows: as for `attention_kernels.choose_kernel`.
+      devices: which it is compiled for, present or not; they resolve `compute_dtype`
+        and `attention`. None: JAX's default device does, at tracing time.
     """
+    platform = devices[0].platform if devices is not None else None
     if platform:
         dtype = resolve_compute_dtype(config, platform)
         config = dataclasses.replace(config, compute_dtype=dtype)
     if not isinstance(config, TransformerConfig):
         return RNN(config)
+    attention = config.attention if config.attention == "plain" else "auto"
     if platform:
-        choice = resolve_attention(config, platform, packs_rows=packs_rows)
-        config = dataclasses.replace(config, attention=choice.kernel)
-    return Transformer(config)
+        attention = resolve_attention(config, platform, devices=devices).kernel
+    return Transformer(dataclasses.replace(config, attention=attention))
 
 
 def make_step_model(

@@ -8,18 +8,10 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from t2t_jax.functional.attention import (
-    attention,
-    attention_weights,
-    can_be_fused,
-    fused_attention,
-)
+from t2t_jax.functional.attention import attention, attention_weights
 from t2t_jax.functional.einsum import einsum_f32
-from t2t_jax.functional.segment_attention import (
-    Segments,
-    packed_attention,
-    ranged_attention,
-)
+from t2t_jax.functional.fused_attention import FUSED
+from t2t_jax.functional.masks import Segments
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.defaults import attention_kernel
 from t2t_jax.model.initializers import declare, glorot_uniform, zeros
@@ -73,19 +65,6 @@ class Projection(nn.Module):
         return y + jnp.broadcast_to(bias, y.shape).astype(y.dtype)
 
 
-def kernel_segments(
-    config: TransformerConfig,
-    query_BxQ: Array,
-    key_BxK: Array,
-    *,
-    is_causal: bool = False,
-) -> Segments | None:
-    """Returns the segments for attention, if it may be a kernel that takes no mask."""
-    if attention_kernel(config) not in ("cudnn_packed", "tokamax"):
-        return None
-    return Segments(query_BxQ, key_BxK, is_causal=is_causal)
-
-
 class MultiHeadAttention(nn.Module):
     """Computes Concat(head_1, ..., head_h) W^O, head_i = Attention(QW_i, KW_i, VW_i).
 
@@ -119,41 +98,27 @@ class MultiHeadAttention(nn.Module):
         x_BxQxD: jax.Array,
         keys_values: KVPair,
         *,
-        mask_Bx1xQxK: jax.Array,
+        segments: Segments,
         rows_B: Array | None,
-        segments: Segments | None = None,
     ) -> jax.Array:
         """Applies attention: [B, Q, D].
 
         Sows the weights [B, H, Q, K] into "intermediates" if it is mutable.
-
-        Args:
-          mask_Bx1xQxK: [B, 1, Q, K] True = attends; the Q axis may be 1.
-          segments: what the mask is made of, for kernels that take no mask.
         """
         q_BxHxQxDk, (keys, values) = self.query(x_BxQxD), keys_values
         if self.is_mutable_collection("intermediates"):
-            weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=mask_Bx1xQxK)
+            weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=segments.mask())
             self.sow("intermediates", "weights", weights)
-        kernel = self._kernel(q_BxHxQxDk, values, mask_Bx1xQxK, rows_B=rows_B)
-        if kernel == "cudnn_packed" and segments is not None:
-            context_BxHxQxDv = packed_attention(
-                q_BxHxQxDk, keys, values, segments=segments
-            )
-        elif kernel == "tokamax" and segments is not None:
-            context_BxHxQxDv = ranged_attention(
-                q_BxHxQxDk, keys, values, segments=segments
-            )
-        elif kernel == "cudnn":
-            context_BxHxQxDv = fused_attention(
-                q_BxHxQxDk, keys, values, mask_Bx1xQxK=mask_Bx1xQxK
-            )
+        fused = FUSED.get(attention_kernel(self.config))
+        has_dropout = rows_B is not None and self.config.attention_dropout > 0
+        if fused and not has_dropout and fused.fits(q_BxHxQxDk, values):
+            context_BxHxQxDv = fused(q_BxHxQxDk, keys, values, segments)
         else:
             context_BxHxQxDv = attention(
                 q_BxHxQxDk,
                 keys,
                 values,
-                mask_xQxK=mask_Bx1xQxK,
+                mask_xQxK=segments.mask(),
                 dropout=functools.partial(self.dropout, rows_B=rows_B),
             )
         return self.output(context_BxHxQxDv)
@@ -188,17 +153,3 @@ class MultiHeadAttention(nn.Module):
         )
         context_BxHxWxDv = past.attend(self.query.of_position(x_BxWxD), position)
         return self.output(context_BxHxWxDv), past
-
-    def _kernel(
-        self,
-        q_BxHxQxDk: jax.Array,
-        values: jax.Array,
-        mask_Bx1xQxK: jax.Array,
-        *,
-        rows_B: Array | None,
-    ) -> str:
-        """Returns the attention kernel for these shapes."""
-        has_dropout = rows_B is not None and self.config.attention_dropout > 0
-        if has_dropout or not can_be_fused(q_BxHxQxDk, values, mask_Bx1xQxK):
-            return "plain"
-        return attention_kernel(self.config)

@@ -15,7 +15,7 @@ CHOICES = {
     "tying": ("all", "decoder", "none"),
     "compute_dtype": ("auto", "float32", "bfloat16"),
     "remat": (False, True),
-    "attention": ("plain", "auto", "cudnn", "cudnn_packed", "tokamax"),
+    "attention": ("auto", "plain", "cudnn", "splash"),
     "activation": ("relu", "swish", "gelu", "quick_gelu"),
     "position_rates": ("paper", "tensor2tensor"),
     "start": ("bos", "zero", "eos"),
@@ -128,14 +128,13 @@ class TransformerConfig:
       remat: Whether to recompute layers in the backward pass instead of storing their
         activations: the same numbers with less memory (not on CPUs) and more time.
       attention: What computes equation 1 in training: "plain" matrix products; "cudnn",
-        NVIDIA's fused kernel with a mask, on GPUs from Ampere on; "cudnn_packed", the
-        same with the extents of segments instead of a mask, from Hopper on;
-        "tokamax", the kernel of that package with ranges of keys; or "auto",
-        "cudnn" where it can be and "plain" elsewhere. What cannot be on a device, with
-        float32 activations, with attention dropout, or with heads whose `d_k` differs
-        from `d_v`, exceeds 128 or is not a multiple of 8, is replaced by "plain", or
-        packed rows by "cudnn", and a line of the log tells why. config.json has what
-        was used. Rows of odd length, and decoding, are always "plain".
+        NVIDIA's fused kernel, on GPUs from Ampere on; "splash", JAX's kernel for TPUs;
+        or "auto", the kernel that the device has and "plain" elsewhere. With float32
+        activations, with attention dropout, with heads whose `d_k` differs from `d_v`,
+        exceeds 128 or is not a multiple of 8, on a mesh with `fsdp` or `tensor` (of
+        GPUs, with `data` as well), a kernel is replaced by "plain", and a line of the
+        log tells why. config.json has what was used. Rows of odd length (on TPUs, of
+        no multiple of 128), and decoding, are always "plain".
       activation: Of the feed-forward networks: "relu", max(0, x), as in the paper;
         "swish", x sigmoid(x); "gelu", x Phi(x); or "quick_gelu", x sigmoid(1.702 x).
       attention_biases: Whether the projections of attention have biases; not in the
@@ -182,7 +181,7 @@ class TransformerConfig:
     layer_norm_epsilon: float = 1e-6
     compute_dtype: str = "auto"
     remat: bool = False
-    attention: str = "plain"
+    attention: str = "auto"
     num_decoder_layers: int = 0
     activation: str = "relu"
     attention_biases: bool = False

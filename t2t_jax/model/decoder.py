@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from t2t_jax.functional.masks import causal_segment_mask, segment_mask
-from t2t_jax.functional.segment_attention import Segments
-from t2t_jax.model.attention import MultiHeadAttention, kernel_segments
+from t2t_jax.functional.masks import Segments
+from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
@@ -41,11 +40,9 @@ class DecoderLayer(nn.Module):
         x_BxTxD: jax.Array,
         memory: KVPair,
         *,
-        self_mask_Bx1xTxT: jax.Array,
-        cross_mask_Bx1xTxS: jax.Array,
+        self_segments: Segments,
+        cross_segments: Segments,
         rows_B: Array | None,
-        self_segments: Segments | None = None,
-        cross_segments: Segments | None = None,
     ) -> jax.Array:
         """Computes one layer at all positions: [B, T, D]."""
 
@@ -54,18 +51,16 @@ class DecoderLayer(nn.Module):
             return self.self_attention(
                 x,
                 keys_values,
-                mask_Bx1xQxK=self_mask_Bx1xTxT,
-                rows_B=rows_B,
                 segments=self_segments,
+                rows_B=rows_B,
             )
 
         def cross_attention(x: jax.Array) -> jax.Array:
             return self.cross_attention(
                 x,
                 memory,
-                mask_Bx1xQxK=cross_mask_Bx1xTxS,
-                rows_B=rows_B,
                 segments=cross_segments,
+                rows_B=rows_B,
             )
 
         return self._sublayers(x_BxTxD, self_attention, cross_attention, rows_B=rows_B)
@@ -159,22 +154,16 @@ class Decoder(nn.Module):
         Args:
           x_BxTxD: [B, T, D] embedded target tokens, bos first.
         """
-        self_mask_Bx1xTxT = causal_segment_mask(segments_BxT)[:, None]
-        cross_mask_Bx1xTxS = segment_mask(segments_BxT, memory.segments)[:, None]
-        self_segments = kernel_segments(
-            self.config, segments_BxT, segments_BxT, is_causal=True
-        )
-        cross_segments = kernel_segments(self.config, segments_BxT, memory.segments)
+        self_segments = Segments(segments_BxT, segments_BxT, is_causal=True)
+        cross_segments = Segments(segments_BxT, memory.segments)
         x_BxTxD = self.dropout(self.positions(x_BxTxD, positions_BxT), rows_B)
         for layer, keys_values in zip(self.layer, memory.layers, strict=True):
             x_BxTxD = layer(
                 x_BxTxD,
                 keys_values,
-                self_mask_Bx1xTxT=self_mask_Bx1xTxT,
-                cross_mask_Bx1xTxS=cross_mask_Bx1xTxS,
-                rows_B=rows_B,
                 self_segments=self_segments,
                 cross_segments=cross_segments,
+                rows_B=rows_B,
             )
         return self._finish(x_BxTxD)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 
-from t2t_jax.functional.einsum import default_platform
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import (
@@ -65,10 +67,17 @@ def check_positions(config: TransformerConfig, length: int) -> None:
         )
 
 
+def default_platform() -> str:
+    """Returns the platform for which programs are traced: "cpu", "gpu" or "tpu"."""
+    settings: Any = jax.config  # untyped in JAX
+    default = settings.jax_default_device  # a device, a platform's name, or None
+    return str(getattr(default, "platform", default) or jax.default_backend())
+
+
 def compute_dtype(config: ModelConfig) -> str:
     """Returns the dtype of activations for tracing, "float32" or "bfloat16".
 
-    `architectures.make_module(config, platform=…)` resolves "auto" before. Otherwise
+    `architectures.make_module(config, devices=…)` resolves "auto" before. Otherwise
     JAX's default device or backend decides.
     """
     return resolve_compute_dtype(config, default_platform())
@@ -84,7 +93,11 @@ def past_dtype(config: ModelConfig) -> str:
 
 
 def attention_kernel(config: TransformerConfig) -> str:
-    """Returns the attention kernel, for tracing; see `resolve_attention`."""
-    if config.attention == "plain":
-        return "plain"
+    """Returns the attention kernel for tracing.
+
+    `architectures.make_module(config, devices=…)` resolves "auto" before. Otherwise
+    JAX's default device or backend decides.
+    """
+    if config.attention != "auto":
+        return config.attention
     return resolve_attention(config, default_platform()).kernel

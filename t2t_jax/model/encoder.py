@@ -5,9 +5,8 @@ from __future__ import annotations
 import jax
 from flax import linen as nn
 
-from t2t_jax.functional.masks import segment_mask
-from t2t_jax.functional.segment_attention import Segments
-from t2t_jax.model.attention import MultiHeadAttention, kernel_segments
+from t2t_jax.functional.masks import Segments
+from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
@@ -34,9 +33,8 @@ class EncoderLayer(nn.Module):
         self,
         x_BxSxD: jax.Array,
         *,
-        mask_Bx1xSxS: jax.Array,
+        segments: Segments,
         rows_B: Array | None,
-        segments: Segments | None = None,
     ) -> jax.Array:
         """Computes one layer: [B, S, D]."""
 
@@ -45,9 +43,8 @@ class EncoderLayer(nn.Module):
             return self.self_attention(
                 x,
                 keys_values,
-                mask_Bx1xQxK=mask_Bx1xSxS,
-                rows_B=rows_B,
                 segments=segments,
+                rows_B=rows_B,
             )
 
         def feed_forward(x: jax.Array) -> jax.Array:
@@ -88,13 +85,10 @@ class Encoder(nn.Module):
         Returns:
           memory: [B, S, D]
         """
-        mask_Bx1xSxS = segment_mask(segments_BxS, segments_BxS)[:, None]
-        segments = kernel_segments(self.config, segments_BxS, segments_BxS)
+        segments = Segments(segments_BxS, segments_BxS)
         x_BxSxD = self.dropout(self.positions(x_BxSxD, positions_BxS), rows_B)
         for layer in self.layer:
-            x_BxSxD = layer(
-                x_BxSxD, mask_Bx1xSxS=mask_Bx1xSxS, rows_B=rows_B, segments=segments
-            )
+            x_BxSxD = layer(x_BxSxD, segments=segments, rows_B=rows_B)
         if self.config.norm_position == "pre":
             x_BxSxD = self.final_norm(x_BxSxD)
         return x_BxSxD

@@ -7,7 +7,7 @@ import dataclasses
 from jax.sharding import Mesh
 
 from t2t_jax.config import Config
-from t2t_jax.model.attention_kernels import KernelChoice, resolve_attention
+from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import TransformerConfig
 
 
@@ -15,23 +15,22 @@ def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
     """Replaces `model.attention` by what computes it on the devices of a mesh.
 
     Returns:
-      The configuration, and a line on what was chosen; "" if it is what was asked for.
+      The configuration, and a line on what was chosen; "" for what was asked for, and
+      for "plain" if that was not specified.
     """
     network = config.network
-    if not isinstance(network, TransformerConfig) or network.attention == "plain":
+    if not isinstance(network, TransformerConfig):
         return config, ""
-    choice = run_kernel(config, mesh)
-    if choice.kernel == network.attention:
-        return config, ""
-    model = dataclasses.replace(config.model, attention=choice.kernel)
-    reason = f", since {choice.reason}" if choice.reason else ""
-    line = f"model.attention={network.attention}: {choice.kernel} is used{reason}."
-    return dataclasses.replace(config, model=model), line
-
-
-def run_kernel(config: Config, mesh: Mesh) -> KernelChoice:
-    """Chooses the attention kernel of a run."""
-    platform = mesh.devices.flat[0].platform
-    in_one_part = mesh.shape["data"] == config.training.micro_batches == 1
-    packs_rows = config.data.layout == "packed" and in_one_part
-    return resolve_attention(config.network, platform, packs_rows=packs_rows)
+    devices = mesh.devices.flatten().tolist()
+    kernel, reason = resolve_attention(
+        network,
+        devices[0].platform,
+        devices=devices,
+        mesh=mesh.shape,
+    )
+    model = dataclasses.replace(config.model, attention=kernel)
+    chosen = dataclasses.replace(config, model=model)
+    if kernel == network.attention or (kernel == "plain" and not reason):
+        return chosen, ""
+    since = f", since {reason}" if reason else ""
+    return chosen, f"model.attention={network.attention}: {kernel} is used{since}."

@@ -26,7 +26,7 @@ from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import decoder_layers
-from t2t_jax.run.attention_choice import choose_attention, run_kernel
+from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.run.callbacks import RunCallbacks
 from t2t_jax.run.estimates import estimate
 from t2t_jax.run.prepared_data import PreparedData
@@ -101,9 +101,8 @@ class Trainer:
             with_absolute_text(self.config), self._mesh
         )
         self.config, network, training = config, config.network, config.training
-        packs_rows = run_kernel(config, self._mesh).kernel == "cudnn_packed"
         self._module = make_module(
-            network, platform=self._platform, packs_rows=packs_rows
+            network, devices=self._mesh.devices.flatten().tolist()
         )
         self._optimizer = make_optimizer(
             config.optimizer, d_model=network.d_model, frozen=training.frozen

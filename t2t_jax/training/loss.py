@@ -10,7 +10,7 @@ from flax import linen as nn
 
 from t2t_jax.functional.chunked_loss import Weights, chunked_loss_sums
 from t2t_jax.functional.consistency_loss import chunked_consistency_sums
-from t2t_jax.functional.losses import LossSums, loss_sums
+from t2t_jax.functional.losses import LossSums
 from t2t_jax.model.embedding import Embedding
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.metrics import Scalar, Sums
@@ -77,33 +77,26 @@ def forward_loss(
     Args:
       dropout_key: None for no dropout.
       loss_chunks: chunks of each target for which logits and loss are computed one
-        after the other. Above 1 the module must have a `head`, as `Transformer` has.
+        after the other.
 
     Paper: §5.4.
     """
     real_BxT = batch.target_segments > 0
-    if loss_chunks > 1:
-        # Computed by the model, in place of the logits.
-        def in_chunks(pre_softmax: Embedding, y_BxTxD: jax.Array) -> LossSums:
-            return chunked_loss_sums(
-                y_BxTxD,
-                pre_softmax.table,
-                batch.target_outputs,
-                real_BxT=batch.target_segments > 0,
-                label_smoothing=label_smoothing,
-                chunks=loss_chunks,
-                bias_V=pre_softmax.bias,
-            )
 
-        module = module.clone(head=in_chunks)
-    found = _apply(module, params, batch, dropout_key=dropout_key)
-    if loss_chunks == 1:
-        found = loss_sums(
-            found,
+    def loss(pre_softmax: Embedding, y_BxTxD: jax.Array) -> LossSums:
+        return chunked_loss_sums(
+            y_BxTxD,
+            pre_softmax.table,
             batch.target_outputs,
-            real_x=real_BxT,
+            real_BxT=real_BxT,
             label_smoothing=label_smoothing,
+            chunks=loss_chunks,
+            bias_V=pre_softmax.bias,
         )
+
+    # Computed by the model, in place of the logits.
+    with_loss = module.clone(head=loss)
+    found = _apply(with_loss, params, batch, dropout_key=dropout_key)
     return _with_counts(batch, real_BxT, **found._asdict())
 
 

@@ -13,6 +13,7 @@ from flax import linen as nn
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_jax.devices.fault_injection import with_injected_nan
+from t2t_jax.devices.sharding.mesh import ROW_AXES
 from t2t_jax.devices.sharding.rules import batch_sharding, replicated
 from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.training.config import TrainingConfig
@@ -81,14 +82,16 @@ def train_step(
     )
     # A batch of nothing but padding must not divide by zero.
     count = jnp.maximum(jnp.asarray(sums.target_tokens), 1)
+    trained = trained_part(gradient, config.frozen) if config.frozen else gradient
+    # Of the sum, so that its quotient need not be stored.
+    norm = optax.tree.norm(trained) / count
     gradient = jax.tree.map(lambda g: g / count, gradient)
     updates, moments = optimizer.update(gradient, state.optimizer, state.params)
     params = optax.apply_updates(state.params, updates)
     ema = state.ema
     if ema is not None:
         ema = update_ema(ema, params, decay=config.ema_decay, count=state.step)
-    trained = trained_part(gradient, config.frozen) if config.frozen else gradient
-    output = StepOutput(sums, optax.tree.norm(trained))
+    output = StepOutput(sums, norm)
     return TrainState(state.step + 1, params, moments, ema), output
 
 
@@ -117,40 +120,87 @@ def accumulate_gradients(
     Returns:
       The gradient with respect to `params`, and the other sums.
     """
-    gradient = jax.grad(sums, has_aux=True)
-    if mesh.shape["data"] == micro_batches == 1:
-        function: tuple[Params, Aux] = gradient(params, batch)
-        return function
+    gradient: Callable[..., tuple[Params, Aux]] = jax.grad(sums, has_aux=True)
+
+    def of_shard(params: Params, rows: Batch) -> tuple[Params, Aux]:
+        if micro_batches == 1:
+            return gradient(params, rows)
+        parts = _parts(rows, mesh=mesh, micro_batches=micro_batches)
+        summed: tuple[Params, Aux] = _accumulate(gradient, params, parts)
+        return summed
+
+    if mesh.shape["data"] == 1:
+        return of_shard(params, batch)
     # By default the compiler would reduce a gradient for each use of a parameter (three
     # of the embedding), and for each micro-batch.
-    shard_gradients = jax.vmap(gradient, in_axes=(None, 0), spmd_axis_name="data")
-    parts = jax.tree.map(
-        lambda x: _parts(x, mesh=mesh, micro_batches=micro_batches), batch
-    )
-    gradients, others = _accumulate(shard_gradients, params, parts)
-    # With one shard there is no reduction, and no rounding.
-    exchange = jnp.dtype(gradient_dtype if mesh.shape["data"] > 1 else "float32")
+    exchange = jnp.dtype(gradient_dtype)
+    if mesh.size == mesh.shape["data"]:
+        return _map_devices(of_shard, params, batch, mesh=mesh, exchange=exchange)
+    # XLA cannot split a table over some axes where others are mapped by hand.
+    shards = jax.tree.map(lambda x: _shards(x, mesh), batch)
+    map_shards = jax.vmap(of_shard, in_axes=(None, 0), spmd_axis_name="data")
+    gradients, others = map_shards(params, shards)
     added = jax.tree.map(lambda g: _sum_shards(g, exchange), gradients)
     return added, jax.tree.map(lambda x: x.sum(axis=0), others)
 
 
-def _parts(x_Bx: Array, *, mesh: Mesh, micro_batches: int) -> jax.Array:
-    """Reshapes rows to [micro-batch, shard of data, rows], without moving any."""
-    data, fsdp = mesh.shape["data"], mesh.shape["fsdp"]
-    rest = x_Bx.shape[1:]
-    x = jnp.asarray(x_Bx).reshape(data, fsdp, micro_batches, -1, *rest)
-    x = jnp.moveaxis(x, 2, 0).reshape(micro_batches, data, -1, *rest)
-    sharding = NamedSharding(mesh, PartitionSpec(None, "data", "fsdp"))
-    parts: jax.Array = jax.lax.with_sharding_constraint(x, sharding)
-    return parts
+def _map_devices(
+    function: Callable[[Params, Batch], tuple[Params, Aux]],
+    params: Params,
+    batch: Batch,
+    *,
+    mesh: Mesh,
+    exchange: Any,
+) -> tuple[Params, Aux]:
+    """Sums a function over the devices, each with its rows and all parameters."""
+
+    def of_device(params: Params, rows: Batch) -> tuple[Params, Aux]:
+        gradient, others = function(params, rows)
+        rounded = jax.tree.map(lambda g: g.astype(exchange), gradient)
+        added = jax.lax.psum(rounded, "data")
+        return (
+            jax.tree.map(lambda g, like: g.astype(like.dtype), added, gradient),
+            jax.lax.psum(others, "data"),
+        )
+
+    mapped: Callable[[Params, Batch], tuple[Params, Aux]] = jax.shard_map(
+        of_device,
+        mesh=mesh,
+        in_specs=(PartitionSpec(), PartitionSpec(ROW_AXES)),
+        out_specs=PartitionSpec(),
+        check_vma=False,
+    )
+    return mapped(params, batch)
+
+
+def _shards(x_Bx: Array, mesh: Mesh) -> jax.Array:
+    """Reshapes rows to [shard of data, rows], without moving any."""
+    x = jnp.asarray(x_Bx).reshape(mesh.shape["data"], -1, *x_Bx.shape[1:])
+    sharding = NamedSharding(mesh, PartitionSpec("data", "fsdp"))
+    shards: jax.Array = jax.lax.with_sharding_constraint(x, sharding)
+    return shards
+
+
+def _parts(rows: Batch, *, mesh: Mesh, micro_batches: int) -> Batch:
+    """Reshapes rows to [micro-batch, rows], without moving any."""
+    fsdp = mesh.shape["fsdp"]
+
+    def split(x_Bx: Array) -> jax.Array:
+        rest = x_Bx.shape[1:]
+        x = jnp.asarray(x_Bx).reshape(fsdp, micro_batches, -1, *rest)
+        x = jnp.moveaxis(x, 1, 0).reshape(micro_batches, -1, *rest)
+        if fsdp > 1:
+            sharding = NamedSharding(mesh, PartitionSpec(None, "fsdp"))
+            x = jax.lax.with_sharding_constraint(x, sharding)
+        return x
+
+    return Batch._make(map(split, rows))
 
 
 def _accumulate(
     function: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
 ) -> PyTree:
     """Sums the results of each micro-batch, the first axis of `parts`."""
-    if len(parts.rows) == 1:
-        return function(params, jax.tree.map(lambda x: x[0], parts))
 
     def run_part(part: Batch) -> tuple[PyTree, None]:
         # Otherwise XLA gathers all sharded parameters at once, before the loop.
@@ -230,19 +280,23 @@ def make_train_step(
 
 
 def lower_step(
-    step: Any, state: TrainState, *, batch_shape: tuple[int, int]
+    step: Any,
+    state: TrainState,
+    *,
+    batch_shape: tuple[int, int],
+    platforms: tuple[str, ...] | None = None,
 ) -> jax.stages.Lowered:
     """Lowers a step from `make_train_step` for the compiler, without allocating.
 
     Args:
       state: shapes of the state.
       batch_shape: (B, L) of the global batch, the same on both sides.
+      platforms: others than that of the mesh, to read the program.
     """
     shapes = [batch_shape] * (len(Batch._fields) - 1) + [batch_shape[:1]]
     batch = Batch._make(jax.ShapeDtypeStruct(s, jnp.int32) for s in shapes)
-    lowered: jax.stages.Lowered = step.lower(
-        state, batch, jax.eval_shape(jax.random.key, 0)
-    )
+    traced = step.trace(state, batch, jax.eval_shape(jax.random.key, 0))
+    lowered: jax.stages.Lowered = traced.lower(lowering_platforms=platforms)
     return lowered
 
 

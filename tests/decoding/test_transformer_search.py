@@ -31,7 +31,7 @@ def params():
 
 
 def model_of(params):
-    return make_step_model(make_module(CONFIG, platform="cpu"), params)
+    return make_step_model(make_module(CONFIG, devices=jax.local_devices()), params)
 
 
 def batch():

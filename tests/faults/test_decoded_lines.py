@@ -98,7 +98,7 @@ def model(vocabularies):
         d_k=8,
         d_v=8,
     )
-    module = make_module(config, platform="cpu")
+    module = make_module(config, devices=jax.local_devices())
     token = jnp.ones((1, 1), jnp.int32)
     params = module.init(jax.random.key(1), token, token)["params"]
     return make_step_model(module, jax.tree.map(lambda x: 3.0 * x, params))

@@ -43,20 +43,13 @@ def test_in_float32_it_and_its_gradients_are_those_of_einsum(equation):
 
 @pytest.mark.parametrize("equation", EQUATIONS)
 @pytest.mark.parametrize("dtype", [None, "float32"])
-@pytest.mark.parametrize("platform", ["cpu", "tpu"])
 def test_every_product_multiplies_bfloat16_where_activations_are_bfloat16(
-    equation, dtype, platform
+    equation, dtype
 ):
     x, y = drawn(equation, ("bfloat16", "float32"))
     value = of_sines(lambda x, y: einsum_f32(equation, x, y, dtype=dtype))
-    with jax.default_device(platform):
-        program = jax.make_jaxpr(jax.grad(value, argnums=(0, 1)))(x, y)
-    low, high = "bfloat16", "float32"
-    found = dtypes(program, "dot_general")
-    # The first is the result, the last the gradient of what is float32.
-    assert found[0] == (low, low, dtype or (high if platform == "cpu" else low))
-    assert found[-1] == (low, low, high)
-    assert {(x, y) for x, y, _ in found} == {(low, low)}
+    program = jax.make_jaxpr(jax.grad(value, argnums=(0, 1)))(x, y)
+    assert set(dtypes(program, "dot_general")) == {("bfloat16", "bfloat16", "float32")}
 
 
 def test_the_gradient_of_a_parameter_is_summed_beyond_bfloat16():

@@ -1,49 +1,51 @@
 """Which kernel computes attention, on which device."""
 
 import dataclasses
-import types
+from types import SimpleNamespace
 
-import jax
 import pytest
 
-from t2t_jax.model import attention_kernels
-from t2t_jax.model.attention_kernels import (
-    DeviceSupport,
-    choose_kernel,
-    device_support,
-    resolve_attention,
-)
+from t2t_jax import jax_internals
+from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 
-HOPPER = DeviceSupport("gpu", (9, 0))
-AMPERE = DeviceSupport("gpu", (8, 6))
-TURING = DeviceSupport("gpu", (7, 5))
-CPU = DeviceSupport("cpu")
+
+def gpus(*capabilities):
+    return [SimpleNamespace(compute_capability=text) for text in capabilities]
+
+
+def choose(config, devices, *, platform="gpu", **mesh):
+    return resolve_attention(config, platform, devices=devices, **mesh)
 
 
 @pytest.mark.parametrize(
-    ("asked", "support", "kernel"),
+    ("asked", "devices", "platform", "mesh", "has_cudnn", "kernel", "reason"),
     [
-        ("plain", HOPPER, "plain"),
-        ("auto", TURING, "plain"),
-        ("auto", AMPERE, "cudnn"),
-        ("auto", HOPPER, "cudnn"),
-        ("cudnn", CPU, "plain"),
-        ("cudnn_packed", AMPERE, "cudnn"),
-        ("cudnn_packed", HOPPER, "cudnn_packed"),
-        ("cudnn_packed", HOPPER._replace(no_packing="no rows"), "cudnn"),
-        ("cudnn_packed", HOPPER._replace(no_cudnn="none"), "plain"),
-        ("tokamax", HOPPER, "tokamax"),
-        ("tokamax", AMPERE, "plain"),
-        ("tokamax", DeviceSupport("gpu", (12, 0)), "plain"),
-        ("auto", HOPPER._replace(no_cudnn="JAX finds no cuDNN"), "plain"),
+        ("cudnn", gpus("9.0", "8.0"), "gpu", {"data": 8}, True, "cudnn", ""),
+        ("cudnn", gpus("9.0"), "gpu", {"data": 1, "fsdp": 8}, True, "cudnn", ""),
+        ("cudnn", gpus("9.0"), "gpu", {"data": 2, "fsdp": 4}, True, "plain", "fsdp is"),
+        ("cudnn", gpus("9.0", "7.5"), "cuda", {}, True, "plain", "older than Ampere"),
+        ("cudnn", gpus("9.0"), "gpu", {}, False, "plain", "no cuDNN"),
+        ("splash", [], "tpu", {"data": 8, "fsdp": 1}, True, "splash", ""),
+        ("splash", [], "tpu", {"tensor": 2}, True, "plain", "tensor is"),
+        ("cudnn", [], "tpu", {}, True, "plain", "a TPU"),
+        ("splash", gpus("9.0"), "gpu", {}, True, "plain", "a GPU"),
+        ("cudnn", None, "cpu", {}, True, "plain", "a CPU"),
     ],
 )
-def test_each_device_gets_what_it_can_run(asked, support, kernel):
-    choice = choose_kernel(TransformerConfig(attention=asked), support, packs_rows=True)
+def test_each_device_gets_what_it_can_run(
+    monkeypatch, asked, devices, platform, mesh, has_cudnn, kernel, reason
+):
+    monkeypatch.setattr(jax_internals, "has_cudnn", lambda: has_cudnn)
+    config = TransformerConfig(attention=asked)
+    given = {"devices": devices, "platform": platform, "mesh": mesh}
+    choice = choose(config, **given)
     assert choice.kernel == kernel
-    replaced = asked not in ("auto", kernel)
-    assert bool(choice.reason) == replaced
+    assert reason in choice.reason
+    assert bool(choice.reason) == bool(reason)
+    auto = choose(dataclasses.replace(config, attention="auto"), **given)
+    own = {"gpu": "cudnn", "tpu": "splash"}.get(platform)
+    assert auto == (own if reason in ("a GPU", "a TPU") else kernel, "")
 
 
 @pytest.mark.parametrize(
@@ -53,54 +55,16 @@ def test_each_device_gets_what_it_can_run(asked, support, kernel):
         ({"attention_dropout": 0.1}, "attention_dropout needs the weights"),
         ({"d_v": 32}, "d_v=32"),
         ({"d_k": 136, "d_v": 136}, "d_k=136"),
+        ({"attention": "plain"}, ""),
     ],
     ids=str,
 )
-@pytest.mark.parametrize("asked", ["cudnn", "cudnn_packed", "tokamax", "auto"])
-def test_a_model_that_no_kernel_fits_is_plain(changes, reason, asked):
-    config = TransformerConfig(attention=asked, **changes)
-    choice = choose_kernel(config, HOPPER, packs_rows=True)
+def test_a_model_that_no_kernel_fits_is_plain(changes, reason):
+    config = TransformerConfig(**{"attention": "cudnn", **changes})
+    choice = choose(config, gpus("9.0"))
     assert choice.kernel == "plain"
-    assert reason in choice.reason or asked == "auto"
+    assert reason in choice.reason
 
 
-def test_packed_rows_are_for_steps_in_one_part():
-    config = TransformerConfig(attention="cudnn_packed")
-    choice = choose_kernel(config, HOPPER, packs_rows=False)
-    assert choice.kernel == "cudnn"
-    assert "in parts" in choice.reason
-
-
-def absent():
-    raise RuntimeError("cuDNN is not detected.")
-
-
-@pytest.mark.parametrize(
-    ("cudnn_version", "no_cudnn"),
-    [(lambda: 92_300, ""), (absent, "JAX finds no cuDNN")],
-)
-def test_the_oldest_gpu_decides_and_what_is_installed(
-    monkeypatch, cudnn_version, no_cudnn
-):
-    cudnn = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
-    monkeypatch.setattr(cudnn, "check_cudnn_version", cudnn_version)
-    monkeypatch.setattr(attention_kernels, "version", lambda name: "0.2.0")
-    gpus = [
-        types.SimpleNamespace(platform="gpu", compute_capability=text)
-        for text in ("9.0", "8.6")
-    ]
-    monkeypatch.setattr(jax, "local_devices", lambda: gpus)
-    device_support.cache_clear()
-    found = device_support("gpu")
-    device_support.cache_clear()
-    assert found.capability == (8, 6)
-    assert (found.no_cudnn, found.no_packing) == (no_cudnn, "")
-    assert found.no_tokamax == "tokamax 0.2.0 is not known to have ranges of keys"
-
-
-def test_here_it_is_plain_and_in_a_recurrent_model():
-    assert resolve_attention(RNNConfig(), "gpu").kernel == "plain"
-    config = TransformerConfig(attention="auto")
-    assert resolve_attention(config, "cpu") == ("plain", "")
-    asked = dataclasses.replace(config, attention="tokamax")
-    assert resolve_attention(asked, "cpu") == ("plain", "the device is a CPU")
+def test_a_recurrent_model_is_plain():
+    assert choose(RNNConfig(), gpus("9.0")) == ("plain", "")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.flatten_util
@@ -54,11 +55,12 @@ def test_auto_is_the_default_and_follows_the_platform(config):
 
 @pytest.mark.parametrize("config", [TINY, TINY_RNN])
 def test_a_module_for_a_platform_has_decided_and_what_is_said_holds(config):
-    decided = make_module(config, platform="gpu").config
-    assert decided == dataclasses.replace(config, compute_dtype="bfloat16")
+    tpus = [SimpleNamespace(platform="tpu")]
+    decided = make_module(config, devices=tpus).config
+    assert decided.compute_dtype == "bfloat16"
     assert make_module(config).config == config
     said = dataclasses.replace(config, compute_dtype="float32")
-    assert make_module(said, platform="gpu").config == said
+    assert make_module(said, devices=tpus).config.compute_dtype == "float32"
 
 
 def test_elsewhere_the_default_device_decides(monkeypatch):
@@ -79,22 +81,8 @@ def test_parameters_and_their_gradients_are_float32():
 
 
 def test_every_matrix_product_multiplies_bfloat16_forwards_and_backwards():
+    # Sums of bfloat16 are float32; what is handed on is rounded after the product.
     products = dtypes(gradient("tpu"), "dot_general")
-    assert {(x, y) for x, y, _ in products} == {("bfloat16", "bfloat16")}
-    layers = TINY.num_layers
-    matrices = layers * (6 + 10) + 1  # of the encoder and the decoder, and the table
-    attentions = layers * 3
-    results = [result for *_, result in products]
-    # Gradients of parameters, which are sums over all tokens; scores and logits, whose
-    # exponentials are summed. All else is handed on as it is computed with.
-    assert results.count("float32") == matrices + attentions + 1
-    # The other products of a matrix, forwards and backwards; the logits' is above. In
-    # an attention: the context, and two gradients of each of its products.
-    assert results.count("bfloat16") == 2 * matrices - 1 + 5 * attentions
-
-
-def test_on_a_cpu_products_of_bfloat16_are_float32_as_it_has_no_others():
-    products = dtypes(gradient("cpu"), "dot_general")
     assert set(products) == {("bfloat16", "bfloat16", "float32")}
 
 

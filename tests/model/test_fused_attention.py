@@ -1,11 +1,10 @@
 """Attention in one kernel: the numbers of the plain one, and who gets it.
 
-No GPU is needed: JAX computes the same call by other means (`implementation="xla"`),
-and that stands in for cuDNN.
+No accelerator is needed: JAX computes cuDNN's call by other means, and interprets that
+of TPUs.
 
-Seen to fail: without the mask, without the zeros of an empty row, with one mask for all
-heads under vmap, with queries a tenth larger, and with each condition of `can_be_fused`
-and of `MultiHeadAttention` left out.
+Seen to fail: without the mask, with queries a tenth larger, and with each condition of
+`Fused.fits` and of `MultiHeadAttention` left out.
 """
 
 import dataclasses
@@ -16,12 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import t2t_jax.model.attention
-from t2t_jax.functional.attention import attention, can_be_fused, fused_attention
-from t2t_jax.functional.segment_attention import key_ranges, packed_attention
+from t2t_jax.functional import fused_attention
+from t2t_jax.functional.attention import attention
+from t2t_jax.functional.fused_attention import FUSED, Fused
+from t2t_jax.functional.masks import Segments
+from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
-from tests.functional.test_segment_attention import kernel as packed_kernel
 
 CONFIG = TransformerConfig(
     vocab_size=19,
@@ -34,7 +34,10 @@ CONFIG = TransformerConfig(
     compute_dtype="bfloat16",
     attention="cudnn",
 )
-STAND_IN = functools.partial(fused_attention, implementation="xla")
+CUDNN = functools.partial(
+    fused_attention.cudnn_attention, kernel=jax.nn.dot_product_attention
+)
+SPLASH = functools.partial(fused_attention.splash_attention, interpret=True)
 SOURCE = jnp.array([[5, 6, 7, 8, 2, 0], [9, 2, 0, 0, 0, 0]])
 TARGET = jnp.array([[1, 6, 8, 0], [1, 10, 11, 12]])
 
@@ -44,77 +47,74 @@ def fused(monkeypatch):
     """Lets JAX play cuDNN, and notes for what."""
     calls = []
 
-    def noted(q, k, v, **given):
+    def noted(q, k, v, segments):
         calls.append((q.shape, k.shape, q.dtype.name))
-        return STAND_IN(q, k, v, **given)
+        return CUDNN(q, k, v, segments)
 
-    monkeypatch.setattr(t2t_jax.model.attention, "fused_attention", noted)
-    monkeypatch.setattr(
-        t2t_jax.model.attention, "attention_kernel", lambda config: config.attention
-    )
+    monkeypatch.setitem(FUSED, "cudnn", Fused(noted, length_multiple=2))
     return calls
 
 
-def test_it_is_equation_1_with_zeros_where_nothing_can_be_seen():
+def packed(length, *lengths):
+    ends = np.cumsum(lengths)
+    segments = np.searchsorted(ends, np.arange(length), side="right") + 1
+    return jnp.asarray(np.where(np.arange(length) < ends[-1], segments, 0))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "lengths"),
+    [(CUDNN, (6, 4)), (SPLASH, (256, 128))],
+    ids=("cudnn", "splash"),
+)
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_it_is_equation_1_wherever_something_can_be_seen(kernel, lengths, is_causal):
+    keys, queries = lengths
+    queries = keys if is_causal else queries
     draw = np.random.default_rng(0)
     q, k, v = (
         jnp.asarray(draw.normal(size=(2, 3, length, 8)), jnp.float32)
-        for length in (4, 6, 6)
+        for length in (queries, keys, keys)
     )
-    mask = jnp.asarray(draw.random((2, 1, 4, 6)) < 0.6).at[1, 0, 2].set(False)
+    segments = Segments(
+        jnp.stack([packed(queries, 2, 1), packed(queries, 1, 2)]),
+        jnp.stack([packed(keys, 1, 3), packed(keys, 3, 2)]),
+        is_causal=is_causal,
+    )
+    if is_causal:
+        segments = dataclasses.replace(segments, key=segments.query)
+    attends = segments.mask().any(axis=-1)[..., None]
+    assert attends.any()
 
     def of_both(function):
         def total(q, k, v):
-            context = function(q, k, v)
+            context = jnp.where(attends, function(q, k, v), 0)
             return jnp.sin(context).sum(), context
 
         return jax.grad(total, argnums=(0, 1, 2), has_aux=True)(q, k, v)
 
-    plain = of_both(functools.partial(attention, mask_xQxK=mask))
-    found = of_both(functools.partial(STAND_IN, mask_Bx1xQxK=mask))
     jax.tree.map(
-        functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6),
-        found,
-        plain,
+        functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=2e-6),
+        of_both(functools.partial(kernel, segments=segments)),
+        of_both(functools.partial(attention, mask_xQxK=segments.mask())),
     )
-    assert not found[1][1, :, 2].any()
 
 
 @pytest.mark.parametrize(
-    ("queries", "keys", "d_k", "d_v", "rows", "dtype", "serves"),
+    ("queries", "keys", "d_k", "d_v", "dtype", "kernels"),
     [
-        (4, 6, 8, 8, 4, jnp.bfloat16, True),
-        (4, 6, 8, 8, 4, jnp.float32, False),
-        (4, 6, 12, 12, 4, jnp.bfloat16, False),
-        (4, 6, 136, 136, 4, jnp.bfloat16, False),
-        (4, 6, 8, 16, 4, jnp.bfloat16, False),
-        (5, 6, 8, 8, 5, jnp.bfloat16, False),
-        (4, 7, 8, 8, 4, jnp.bfloat16, False),
-        (4, 6, 8, 8, 1, jnp.bfloat16, False),
+        (4, 6, 8, 8, jnp.bfloat16, {"cudnn"}),
+        (128, 256, 64, 64, jnp.bfloat16, {"cudnn", "splash"}),
+        (4, 6, 8, 8, jnp.float32, set()),
+        (4, 6, 12, 12, jnp.bfloat16, set()),
+        (4, 6, 136, 136, jnp.bfloat16, set()),
+        (4, 6, 8, 16, jnp.bfloat16, set()),
+        (5, 6, 8, 8, jnp.bfloat16, set()),
+        (4, 7, 8, 8, jnp.bfloat16, set()),
     ],
 )
-def test_what_cudnn_has_no_kernel_for_is_known(
-    queries, keys, d_k, d_v, rows, dtype, serves
-):
+def test_what_there_is_no_kernel_for_is_known(queries, keys, d_k, d_v, dtype, kernels):
     q, v = jnp.zeros((2, 3, queries, d_k), dtype), jnp.zeros((2, 3, keys, d_v), dtype)
-    assert can_be_fused(q, v, jnp.ones((2, 1, rows, keys), bool)) == serves
-
-
-def test_jax_has_rules_for_it_in_shards_and_micro_batches(monkeypatch):
-    # Private, but tracing asks for no more than these of a GPU.
-    kernel = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
-    monkeypatch.setattr(kernel, "check_cudnn_version", lambda: 92_000)
-    monkeypatch.setattr(kernel, "check_compute_capability", lambda _: True)
-    monkeypatch.setattr(kernel, "is_cuda_compute_capability_equal", lambda _: False)
-
-    def total(x, mask):
-        context = fused_attention(x, x, x, mask_Bx1xQxK=mask)
-        return context.astype(jnp.float32).sum()
-
-    x = jnp.zeros((5, 2, 3, 4, 8), jnp.bfloat16)
-    mask = jnp.ones((5, 2, 1, 4, 4), bool)
-    of_shards = jax.vmap(jax.grad(total), spmd_axis_name="data")
-    assert jax.eval_shape(of_shards, x, mask).shape == x.shape
+    assert {name for name, fused in FUSED.items() if fused.fits(q, v)} == kernels
 
 
 @functools.cache
@@ -176,64 +176,11 @@ def test_decoding_token_by_token_is_plain(fused):
     assert not fused
 
 
-def packed_logits(config):
-    """Two pairs in a row, one in the next."""
-    segments = jnp.array([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 0, 0]])
-    positions = jnp.array([[0, 1, 2, 0, 1, 0], [0, 1, 2, 3, 0, 0]])
-    tokens = jnp.array([[5, 6, 2, 7, 2, 0], [8, 9, 7, 2, 0, 0]])
-    found = jax.jit(Transformer(config).apply)(
-        drawn(),
-        tokens,
-        tokens,
-        source_segments=segments,
-        target_segments=segments,
-        source_positions=positions,
-        target_positions=positions,
-    )
-    return found * (tokens > 0)[..., None]
-
-
-def by_packing(q, k, v, *, segments):
-    return packed_attention(q, k, v, segments=segments, kernel=packed_kernel)
-
-
-def by_ranges(q, k, v, *, segments):
-    start, end = key_ranges(segments)
-    slots = jnp.arange(k.shape[2])[None, None]
-    mask = (slots >= start[..., None]) & (slots < end[..., None])
-    return attention(q, k, v, mask_xQxK=mask[:, None])
-
-
-@pytest.mark.usefixtures("fused")
-@pytest.mark.parametrize(
-    ("kernel", "name", "stand_in", "remat"),
-    [
-        ("cudnn_packed", "packed_attention", by_packing, False),
-        ("cudnn_packed", "packed_attention", by_packing, True),
-        ("tokamax", "ranged_attention", by_ranges, False),
-    ],
-)
-def test_packed_rows_are_the_same_without_a_mask(
-    monkeypatch, kernel, name, stand_in, remat
-):
-    calls = []
-
-    def noted(*heads, segments):
-        calls.append(segments.is_causal)
-        return stand_in(*heads, segments=segments)
-
-    monkeypatch.setattr(t2t_jax.model.attention, name, noted)
-    plain = packed_logits(dataclasses.replace(CONFIG, attention="plain"))
-    config = dataclasses.replace(CONFIG, attention=kernel, remat=remat)
-    np.testing.assert_allclose(packed_logits(config), plain, atol=0.05)
-    assert calls == [False, True, False]  # encoder, decoder, between them
-
-
-@pytest.mark.parametrize("attention", ["auto", "cudnn", "cudnn_packed", "tokamax"])
+@pytest.mark.parametrize("attention", ["auto", "cudnn"])
 def test_on_a_cpu_the_program_is_the_same(attention):
     def program(attention):
         config = dataclasses.replace(CONFIG, attention=attention)
-        module = Transformer(config)
+        module = make_module(config, devices=jax.local_devices())
         return jax.jit(module.apply).lower(drawn(), SOURCE, TARGET).as_text()
 
     assert program(attention) == program("plain")

@@ -10,6 +10,7 @@ from flax import linen as nn
 from flax.errors import InvalidRngError
 from numpy.testing import assert_allclose, assert_array_equal
 
+from t2t_jax.functional.masks import Segments
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.embedding import Embedding
 from t2t_jax.model.feed_forward import FeedForward
@@ -21,18 +22,20 @@ from tests.model.tiny import TINY
 CONFIG = dataclasses.replace(TINY, d_model=15, d_k=5, d_v=5, positions="learned")
 Q = jax.random.normal(jax.random.key(0), (2, 7, 15))
 MEMORY = jax.random.normal(jax.random.key(1), (2, 11, 15))
-MASK = jax.random.bernoulli(jax.random.key(2), 0.5, (2, 1, 7, 11)).at[..., 0].set(True)
+SEGMENTS = Segments(
+    *(jnp.arange(2 * size).reshape(2, size) * 5 % 7 % 2 + 1 for size in (7, 11))
+)
 X = jax.random.normal(jax.random.key(2), (3, 5, TINY.d_model))
 
 
-def attend(module, x, memory, mask, rows=None):
-    return module(x, module.keys_values(memory), mask_Bx1xQxK=mask, rows_B=rows)
+def attend(module, x, memory, segments, rows=None):
+    return module(x, module.keys_values(memory), segments=segments, rows_B=rows)
 
 
 def initialise(config):
-    nothing = jnp.zeros((1, 1, config.d_model))
+    nothing, one = jnp.zeros((1, 1, config.d_model)), jnp.ones((1, 1), int)
     return jax.jit(MultiHeadAttention(config).init, static_argnames="method")(
-        jax.random.key(3), nothing, nothing, jnp.ones((1, 1, 1, 1), bool), method=attend
+        *(jax.random.key(3), nothing, nothing, Segments(one, one)), method=attend
     )
 
 
@@ -44,8 +47,10 @@ def test_attention_equals_linens_with_the_same_weights():
     )
     params = dict(variables["params"])
     params["out"] = params.pop("output")
-    theirs = linen.apply({"params": params}, Q, MEMORY, mask=MASK)
-    ours = MultiHeadAttention(CONFIG).apply(variables, Q, MEMORY, MASK, method=attend)
+    theirs = linen.apply({"params": params}, Q, MEMORY, mask=SEGMENTS.mask())
+    ours = MultiHeadAttention(CONFIG).apply(
+        variables, Q, MEMORY, SEGMENTS, method=attend
+    )
     assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)  # float32 sums over 15
 
 
@@ -66,9 +71,13 @@ def test_attention_dropout_drops_weights_and_is_off_without_rows():
 
     def apply(rows, seed):
         keys = {"dropout": jax.random.key(seed)}
-        return module.apply(variables, Q, MEMORY, MASK, rows, method=attend, rngs=keys)
+        return module.apply(
+            variables, Q, MEMORY, SEGMENTS, rows, method=attend, rngs=keys
+        )
 
-    plain = MultiHeadAttention(CONFIG).apply(variables, Q, MEMORY, MASK, method=attend)
+    plain = MultiHeadAttention(CONFIG).apply(
+        variables, Q, MEMORY, SEGMENTS, method=attend
+    )
     assert_array_equal(apply(None, 0), plain)
     rows = jnp.arange(2)
     assert (apply(rows, 0) != plain).any()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,14 +15,13 @@ import jax
 import optax
 from jax.sharding import Mesh
 
-from t2t_jax import jax_internals
 from t2t_jax.config import Config
 from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.devices.sharding.mesh import round_up_rows
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.devices.topology import Topology
 from t2t_jax.model.architectures import make_module, training_flops
-from t2t_jax.run.attention_choice import run_kernel
+from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.training.optimizer import make_optimizer, matrix_shape
 from t2t_jax.training.state import TrainState, init_state, state_shardings
 from t2t_jax.training.step import lower_step, make_train_step
@@ -227,11 +225,10 @@ def compile_costs(
     Args:
       topology: that of the mesh's devices, if they are not here.
     """
-    platform = mesh.devices.flat[0].platform
-    packs_rows = run_kernel(config, mesh).kernel == "cudnn_packed"
+    config, _ = choose_attention(config, mesh)
     step = make_train_step(
         config.training,
-        module=make_module(config.network, platform=platform, packs_rows=packs_rows),
+        module=make_module(config.network, devices=mesh.devices.flatten().tolist()),
         optimizer=_make_optimizer(config),
         mesh=mesh,
         shardings=state_shardings(
@@ -250,13 +247,10 @@ def analyze(
     """Compiles a program for the devices of a mesh; its analysis is of one device."""
     platform = mesh.devices.flat[0].platform
     options = FAST_COMPILE_OPTIONS if platform == "cpu" else None
-    compiling: AbstractContextManager[None] = nullcontext()
     if topology and topology.target.gpu:
         options = {"xla_gpu_autotune_level": "0"}  # There is none to tune it on.
-        compiling = jax_internals.absent_gpu(topology.target.gpu.capability)
     try:
-        with compiling:
-            compiled = lower().compile(compiler_options=options)
+        compiled = lower().compile(compiler_options=options)
     except jax.errors.JaxRuntimeError as error:
         # A TPU's compiler rejects what does not fit.
         used = re.search(r"(?:Used |required[^(]*\()([\d.]+)([KMGT])", str(error))

@@ -217,7 +217,7 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
             tree,
         )
 
-    module = make_module(config.network, platform=topology.target.platform)
+    module = make_module(config.network, devices=devices.tolist())
     params = place(state_shapes(config).params)
     model = make_step_model(module, params, compute_dtype=decoding.compute_dtype)
     longest = decoding.longest_output(SENTENCE_LENGTH)

@@ -81,7 +81,7 @@ def load(
     def read(step: int) -> tuple[int, Meta, nn.Module, Params]:
         meta = checkpoints.meta(step)
         checkpoints.check_size(step, parameters=size)
-        module = make_module(config.network, platform=devices[0].platform)
+        module = make_module(config.network, devices=devices)
         workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
         params = checkpoints.params(step, like=abstract_params(module))
         return step, meta, module, params

@@ -173,7 +173,7 @@ _PARTS = {
     "feed-forward": r"feed_forward[./]",
     "recurrent layers": "lstm|cell|forwards_|backwards_|attentive_",
     "add and norm": "norm/",
-    "logits": r"\.logits|readout",
+    "logits": r"[./]logits|readout",
     "embeddings": "coder|embed|positions",
     "loss": "jvp",
     "optimizer": r"jit\(",

@@ -20,7 +20,7 @@ SOURCE = np.array([[5, 6, 7, 9, 2], [8, 2, 0, 0, 0], [11, 13, 2, 0, 0]], np.int3
 
 
 def made(config=CONFIG, seed=0):
-    module = make_module(config, platform="cpu")
+    module = make_module(config, devices=jax.local_devices())
     token = jnp.ones((1, 1), jnp.int32)
     return module, {"params": module.init(jax.random.key(seed), token, token)["params"]}
 

@@ -1,0 +1,90 @@
+"""The training step as it is lowered for accelerators, which need not be here."""
+
+import re
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import pytest
+
+from t2t_jax import jax_internals
+from t2t_jax.devices.sharding.config import MeshConfig
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.config import TransformerConfig
+from t2t_jax.training.config import OptimizerConfig, TrainingConfig
+from t2t_jax.training.optimizer import make_optimizer
+from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.step import lower_step, make_train_step
+
+ROWS, LENGTH, WORDS = 4, 128, 300
+CONFIG = TransformerConfig(
+    vocab_size=WORDS, num_layers=1, d_model=32, d_ff=64, num_heads=2, d_k=16, d_v=16
+)
+GPU = SimpleNamespace(platform="gpu", compute_capability="9.0")
+TPU = SimpleNamespace(platform="tpu")
+
+
+def lowered(device, platform, *, devices=1, **training):
+    """Lowers the step of a mesh of CPUs for other devices of the same number."""
+    mesh = make_mesh(jax.devices()[:devices], config=MeshConfig())
+    optimizer = make_optimizer(OptimizerConfig(), d_model=CONFIG.d_model)
+    module = make_module(CONFIG, devices=[device] * devices)
+    state = jax.eval_shape(partial(init_state, module, optimizer), jax.random.key(0))
+    step = make_train_step(
+        TrainingConfig(**training),
+        module=module,
+        optimizer=optimizer,
+        mesh=mesh,
+        shardings=state_shardings(state, mesh),
+    )
+    shape = (ROWS * devices, LENGTH)
+    return lower_step(step, state, batch_shape=shape, platforms=(platform,)).as_text()
+
+
+@pytest.fixture
+def _cudnn(monkeypatch):
+    cudnn = pytest.importorskip("jax._src.cudnn.fused_attention_stablehlo")
+    monkeypatch.setattr(jax_internals, "has_cudnn", lambda: True)
+    monkeypatch.setattr(cudnn, "check_cudnn_version", lambda: 92_000)
+
+
+@pytest.mark.usefixtures("_cudnn")
+@pytest.mark.parametrize("devices", [1, 8])
+def test_a_gpu_gets_cudnn_s_attention_without_a_gradient_of_its_bias(devices):
+    text = lowered(GPU, "cuda", devices=devices)
+    assert len(re.findall(r"__cudnn\$fmhaScaleBiasSoftmax\(", text)) == 3
+    backward = re.findall(r"__cudnn\$fmhaScaleBiasSoftmaxBackward.*-> \((.*)\)", text)
+    assert [results.count("bf16") for results in backward] == [3, 3, 3]
+    # One mask for all heads, not one for each.
+    assert f"tensor<{ROWS}x1x{LENGTH}x{LENGTH}xbf16>" in text
+    assert f"tensor<{ROWS}x2x{LENGTH}x{LENGTH}xbf16>" not in text
+
+
+@pytest.mark.parametrize("devices", [1, 8])
+def test_a_tpu_gets_splash_attention(devices):
+    text = lowered(TPU, "tpu", devices=devices)
+    # The encoder's and that between the stacks are one function.
+    assert len(re.findall(r"kernel_name = \"splash_mha_fwd", text)) == 2
+    assert len(re.findall(r"kernel_name = \"splash_mha_dkv", text)) == 2
+
+
+@pytest.mark.usefixtures("_cudnn")
+@pytest.mark.parametrize(
+    ("device", "platform", "factors"),
+    # Splash attention multiplies context and gradient in float32.
+    [(GPU, "cuda", {"bf16"}), (TPU, "tpu", {"bf16", "f32"})],
+)
+def test_logits_are_read_once_and_products_multiply_bfloat16(device, platform, factors):
+    text = lowered(device, platform)
+    logits = f"tensor<{ROWS * LENGTH}x{WORDS}xf32>"
+    (reduction,) = re.findall(rf"stablehlo.reduce.*{logits}, {logits}.*", text)
+    assert reduction.count("init:") == 4  # maximum, sums, and the target
+    products = re.findall(r"dot_general .* : \((.*?), (.*?)\) ->", text)
+    assert {re.split("[x>]", x)[-2] for pair in products for x in pair} == factors
+
+
+def test_of_one_device_or_eight_each_does_the_same():
+    one, eight = (lowered(TPU, "tpu", devices=n) for n in (1, 8))
+    dots = [len(re.findall("dot_general", text)) for text in (one, eight)]
+    assert dots[0] == dots[1]
