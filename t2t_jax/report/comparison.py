@@ -56,12 +56,13 @@ def open_runs(directories: Sequence[str]) -> list[Run]:
     errors = ErrorCollector()
     paths = [Path(directory) for directory in directories]
     names = [path.resolve().name for path in paths]
-    runs = []
-    for path, name in zip(paths, names, strict=True):
-        shown = name if names.count(name) == 1 else str(path)
-        runs.append(errors.try_call(_open_run, path, name=shown))
+    shown = [
+        n if names.count(n) == 1 else str(p) for n, p in zip(names, paths, strict=True)
+    ]
+    pairs = zip(paths, shown, strict=True)
+    runs = [errors.try_call(_open_run, path, name=name) for path, name in pairs]
     errors.raise_if_any()
-    return [run for run in runs if run is not None]
+    return runs
 
 
 def _open_run(path: Path, *, name: str) -> Run:
@@ -92,16 +93,12 @@ def _standings(runs: Sequence[Run]) -> Table:
         stands, best = run.stands, run.stands["best"]
         scored = best or stands["evaluation"]
         of_all = f" of {stands['steps']:,}" if stands["step"] != stands["steps"] else ""
-        rows.append(
-            (
-                *(run.name, stands["state"], f"{stands['step']:,}{of_all}"),
-                format_duration(stands["minutes"] * 60) if run.records else NONE,
-                f"{count_parameters(run.config.network).total / 1e6:.4g}M",
-                figure(scored, "bleu"),
-                figure(scored, "perplexity", 3),
-                f"{best['step']:,}" if best else NONE,
-            )
-        )
+        time = format_duration(stands["minutes"] * 60) if run.records else NONE
+        size = f"{count_parameters(run.config.network).total / 1e6:.4g}M"
+        scores = (figure(scored, "bleu"), figure(scored, "perplexity", 3))
+        at = f"{best['step']:,}" if best else NONE
+        steps = f"{stands['step']:,}{of_all}"
+        rows.append((run.name, stands["state"], steps, time, size, *scores, at))
     header = ("run", "state", "steps", "time", "size", "BLEU", "ppl", "at step")
     notes = [
         "size: parameters; ppl: perplexity per subword. Scores are those of the "
@@ -227,9 +224,8 @@ def _translations(runs: Sequence[Run]) -> Iterator[Table]:
     differing = [
         pair for pair in shared if len({one[pair] for one in found if pair in one}) > 1
     ]
-    shown = (differing or shared)[:_MAX_SENTENCES]
     rows = []
-    for source, reference in shown:
+    for source, reference in (differing or shared)[:_MAX_SENTENCES]:
         rows.append(("source", truncate(source, _MAX_LETTERS)))
         rows.append(("reference", truncate(reference, _MAX_LETTERS)))
         for run, one in zip(runs, found, strict=True):
@@ -316,12 +312,10 @@ def compare_page(runs: Sequence[Run], tables: Sequence[Table]) -> str:
         any(one["thinned"] for one in drawn),
     )
     names = [run.name for run in runs]
+    about = {"about": f"Comparison of {len(names)} runs", "names": names}
     return render(
         title=" · ".join(names),
-        header=Block(
-            "names_header.html",
-            {"about": f"Comparison of {len(names)} runs", "names": names},
-        ),
+        header=Block("names_header.html", about),
         sections=[first, Section("curves", "Curves", [chart]), *others],
         data=page_data(zip(names, drawn, strict=True)),
     )

@@ -105,15 +105,12 @@ def _failure(message: str, environ: Mapping[str, str]) -> Check:
 
 def _describe(found: Mapping[str, Any]) -> Iterator[Check]:
     seconds = found["import_seconds"] + found["device_seconds"]
-    yield Check(
-        "devices",
-        "jax",
-        "ok",
+    about = (
         f"JAX {found['jax']} computes on {found['platform']} in "
         f"{found['compute_dtype']}, with the {found['attention']} attention kernel; "
-        f"ready after {seconds:.1f} s",
-        details=dict(found),
+        f"ready after {seconds:.1f} s"
     )
+    yield Check("devices", "jax", "ok", about, details=dict(found))
     for device in found["devices"]:
         memory = device["memory_bytes"]
         size = f", {format_bytes(memory)} of memory for JAX" if memory else ""
@@ -121,14 +118,12 @@ def _describe(found: Mapping[str, Any]) -> Iterator[Check]:
         yield Check("devices", f"device {device['id']}", "ok", about)
     unused = {extra for file, extra in _ACCELERATORS.items() if os.path.exists(file)}
     for extra in sorted(unused) if found["platform"] == "cpu" else ():
-        yield Check(
-            "devices",
-            f"unused {extra}",
-            "warning",
-            "this machine has an accelerator, and JAX uses the processor alone",
+        about = "this machine has an accelerator, and JAX uses the processor alone"
+        advice = (
             f"Run pip install 't2t-jax[{extra}]', and unset JAX_PLATFORMS and "
-            "CUDA_VISIBLE_DEVICES if they hide it.",
+            "CUDA_VISIBLE_DEVICES if they hide it."
         )
+        yield Check("devices", f"unused {extra}", "warning", about, advice)
 
 
 _SEVERITY: tuple[Status, ...] = ("ok", "warning", "error")
@@ -206,15 +201,12 @@ def check_versions() -> Iterator[Check]:
     for name, least in (_REQUIREMENT.findall(line)[0] for line in lines):
         version = _version(name)
         is_old = not version or _numbers(version) < _numbers(least)
-        yield Check(
-            group,
-            name.lower(),
-            "error" if is_old else "ok",
-            f"{name} {version or 'is not installed'}",
-            f"Run pip install --upgrade '{name}>={least}'." if is_old else "",
-            {"version": version or None, "least": least},
-        )
-    found = {name: _version(name) for name in _EXTRAS if _version(name)}
+        about = f"{name} {version or 'is not installed'}"
+        advice = f"Run pip install --upgrade '{name}>={least}'." if is_old else ""
+        details = {"version": version or None, "least": least}
+        status: Status = "error" if is_old else "ok"
+        yield Check(group, name.lower(), status, about, advice, details)
+    found = {name: version for name in _EXTRAS if (version := _version(name))}
     words = ", ".join(f"{name} {version}" for name, version in found.items())
     yield Check(group, "optional", "ok", f"optional: {words or 'none'}", "", found)
 
@@ -281,14 +273,10 @@ def _check_disk(name: str, path: Path, *, denied: Status = "error") -> Check:
     if usage.free < _LITTLE_SPACE:
         status = "error" if usage.free < _LEAST_SPACE else "warning"
     advice = "A checkpoint takes 12 bytes a parameter. Free disk space."
-    return Check(
-        "storage",
-        name,
-        status,
-        f"{path}: {format_bytes(usage.free)} free of {format_bytes(usage.total)}",
-        advice if status != "ok" else "",
-        {"path": str(path), "free": usage.free, "total": usage.total},
-    )
+    advice = advice if status != "ok" else ""
+    about = f"{path}: {format_bytes(usage.free)} free of {format_bytes(usage.total)}"
+    details = {"path": str(path), "free": usage.free, "total": usage.total}
+    return Check("storage", name, status, about, advice, details)
 
 
 def check_variables(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
@@ -296,11 +284,9 @@ def check_variables(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     for name, value in sorted(environ.items()):
         if not _VARIABLES.fullmatch(name):
             continue
-        is_harmful = _HARMFUL.fullmatch(f"{name}={value.strip()}")
-        yield Check(
-            "variables",
-            name,
-            "warning" if is_harmful else "ok",
-            f"{name}={value[:200]!r}",
-            f"Unset {name}: it makes the program slow or wrong." if is_harmful else "",
-        )
+        status: Status = "ok"
+        advice = f"Unset {name}: it makes the program slow or wrong."
+        if _HARMFUL.fullmatch(f"{name}={value.strip()}"):
+            status = "warning"
+        shown = f"{name}={value[:200]!r}"
+        yield Check("variables", name, status, shown, advice * (status != "ok"))

@@ -114,17 +114,14 @@ def _read(parts: Callable[[], Iterable[Part]]) -> list[Part]:
 
 def _header(config: Config, stands: Mapping[str, Any]) -> Block:
     parameters = count_parameters(config.network).total
-    shown = {name: stands[name] for name in ("state", "reason", "step")}
-    return Block(
-        "run_header.html",
-        {
-            **shown,
-            "model": f"{config.architecture.capitalize()} · {parameters:,} parameters",
-            "corpus": short_name(config.data.train),
-            "steps": max(stands["steps"], 1),
-            "figures": _figures(stands),
-        },
-    )
+    shown = {
+        **{name: stands[name] for name in ("state", "reason", "step")},
+        "model": f"{config.architecture.capitalize()} · {parameters:,} parameters",
+        "corpus": short_name(config.data.train),
+        "steps": max(stands["steps"], 1),
+        "figures": _figures(stands),
+    }
+    return Block("run_header.html", shown)
 
 
 def _figures(stands: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -136,18 +133,15 @@ def _figures(stands: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         duration = format_duration(stands["seconds_left"])
         left = f"about {duration} left, until {until} UTC"
     scored_at = f", step {last['step']:,}" if last else ""
+    perplexity = figure(last, "perplexity")
+    scored = ("best development BLEU", NONE, "not scored yet")
+    if best:
+        name = "best development F1" if "f1" in best else scored[0]
+        scored = (name, f"{best_by(best).score:.2f}", f"step {best['step']:,}")
     return [
         ("step", f"{stands['step']:,}", f"of {stands['steps']:,}"),
-        (
-            f"best development {'F1' if best and 'f1' in best else 'BLEU'}",
-            f"{best_by(best).score:.2f}" if best else NONE,
-            f"step {best['step']:,}" if best else "not scored yet",
-        ),
-        (
-            "development perplexity",
-            figure(last, "perplexity"),
-            f"per subword, not smoothed{scored_at}",
-        ),
+        scored,
+        ("development perplexity", perplexity, f"per subword, not smoothed{scored_at}"),
         ("training time", format_duration(stands["minutes"] * 60), left),
     ]
 
@@ -203,15 +197,11 @@ def _intervals(scores: Mapping[str, Any]) -> Iterator[Part]:
         f"{intervals['resamples']:,} bootstrap samples.",
         "",
     )
-    rows = [
-        (
-            title,
-            f"{scores[name]:.2f}",
-            f"± {intervals[name]['half_width']:.2f}",
-            scores[f"{name}_signature"],
-        )
-        for name, title in (("bleu", "BLEU"), ("chrf", "chrF"))
-    ]
+    rows = []
+    for name, title in (("bleu", "BLEU"), ("chrf", "chrF")):
+        interval = f"± {intervals[name]['half_width']:.2f}"
+        signature = scores[f"{name}_signature"]
+        rows.append((title, f"{scores[name]:.2f}", interval, signature))
     header = ("score", "percent", "interval", "signature of sacreBLEU")
     yield Table("Scores of the best step", header, rows, numbers=(1, 2), code=(3,))
 

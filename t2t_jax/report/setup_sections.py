@@ -36,8 +36,10 @@ def setup(config: Config) -> Iterator[Part]:
     rows = [
         ("parameters", f"{parameters.total:,}"),
         ("of the embeddings", f"{parameters.embedding:,}"),
-        ("of the encoder", f"{parameters.encoder:,}"),
-        ("of the decoder", f"{parameters.decoder:,}"),
+        *(
+            (f"of the {n}", f"{getattr(parameters, n):,}")
+            for n in ("encoder", "decoder")
+        ),
     ]
     row = table3_row(config)
     if printed := paper_result(row):
@@ -48,32 +50,19 @@ def setup(config: Config) -> Iterator[Part]:
         )
         rows.append((f"row {row} of the paper", f"prints {about}"))
     yield Table("Parameters of the model", (), rows, numbers=(1,))
-    here = departures(config)
-    yield Table(
-        f"Departures from the paper: {len(here)}",
-        ("what", "the paper", "here"),
-        [(one.name, one.paper, one.here) for one in here],
-        headed=True,
-    )
-    same = matches(config)
-    yield Table(
-        f"Exactly the paper's: {len(same)}",
-        ("what", "how the paper has it"),
-        [(one.name, one.paper) for one in same],
-        folded=True,
-    )
-    changed = differences(paper_model(config), config)
+    here = [(one.name, one.paper, one.here) for one in departures(config)]
+    title, header = f"Departures from the paper: {len(here)}", "what;the paper;here"
+    yield Table(title, header.split(";"), here, headed=True)
+    same = [(one.name, one.paper) for one in matches(config)]
+    title, header = f"Exactly the paper's: {len(same)}", "what;how the paper has it"
+    yield Table(title, header.split(";"), same, folded=True)
+    changed = [
+        (key, *(repr(v) if isinstance(v, str) else str(v) for v in values))
+        for key, *values in differences(paper_model(config), config)
+    ]
     model = "parser (§6.3)" if is_parser(config) else "base model"
-    yield Table(
-        f"Settings that are not those of the paper's {model}: {len(changed)}",
-        ("key", "paper", "here"),
-        [(key, _value(base), _value(value)) for key, base, value in changed],
-        folded=True,
-    )
-
-
-def _value(value: Any) -> str:
-    return repr(value) if isinstance(value, str) else str(value)
+    title = f"Settings that are not those of the paper's {model}: {len(changed)}"
+    yield Table(title, ("key", "paper", "here"), changed, folded=True)
 
 
 def data(workdir: Workdir) -> Iterator[Part]:
@@ -122,20 +111,14 @@ def _leaks(report: Mapping[str, Any]) -> Iterator[Part]:
     if not leaks:
         yield Note("No held-out text was checked against the training text.", "")
         return
-    yield Table(
-        "Held-out text in the training text",
-        ("held-out text", "pairs", "both found", "source found", "target found"),
-        [
-            (
-                short_name(spec),
-                *(f"{counts[name]:,}" for name in ("pairs", "both", *SIDES)),
-            )
-            for spec, counts in leaks.items()
-        ],
-        numbers=range(1, 5),
-        text=(0,),
-        headed=True,
-    )
+    title = "Held-out text in the training text"
+    header = ("held-out text", "pairs", "both found", "source found", "target found")
+    names = ("pairs", "both", *SIDES)
+    rows = [
+        (short_name(spec), *(f"{counts[name]:,}" for name in names))
+        for spec, counts in leaks.items()
+    ]
+    yield Table(title, header, rows, numbers=range(1, 5), text=(0,), headed=True)
     for warning in (
         *leak_warnings(leaks),
         *copy_warnings(leaks),
@@ -157,15 +140,13 @@ def _examples(corpora: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _fingerprints(report: Mapping[str, Any], corpora: Mapping[str, Any]) -> Part:
+    names = ("vocabulary", "source_vocabulary", "target_vocabulary")
     rows = [
-        (
-            name.replace("_", " "),
-            f"{report[name]['size']:,} subwords",
-            report[name]["fingerprint"],
-        )
-        for name in ("vocabulary", "source_vocabulary", "target_vocabulary")
-        if name in report
-    ] + [(name, "", one["fingerprint"]) for name, one in corpora.items()]
+        (name.replace("_", " "), f"{one['size']:,} subwords", one["fingerprint"])
+        for name in names
+        if (one := report.get(name))
+    ]
+    rows += [(name, "", one["fingerprint"]) for name, one in corpora.items()]
     header = ("of", "size", "SHA-256")
     return Table("Vocabulary and fingerprints", header, rows, code=(2,), folded=True)
 
