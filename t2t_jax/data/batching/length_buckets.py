@@ -112,10 +112,8 @@ def bucket_batches(
       >>> [(pairs.tolist(), shape) for pairs, shape in batches]
       [([2, 0], (2, 2)), ([3], (1, 5)), ([1], (1, 5))]
     """
-    longest = max((length for _, length in shapes), default=0)
-    bucket_of_length = np.searchsorted(
-        [length for _, length in shapes], np.arange(longest + 1)
-    )
+    longest = [length for _, length in shapes]
+    bucket_of_length = np.searchsorted(longest, np.arange(max(longest, default=0) + 1))
     # One byte per pair makes the random access, the slow part, faster.
     buckets = bucket_of_length.astype(np.uint8)[lengths][order]
     members = [order[buckets == bucket] for bucket in range(len(shapes))]

@@ -121,17 +121,14 @@ def _place_pairs(
         if len(rows) == 0:
             return
         if len(rows) > len(pairs):
-            left = [
-                side[rows] - needed for side, needed in zip(space, most, strict=True)
-            ]
+            left = [space[side][rows] - most[side] for side in (0, 1)]
             # Space on one side only is of little use to any pair.
             waste = 2 * np.maximum(*left) + np.minimum(*left)
             kind = np.min_scalar_type(int(waste.max()))  # 16 bits sort much faster
             rows = rows[np.argsort(waste.astype(kind), kind="stable")[: len(pairs)]]
         placed, pairs = pairs[: len(rows)], pairs[len(rows) :]
-        placed = placed[
-            np.argsort(lengths[0][placed] - lengths[1][placed], kind="stable")
-        ]
+        favour = lengths[0][placed] - lengths[1][placed]
+        placed = placed[np.argsort(favour, kind="stable")]
         rows = rows[np.argsort(space[0][rows] - space[1][rows], kind="stable")]
         rows_P[placed] = rows
         for side in (0, 1):
@@ -180,9 +177,8 @@ def packed_batches(
     for window in _windows(lengths, order, row_lengths=row_lengths, rng=rng):
         full: list[tuple[Rows, Shape]] = []
         for kind, rows in enumerate(window):
-            batches, waiting[kind] = _split_batches(
-                waiting[kind], rows, size=shapes[kind][0]
-            )
+            size = shapes[kind][0]
+            batches, waiting[kind] = _split_batches(waiting[kind], rows, size=size)
             full += [(batch, shapes[kind]) for batch in batches]
         schedule = np.arange(len(full)) if rng is None else rng.permutation(len(full))
         yield from (full[index] for index in schedule)

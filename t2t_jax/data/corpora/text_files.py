@@ -92,10 +92,9 @@ class TextCorpus:
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the two files' bytes, and of the joiner if any."""
-        both = hashlib.sha256(b"text" + _joiner_bytes(self.joiner))
-        for path in (self.source, self.target):
-            both.update(digest(path))
-        return both.hexdigest()
+        sides = digest(self.source) + digest(self.target)
+        head = b"text" + _joiner_bytes(self.joiner)
+        return hashlib.sha256(head + sides).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -120,12 +119,9 @@ class TsvCorpus:
                 continue
             fields = line.split("\t")
             if len(fields) < needed:
-                problems.add_line(
-                    str(self.path),
-                    number,
-                    f"has {len(fields)} of the {needed} columns that a line must have, "
-                    "separated by tabs.",
-                )
+                fault = f"has {len(fields)} of the {needed} columns that a line must "
+                fault += "have, separated by tabs."
+                problems.add_line(str(self.path), number, fault)
             elif not problems.count:
                 yield _undo_both(fields[source], fields[target], self.joiner)
         if not number and not problems.cut_short:
@@ -138,10 +134,8 @@ class TsvCorpus:
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of column numbers, file, and the joiner if any."""
-        both = hashlib.sha256(f"tsv {self.columns}".encode())
-        both.update(_joiner_bytes(self.joiner))
-        both.update(digest(self.path))
-        return both.hexdigest()
+        head = f"tsv {self.columns}".encode() + _joiner_bytes(self.joiner)
+        return hashlib.sha256(head + digest(self.path)).hexdigest()
 
 
 def open_text_files(

@@ -79,30 +79,21 @@ class TreeCorpus:
             self._report(problems, reader.begin, str(error))
 
     def _report(self, problems: LineProblems, begin: int, fault: str) -> None:
-        problems.add_line(
-            str(self.path),
-            begin,
-            "the tree that begins here is not in Penn brackets.",
-            "Fix or remove it.",
-            detail=f"the tree that begins here is not in Penn brackets: {fault}.",
-        )
+        what = "the tree that begins here is not in Penn brackets"
+        name, advice = str(self.path), "Fix or remove it."
+        problems.add_line(name, begin, f"{what}.", advice, detail=f"{what}: {fault}.")
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
         """Counts the trees; all of the file is read, whatever the budget."""
         del budget
-
-        def count(path: Path) -> int:
-            del path
-            return sum(1 for _ in self)
-
-        count_of: int = cached_fact(self.path, f"trees {_VERSION}", count)
-        return count_of
+        name = f"trees {_VERSION}"
+        count: int = cached_fact(self.path, name, lambda path: sum(1 for _ in self))
+        return count
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the file's bytes and of what is made of them."""
-        both = hashlib.sha256(f"trees {_VERSION} {self.words}".encode())
-        both.update(digest(self.path))
-        return both.hexdigest()
+        head = f"trees {_VERSION} {self.words}".encode()
+        return hashlib.sha256(head + digest(self.path)).hexdigest()
 
 
 def read_trees(path: str | Path) -> list[Tree]:

@@ -45,9 +45,8 @@ def print_line(text: str, stream: TextIO | None = None) -> None:
     bar = _bars.get(getattr(stream, "rich_proxied_file", stream))
     if bar is not None:
         # The terminal wraps: a command wrapped by rich cannot be copied.
-        bar.console.print(
-            text, markup=False, highlight=False, emoji=False, soft_wrap=True
-        )
+        plain: Any = dict.fromkeys(("markup", "highlight", "emoji"), False)
+        bar.console.print(text, **plain, soft_wrap=True)
         return
     with contextlib.suppress(OSError):  # the reader is gone, or the disk is full
         print(text, file=stream, flush=True)
@@ -123,11 +122,11 @@ class ProgressBar:
             yield
             return
         began, ended = time.monotonic(), threading.Event()
+        # None waits for the end; a thread cannot wait for inf seconds.
+        every = self._every_seconds if math.isfinite(self._every_seconds) else None
 
         def beat() -> None:
-            # None waits for the end; a thread cannot wait for inf seconds.
-            every = self._every_seconds
-            while not ended.wait(every if math.isfinite(every) else None):
+            while not ended.wait(every):
                 self.log(f"{what}: {format_clock(time.monotonic() - began)} so far …")
 
         thread = threading.Thread(target=beat, daemon=True)
@@ -177,8 +176,8 @@ class ProgressBar:
             return
         self._shown = now
         rate = task.finished_speed or task.speed or 0.0
-        pace = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
-        self.show(f"{pace} {self._work.units}/s" if rate else "")
+        pace = f"{rate:,.{0 if rate >= 10 else 1}f} {self._work.units}/s"
+        self.show(pace if rate else "")
 
     def show(self, text: str = "", *, done: int | None = None) -> None:
         """Updates the bar, or logs a line where there is none.
@@ -191,15 +190,12 @@ class ProgressBar:
             return
         task = self._progress.tasks[0]
         self._update(self._progress, 0 if done is None else done - int(task.completed))
-        eta = task.time_remaining
-        task.fields |= {
-            "text": text,
-            "eta": "" if eta is None else f"ETA {format_clock(eta)}",
-        }
+        left = task.time_remaining
+        eta = "" if left is None else f"ETA {format_clock(left)}"
+        task.fields |= {"text": text, "eta": eta}
         if not self.has_bar:
             share = "" if task.total is None else f" ({task.percentage:.0f} %)"
-            line = (f"{task.description}{share}", text, task.fields["eta"])
-            self.log("  ".join(filter(None, line)))
+            self.log("  ".join(filter(None, (task.description + share, text, eta))))
 
     def _update(self, progress: Progress, number: int) -> Task:
         """Adds finished units, and to an estimated total what exceeds it."""

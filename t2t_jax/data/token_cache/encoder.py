@@ -101,11 +101,9 @@ class PairEncoder:
 
     def encode(self, sources: Sequence[str], targets: Sequence[str]) -> Encoded:
         """Encodes pairs, special pieces as ordinary text, and filters them."""
-        (source, source_lengths), (target, target_lengths) = (
-            self._encode_side(tokenizer, lines)
-            for tokenizer, lines in zip(
-                self._tokenizers, (sources, targets), strict=True
-            )
+        texts = (sources, targets)
+        (source, source_lengths), (target, target_lengths) = map(
+            self._encode_side, self._tokenizers, texts
         )
         reasons = drop_reasons(
             source_lengths,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.progress_bar import ProgressBar
@@ -81,11 +81,9 @@ class VocabularyPair(NamedTuple):
         for path in map(Path(directory).joinpath, names):
             if not path.exists():
                 raise InputMissingError(f"{path}: no such file. {_RECOVER}")
-        loaded = [
-            Vocabulary.load(Path(directory) / name, advice=_RESTORE) for name in names
-        ]
-        target, source = loaded[0], loaded[-1]
-        both = cls(source, target)
+        paths = map(Path(directory).joinpath, names)
+        target, *own = [Vocabulary.load(path, advice=_RESTORE) for path in paths]
+        both = cls(own[0] if own else target, target)
         both.check(config, name=str(directory), advice=_RESTORE)
         return both
 
@@ -119,12 +117,8 @@ class VocabularyPair(NamedTuple):
             lines = (line for pair in pairs for line in pair)
             shared = train(lines, config, side="")
             return cls(shared, shared)
-        for_source = dataclasses.replace(
-            config,
-            size=config.source_size,
-            file=config.source_file,
-            unit=config.source_unit,
-        )
+        own: Any = {"size": config.source_size, "file": config.source_file}
+        for_source = dataclasses.replace(config, **own, unit=config.source_unit)
         return cls(
             train((source for source, _ in pairs), for_source, side="source_"),
             train((target for _, target in pairs), config, side=""),
@@ -140,25 +134,25 @@ class VocabularyPair(NamedTuple):
         Raises:
           DataError: the sizes differ, or the pieces of sides with shared ids.
         """
-        wanted = (config.source_size or config.size, config.size)
         keys = ("source_size" if config.source_size else "size", "size")
-        for vocabulary, size, key in zip(self, wanted, keys, strict=True):
-            if vocabulary.size != size:
+        for vocabulary, key in zip(self, keys, strict=True):
+            if vocabulary.size != getattr(config, key):
                 change = f"Set config.vocabulary.{key}={vocabulary.size}."
                 raise DataError(
                     f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
-                    f"{size}. {advice or change}"
+                    f"{getattr(config, key)}. {advice or change}"
                 )
-            for symbol in config.symbol_list:
-                (found,) = vocabulary.encode([symbol])
-                if symbol not in vocabulary.pieces(found):
+            for symbol, ids in zip(
+                config.symbol_list, vocabulary.encode(config.symbol_list), strict=True
+            ):
+                if symbol not in vocabulary.pieces(ids):
                     raise DataError(
                         f"{name} must have {symbol!r} of vocabulary.symbols as a piece "
-                        f"that is not split, and has not. "
+                        "that is not split, and has not. "
                         f"{advice or 'Change config.vocabulary.symbols.'}"
                     )
-        ids = range(config.size)
-        if config.shared_ids and self.source.pieces(ids) != self.target.pieces(ids):
+        every = range(config.size)
+        if config.shared_ids and self.source.pieces(every) != self.target.pieces(every):
             raise DataError(
                 f"{name} has vocabularies with different pieces, and "
                 "vocabulary.shared_ids requires the same with the same ids. "

@@ -69,11 +69,7 @@ class Vocabulary:
     """
 
     def __init__(
-        self,
-        model: bytes,
-        *,
-        name: str = "the vocabulary",
-        advice: str = _ADVICE,
+        self, model: bytes, *, name: str = "the vocabulary", advice: str = _ADVICE
     ):
         self.model = model
         self.fingerprint = hashlib.sha256(model).hexdigest()
@@ -108,13 +104,8 @@ class Vocabulary:
         if not sample:
             raise DataError(NO_TEXT)
         if config.unit == "words":
-            symbols = config.symbol_list
-            listed = learn_words(
-                sample,
-                config.size - len(SPECIAL_PIECES),
-                classes=classes,
-                symbols=symbols,
-            )
+            room, symbols = config.size - len(SPECIAL_PIECES), config.symbol_list
+            listed = learn_words(sample, room, classes=classes, symbols=symbols)
             return cls(word_table(listed, config.size))
         return cls(train_sentencepiece(sample, config, key=key))
 
@@ -168,8 +159,7 @@ class Vocabulary:
         Raises:
           TypeError: `lines` is a single string, or holds something other than strings.
         """
-        texts = as_lines(lines, caller="encode")
-        return self._tokenizer.encode(texts)
+        return self._tokenizer.encode(as_lines(lines, caller="encode"))
 
     def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
         """Decodes ids into lines, without pad, bos and eos; line ends become spaces."""
