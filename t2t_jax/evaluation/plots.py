@@ -168,9 +168,8 @@ def plot_heat_maps(
         _set_labels(panel.xaxis, keys if is_lowest else (), cell=cell, rotation=90)
         _set_labels(panel.yaxis, queries if is_leftmost else (), cell=cell, rotation=0)
         panels.append(panel)
-    figure.colorbar(
-        image, ax=panels, label="attention weight", shrink=0.6, aspect=30, pad=0.02
-    )
+    scale: Any = {"shrink": 0.6, "aspect": 30, "pad": 0.02}
+    figure.colorbar(image, ax=panels, label="attention weight", **scale)
     figure.suptitle(title)
     return figure
 
@@ -245,9 +244,8 @@ def _set_labels(
 ) -> None:
     shown = range(0, len(words), math.ceil(_LABEL_INCHES / cell))
     axis.set_ticks(shown)
-    axis.set_ticklabels(
-        [words[n] for n in shown], rotation=rotation, parse_math=False, size=8
-    )
+    labels = [words[n] for n in shown]
+    axis.set_ticklabels(labels, rotation=rotation, parse_math=False, size=8)
 
 
 def _column(
@@ -385,14 +383,10 @@ def plot_averages(
     axes.plot(steps, singles, "s--", color=shade(0.7), label="newest checkpoint")
     axes.plot(steps, averages, "o-", color=shade(0.0), label=f"mean of {last}")
     best = max(range(len(steps)), key=lambda n: (averages[n], steps[n]))
-    axes.annotate(
-        f"{averages[best]:.2f}",
-        (steps[best], averages[best]),
-        xytext=(0, 9),
-        textcoords="offset points",
-        ha="center",
-        weight="bold",
-    )
+    above: Any = {"xytext": (0, 9), "textcoords": "offset points"}
+    place = (steps[best], averages[best])
+    bold: Any = {"ha": "center", "weight": "bold"}
+    axes.annotate(f"{averages[best]:.2f}", place, **above, **bold)
     peak = ([steps[best]], [averages[best]])
     axes.plot(*peak, "*", color=shade(0.0), markersize=15, label="best mean")
     axes.margins(y=0.15)

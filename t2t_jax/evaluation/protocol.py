@@ -103,13 +103,10 @@ def protocol_scores(
     hypotheses, references = check_aligned(
         hypotheses, references, caller="protocol_scores"
     )
+    both = hypotheses, references
     return {
-        **scores_and_tests(
-            hypotheses, references, metrics=METRICS, bleu=bleu, baseline=baseline
-        ),
-        "paper_bleu": paper_bleu(
-            hypotheses, references, tokenize=tokenize, language=language
-        ),
+        **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
+        "paper_bleu": paper_bleu(*both, tokenize=tokenize, language=language),
     }
 
 
@@ -140,18 +137,11 @@ def tokenized_scores(
         hypotheses, references, caller="tokenized_scores"
     )
     baseline = None if baseline is None else list(baseline)
+    both = hypotheses, references
+    how: Any = {"tokenize": tokenize, "language": language, "lowercase": lowercase}
     return {
-        **scores_and_tests(
-            hypotheses, references, metrics=METRICS, bleu=bleu, baseline=baseline
-        ),
-        "tokenized_bleu": tokenized_bleu(
-            hypotheses,
-            references,
-            tokenize=tokenize,
-            language=language,
-            lowercase=lowercase,
-            baseline=baseline,
-        ),
+        **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
+        "tokenized_bleu": tokenized_bleu(*both, **how, baseline=baseline),
     }
 
 

@@ -55,10 +55,7 @@ def bootstrap_intervals(
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
     for name in known_metrics(metrics, caller="bootstrap_intervals"):
         (result,) = _resample(name, [hypotheses], references, bleu=bleu)
-        found[name] = {
-            "mean": float(result.mean),
-            "half_width": float(result.ci),
-        }
+        found[name] = {"mean": float(result.mean), "half_width": float(result.ci)}
     return found
 
 
@@ -91,16 +88,12 @@ def paired_test(
     """
     hypotheses, references = check_aligned(hypotheses, references, caller="paired_test")
     baseline, _ = check_aligned(baseline, references, caller="paired_test")
-    found: dict[str, Any] = {
-        "test": "paired bootstrap",
-        "resamples": RESAMPLES,
-        "seed": SEED,
-    }
+    about = {"test": "paired bootstrap", "resamples": RESAMPLES, "seed": SEED}
+    found: dict[str, Any] = dict(about)
     for name in known_metrics(metrics, caller="paired_test"):
         other, ours = _resample(name, [baseline, hypotheses], references, bleu=bleu)
         gain = ours.score - other.score
-        if name == "ter":  # lower is better
-            gain = -gain
+        gain = -gain if name == "ter" else gain  # lower is better
         found[name] = {
             "system": float(ours.score),
             "baseline": float(other.score),
@@ -161,15 +154,11 @@ def _resample(
     """Scores and resamples with sacreBLEU; the first system is its baseline."""
     from sacrebleu.significance import PairedTest
 
-    named: list[tuple[str, Sequence[str]]] = [
-        (str(number), list(lines)) for number, lines in enumerate(systems)
-    ]
+    named: Any = [(str(number), list(lines)) for number, lines in enumerate(systems)]
     metric = {name: make_metric(name, references, bleu=bleu)}
     with _sacrebleu_seed():
-        test = PairedTest(
-            named, metric, references=None, test_type="bs", n_samples=RESAMPLES
-        )
-        _, scores = test()
+        how: Any = {"references": None, "test_type": "bs", "n_samples": RESAMPLES}
+        _, scores = PairedTest(named, metric, **how)()
     del scores["System"]  # the names; the metric remains
     ((*results,),) = scores.values()
     return results

@@ -43,10 +43,8 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
             f"imported: {error}. Run: pip install 't2t-jax[paper]'"
         ) from error
     # sacremoses tokenises unknown languages as English.
-    known = sorted(
-        set(sacremoses.corpus.NonbreakingPrefixes().available_langs.values())
-    )
-    if language not in known:
+    languages = sacremoses.corpus.NonbreakingPrefixes().available_langs
+    if language not in (known := sorted(set(languages.values()))):
         raise UserError(
             f"--target_language={language} must be a language of sacremoses: "
             f"{', '.join(known)}."
@@ -106,16 +104,15 @@ def tokenized_bleu(
         bleu=BleuSettings(tokenize="none", lowercase=lowercase),
         baseline=None if baseline is None else tokens(baseline),
     )
-    tests = (
-        {"paired_test": found["paired_test"]["bleu"]} if "paired_test" in found else {}
-    )
-    return {
+    scores = {
         "score": found["bleu"],
         "signature": moses_signature(found["bleu_signature"], language),
         "label": LABEL,
         "interval": found["intervals"]["bleu"],
-        **tests,
     }
+    if "paired_test" in found:
+        scores["paired_test"] = found["paired_test"]["bleu"]
+    return scores
 
 
 def moses_signature(signature: str, language: str) -> str:

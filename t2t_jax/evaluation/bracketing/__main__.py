@@ -36,36 +36,28 @@ def _parser() -> argparse.ArgumentParser:
         "(S (NP (PRP We)) (VP (VBP sleep))).",
         allow_abbrev=False,
     )
-    parser.add_argument("gold", metavar="GOLD", help="gold trees, one a line")
-    parser.add_argument("test", metavar="TEST", help="their parses, in the same order")
-    parser.add_argument(
-        "--parameters",
-        metavar="FILE.prm",
-        default="",
-        help='a parameter file of EVALB, or "standard": no punctuation, no root, ADVP '
-        "equal to PRT (default: as EVALB without a file, where all brackets count)",
+    add = parser.add_argument
+    add("gold", metavar="GOLD", help="gold trees, one a line")
+    add("test", metavar="TEST", help="their parses, in the same order")
+    rules = (
+        'a parameter file of EVALB, or "standard": no punctuation, no root, ADVP equal '
+        "to PRT (default: as EVALB without a file, where all brackets count)"
     )
-    parser.add_argument(
-        "--sentences",
-        metavar="FILE.tsv",
-        help="writes the columns of each sentence to this file",
-    )
+    add("--parameters", metavar="FILE.prm", default="", help=rules)
+    columns = "writes the columns of each sentence to this file"
+    add("--sentences", metavar="FILE.tsv", help=columns)
     return parser
 
 
 def _rows(scores: Iterable[SentenceScore]) -> Iterable[str]:
     yield "\t".join(_COLUMNS)
     for number, score in enumerate(scores, start=1):
-        percents = f"{score.recall:.2f}\t{score.precision:.2f}"
         counts = (score.matched, score.gold_brackets, score.test_brackets)
         others = (score.crossing, score.words, score.correct_tags)
-        yield "\t".join(
-            [
-                f"{number}\t{score.length}\t{int(score.status)}\t{percents}",
-                *map(str, counts + others),
-                f"{score.tagging_accuracy:.2f}\t{score.error}",
-            ]
-        )
+        percents = (score.recall, score.precision, score.tagging_accuracy)
+        recall, precision, accuracy = (f"{percent:.2f}" for percent in percents)
+        first = (number, score.length, int(score.status), recall, precision)
+        yield "\t".join(map(str, (*first, *counts, *others, accuracy, score.error)))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -46,21 +46,18 @@ def score_parses(
 def _score(
     number: int, gold: Tree, parse: Tree, parameters: Parameters
 ) -> SentenceScore:
-    leaves = list(gold.leaves())
-    words, tags = gold.words(), [leaf.label for leaf in leaves]
+    words, tags = gold.words(), [leaf.label for leaf in gold.leaves()]
     if parse.words() != words:
         raise DataError(
             f"Tree {number:,}: the parse has other words than the gold tree. Pass "
             "parses of the same sentences, in the same order."
         )
-    compared = score_sentence(
-        str(gold), str(with_words(parse, words, tags)), parameters
-    )
-    counts = [tag not in parameters.deleted for tag in tags]
+    retagged = str(with_words(parse, words, tags))
     correct = sum(
-        counted and parameters.same_label(leaf.label, own.label)
-        for leaf, own, counted in zip(leaves, parse.leaves(), counts, strict=True)
+        tag not in parameters.deleted and parameters.same_label(tag, own.label)
+        for tag, own in zip(tags, parse.leaves(), strict=True)
     )
+    compared = score_sentence(str(gold), retagged, parameters)
     return compared._replace(correct_tags=correct)
 
 
@@ -115,13 +112,10 @@ def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
       {'mean': 100.0, 'half_width': 0.0}
     """
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
-    counts_Nx4 = np.array(
-        [
-            (s.matched, s.gold_brackets, s.test_brackets, _is_complete(s))
-            for s in scores
-        ],
-        dtype=np.int64,
-    ).reshape(-1, 4)
+    counts = [
+        (s.matched, s.gold_brackets, s.test_brackets, _is_complete(s)) for s in scores
+    ]
+    counts_Nx4 = np.array(counts, dtype=np.int64).reshape(-1, 4)
     if not len(counts_Nx4):
         return found | dict.fromkeys(_WITH_INTERVALS)
     rng, sums = np.random.default_rng(SEED), []
