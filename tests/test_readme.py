@@ -56,7 +56,7 @@ def test_every_mode_it_names_exists():
         assert mode in MODES
 
 
-@pytest.mark.parametrize("command", ["--mode=describe", "echo "])
+@pytest.mark.parametrize("command", ["--devices=8", "echo "])
 def test_the_commands_without_files_run_as_printed(command, tmp_path, tiny_run):
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "phrasebook").symlink_to(tiny_run)
