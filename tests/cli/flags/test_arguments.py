@@ -38,7 +38,6 @@ PAIR = "evaluate --workdir=w --source=a --reference=b"
         # Values.
         ("--config.steps=1.5", "--config.steps=1.5", "integer"),
         ("--config.training.micro_batches=many", "micro_batches", "integer or auto"),
-        ("--config.model.dropout=x", "--config.model.dropout=x", "number"),
         ("--config.model.remat=maybe", "remat=maybe", "true or false"),
         ("--config.steps", "--config.steps", "--config.steps=VALUE"),
         ("--workdir --mode=describe", "--workdir", "--workdir=VALUE"),
@@ -46,7 +45,6 @@ PAIR = "evaluate --workdir=w --source=a --reference=b"
         ("translate --workdir=w --sample=maybe", "--sample", "true or false"),
         ("--workdir=~nobody_of_that_name/run", "--workdir", "~user must be a user"),
         ("--coordinator_address=node:99999", "--coordinator_address", "host:port"),
-        ("describe --devices=0", "--devices=0", "an integer from 1"),
         ("describe --mfu=40", "--mfu=40", "at most 1"),
         ("average --average_steps=,", "--average_steps=,", "integers"),
         # Words.
