@@ -10,7 +10,7 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import average
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.evaluation.bleu import corpus_scores
-from t2t_jax.evaluation.plots import figure
+from t2t_jax.evaluation import plots
 from tests.integration import tiny
 
 HEADER = ["steps", "first", "newest", "average_bleu", "newest_bleu", "gaps"]
@@ -84,7 +84,7 @@ def test_a_sliding_average_prints_and_keeps_a_row_a_window_and_how_to_write_the_
     assert found["sentences"] == 5  # evaluation.bleu_sentences, as in training
     assert found["bleu_signature"].startswith("nrefs:1|")
     curve = workdir / "averages" / "last=2.png"
-    assert curve.exists() == (figure.find_spec("matplotlib") is not None)
+    assert curve.exists() == (plots.find_spec("matplotlib") is not None)
 
     command = done.stderr.decode().splitlines()[-1].partition("To write it: python ")[2]
     module, *flags = shlex.split(command)[1:]
