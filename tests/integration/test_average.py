@@ -9,8 +9,8 @@ from t2t_jax import load
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import average
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
-from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.evaluation import plots
+from t2t_jax.evaluation.bleu import corpus_scores
 from tests.integration import tiny
 
 HEADER = ["steps", "first", "newest", "average_bleu", "newest_bleu", "gaps"]
