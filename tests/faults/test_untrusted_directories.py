@@ -3,7 +3,7 @@
 A file with a pickle in it runs a program when it is unpickled; each leaves a mark then,
 and no test finds one. Seen to fail: with `pickle.loads` tried in `read_json_object`,
 and without its bound. Token caches: tests/data/token_cache/test_token_cache.py; sets of
-TFDS: tests/data/corpora/test_tfds_reader.py; what the package never calls:
+TFDS: tests/data/corpora/test_tfds.py; what the package never calls:
 tests/architecture/test_safety.py.
 """
 
