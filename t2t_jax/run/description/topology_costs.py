@@ -82,11 +82,12 @@ def topology_costs(
     if save_hlo and compiled.text:
         write_output(save_hlo, compiled.text, what="operations of the step")
     chosen, note = choose_attention(config, mesh)
+    kernel = getattr(chosen.network, "attention", "")
     costs = {
         "topology": topology.text,
         "devices": mesh.size,
-        "attention": getattr(chosen.network, "attention", ""),
-        "attention_note": note,
+        "attention": kernel,
+        "attention_note": note if kernel == "plain" else "",
         "bytes_parameters": num_bytes(shard.params),
         "bytes_optimizer": num_bytes((shard.optimizer, shard.ema)),
         **_estimates(compiled, mesh, topology),
