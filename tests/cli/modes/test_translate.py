@@ -70,7 +70,7 @@ def test_a_file_of_terms_that_does_not_fit_is_refused_before_the_first_line(
 def test_terms_are_for_a_search_without_another_constraint(place):
     (place / "terms").write_text("a\n" * 7)
     for flag, message in (
-        ("--sample", "Terms restrict a beam search"),
+        ("--sample", "Terms are a constraint of a beam search"),
         ("--config.decoding.constraint=tree", "a search has one"),
     ):
         with pytest.raises(UserError, match=message):
