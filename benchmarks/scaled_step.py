@@ -76,7 +76,7 @@ class Trainee:
         sizes = {"data": 1, axis: len(devices)}
         self.mesh = make_mesh(devices, config=MeshConfig(**sizes))
         optimizer = make_optimizer(OptimizerConfig(), d_model=self.config.d_model)
-        module = make_module(self.config, devices=devices)
+        module = make_module(self.config, devices=devices, mesh=self.mesh.shape)
         self.compute_dtype = module.config.compute_dtype
         self._init = partial(init_state, module, optimizer, jax.random.key(0))
         self._shapes = jax.eval_shape(self._init)

@@ -11,14 +11,14 @@ _SLICE_MILLISECONDS = 500
 
 
 def has_cudnn() -> bool:
-    """Returns whether JAX finds cuDNN."""
-    from jax._src.cudnn import fused_attention_stablehlo as cudnn
-
+    """Returns whether JAX finds cuDNN, and has what `cudnn_attention` calls."""
     try:
+        from jax._src.cudnn import fused_attention_stablehlo as cudnn
+
         cudnn.check_cudnn_version()
-    except RuntimeError:
+        return hasattr(cudnn, "_dot_product_attention")
+    except (ImportError, AttributeError, RuntimeError):
         return False
-    return True
 
 
 def cudnn_attention(q: Any, k: Any, v: Any, bias: Any, *, scale: float) -> Any:

@@ -50,8 +50,8 @@ def chunked_loss_sums(
       bias_V: [V] added to the logits; None for none.
 
     Returns:
-      The sums over the batch. Only `loss` has a gradient, for `y`, table and bias, in
-      reverse mode.
+      The sums over the batch. `loss` has a gradient, for `y`, table and bias, in
+      reverse mode; in several chunks nothing else has.
 
     Raises:
       ValueError: the shapes do not agree.

@@ -56,7 +56,8 @@ def dropout(x_Bx: Array, *, rate: float, key: Array, rows_B: Array) -> jax.Array
     if rate == 0:
         return jnp.asarray(x_Bx)
     keep_Bx = _keep(x_Bx.shape, rate=rate, key=key, rows_B=rows_B)
-    x_Bx = _round_gradient(jnp.asarray(x_Bx))
+    if x_Bx.dtype != jnp.float32:
+        x_Bx = _round_gradient(jnp.asarray(x_Bx))
     # In bfloat16 1 - 0.1 would be 0.8984, and the expectation 1.0018 times the input.
     precise = jnp.promote_types(x_Bx.dtype, jnp.float32)
     scaled_Bx = jnp.asarray(x_Bx, precise) / (1 - min(rate, _MAX_RATE))
@@ -75,7 +76,7 @@ def _round_gradient(x: jax.Array) -> jax.Array:
 
 _round_gradient.defvjp(
     lambda x: (x, None),
-    lambda _, g: (g if g.dtype == jnp.float32 else jax.lax.optimization_barrier(g),),
+    lambda _, g: (jax.lax.optimization_barrier(g),),
 )
 
 

@@ -16,6 +16,8 @@ def layer_norm(
 ) -> jax.Array:
     """Normalizes each vector to mean 0 and variance 1, then applies scale and bias.
 
+    Unless the input is float32, the gradient is custom: reverse mode only.
+
     Args:
       epsilon: added to the variance, so that a constant vector gives the bias.
 
@@ -33,7 +35,10 @@ def layer_norm(
     """
     leading = tuple(range(x_xD.ndim - 1))
     scale_xD, bias_xD = (jnp.expand_dims(v_D, leading) for v_D in (scale_D, bias_D))
-    scaled_xD = _scaled_norm(jnp.asarray(x_xD), scale_xD, epsilon)
+    x_xD = jnp.asarray(x_xD)
+    if x_xD.dtype == jnp.float32:
+        return _forward(x_xD, scale_xD, epsilon)[0] + bias_xD
+    scaled_xD = _scaled_norm(x_xD, scale_xD, epsilon)
     return (scaled_xD + bias_xD).astype(x_xD.dtype)
 
 
@@ -67,8 +72,7 @@ def _backward(
     """
     del epsilon  # within the statistics
     x_xD, scale_xD, mean_x1, inverse_x1 = residuals
-    if x_xD.dtype != jnp.float32:
-        mean_x1, inverse_x1 = jax.lax.optimization_barrier((mean_x1, inverse_x1))
+    mean_x1, inverse_x1 = jax.lax.optimization_barrier((mean_x1, inverse_x1))
     normed_xD = (x_xD.astype(jnp.float32) - mean_x1) * inverse_x1
     along_xD = cotangent_xD * scale_xD
     means = (
@@ -78,7 +82,7 @@ def _backward(
     dx_xD = inverse_x1 * (along_xD - mean_along_x1 - normed_xD * mean_normed_x1)
     tokens = tuple(range(x_xD.ndim - 1))
     dscale_xD = (cotangent_xD * normed_xD).sum(axis=tokens, keepdims=True)
-    return dx_xD.astype(x_xD.dtype), dscale_xD
+    return dx_xD.astype(x_xD.dtype), dscale_xD.astype(scale_xD.dtype)
 
 
 _scaled_norm.defvjp(_forward, _backward)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -114,16 +114,36 @@ def _smoothed_forward(
 ) -> tuple[Smoothed, tuple[Array, Array, jax.Array]]:
     # Sums over V = 37,000 words: in float32, whatever the dtype of the logits.
     z_xV = jnp.asarray(logits_xV, jnp.float32)
-    max_x, lse_x, total_x, target_x = jax.lax.platform_dependent(
-        z_xV, targets_x, cpu=_reductions, default=_reductions_in_one_read
-    )
-    uniform = label_smoothing / z_xV.shape[-1]
-    loss_x = lse_x - (1 - label_smoothing) * target_x - uniform * total_x
+    max_x, lse_x, total_x, target_x = _read(z_xV, targets_x)
+    loss_x = lse_x - (1 - label_smoothing) * target_x
+    if label_smoothing:
+        loss_x -= label_smoothing / z_xV.shape[-1] * total_x
     return (loss_x, lse_x - target_x, target_x >= max_x), (logits_xV, targets_x, lse_x)
 
 
 Reductions: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 """Maximum, log-sum-exp and sum of the logits, and the logit of the target: [...]."""
+
+
+@jax.custom_jvp
+def _read(z_xV: jax.Array, targets_x: jax.Array) -> Reductions:
+    found: Reductions = jax.lax.platform_dependent(
+        z_xV, targets_x, cpu=_reductions, default=_reductions_in_one_read
+    )
+    return found
+
+
+@_read.defjvp
+def _read_tangents(
+    primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, Any]
+) -> tuple[Reductions, Reductions]:
+    """Differentiates the forward pass, for second derivatives; not of the maximum."""
+    (z_xV, targets_x), (dz_xV, _) = primals, tangents
+    found = _read(z_xV, targets_x)
+    softmax_xV = jnp.exp(z_xV - found[1][..., None])
+    _, _, dtotal_x, dtarget_x = _reductions(dz_xV, targets_x)
+    dlse_x = (softmax_xV * dz_xV).sum(axis=-1)
+    return found, (jnp.zeros_like(dlse_x), dlse_x, dtotal_x, dtarget_x)
 
 
 def _reductions(z_xV: jax.Array, targets_x: jax.Array) -> Reductions:
@@ -140,7 +160,7 @@ def _reductions_in_one_read(z_xV: jax.Array, targets_x: jax.Array) -> Reductions
 
     def merge(a: Reductions, b: Reductions) -> Reductions:
         # The sums of exponentials are relative to the maximum so far.
-        largest = jnp.maximum(a[0], b[0])
+        largest = jnp.maximum(jnp.maximum(a[0], b[0]), lowest)
         exp_a, exp_b = (x[1] * jnp.exp(x[0] - largest) for x in (a, b))
         return largest, exp_a + exp_b, a[2] + b[2], a[3] + b[3]
 

@@ -7,7 +7,7 @@ depends on which it is.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -32,13 +32,17 @@ from t2t_jax.types import Array, Params, PyTree, StepModel
 
 
 def make_module(
-    config: ModelConfig, *, devices: Sequence[jax.Device] | None = None
+    config: ModelConfig,
+    *,
+    devices: Sequence[jax.Device] | None = None,
+    mesh: Mapping[str, int] | None = None,
 ) -> nn.Module:
     """Builds the module of a configuration.
 
     Args:
       devices: which it is compiled for, present or not; they resolve `compute_dtype`
         and `attention`. None: JAX's default device does, at tracing time.
+      mesh: as for `attention_kernels.resolve_attention`.
     """
     platform = devices[0].platform if devices is not None else None
     if platform:
@@ -48,7 +52,7 @@ def make_module(
         return RNN(config)
     attention = config.attention if config.attention == "plain" else "auto"
     if platform:
-        attention = resolve_attention(config, platform, devices=devices).kernel
+        attention = resolve_attention(config, platform, devices=devices, mesh=mesh)[0]
     return Transformer(dataclasses.replace(config, attention=attention))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 import jax
@@ -37,14 +37,15 @@ def resolve_attention(
     platform: str,
     *,
     devices: Sequence[jax.Device] | None = None,
-    mesh: Mapping[str, int] = MappingProxyType({}),
+    mesh: Mapping[str, int] | None = None,
 ) -> KernelChoice:
     """Chooses the attention kernel of a model.
 
     Args:
       platform: of the devices, as in `jax.Device.platform`.
       devices: which the program is compiled for, present or not; None: the local ones.
-      mesh: the size of each axis of the mesh.
+      mesh: the size of each axis of the mesh; None: not known, so "auto" is no kernel
+        that JAX cannot split over devices.
 
     Example:
       >>> config = TransformerConfig(attention="cudnn")
@@ -57,10 +58,11 @@ def resolve_attention(
     if kernel == "plain" or config.attention not in ("auto", kernel):
         reason = f"the device is a {platform.upper()}"
     else:
-        reason = _obstacle(config, platform) or _of_mesh(kernel, dict(mesh))
+        reason = _obstacle(config, platform) or _of_mesh(kernel, mesh or {})
     if kernel == "cudnn" and not reason:
         reason = _no_cudnn(jax.local_devices() if devices is None else devices)
-    if not reason:
+    is_unsure = mesh is None and config.attention == "auto" and kernel == "splash"
+    if not reason and not is_unsure:
         return KernelChoice(kernel)
     return KernelChoice("plain", reason if config.attention != "auto" else "")
 
@@ -76,27 +78,24 @@ def _obstacle(config: TransformerConfig, platform: str) -> str:
     return ""
 
 
-def _of_mesh(kernel: str, mesh: dict[str, int]) -> str:
+def _of_mesh(kernel: str, mesh: Mapping[str, int]) -> str:
     """Returns why a kernel cannot be used on a mesh.
 
     JAX cannot split a kernel of TPUs by itself, and in the step it maps over shards
     where `data` is not the only axis: for cuDNN with one mask for all heads it has no
     rule then.
     """
-    data = mesh.pop("data", 1)
-    others = [axis for axis, size in mesh.items() if size > 1]
-    if others and (kernel == "splash" or data > 1):
-        return f"mesh.{others[0]} is not 1"
+    other = next((axis for axis in ("fsdp", "tensor") if mesh.get(axis, 1) > 1), "")
+    if other and (kernel == "splash" or mesh.get("data", 1) > 1):
+        return f"mesh.{other} is not 1"
     return ""
 
 
 def _no_cudnn(devices: Sequence[jax.Device]) -> str:
     """Returns why the oldest of some GPUs cannot use cuDNN."""
-    oldest = min(
-        tuple(int(number) for number in str(device.compute_capability).split("."))
-        for device in devices
-        if hasattr(device, "compute_capability")
-    )
-    if oldest < _AMPERE:
+    found = [str(getattr(device, "compute_capability", "")) for device in devices]
+    if not all(re.fullmatch(r"\d+\.\d+", text) for text in found):
+        return "a GPU is not NVIDIA's"
+    if min(tuple(map(int, text.split("."))) for text in found) < _AMPERE:
         return "the GPU is older than Ampere"
     return "" if jax_internals.has_cudnn() else "JAX finds no cuDNN"

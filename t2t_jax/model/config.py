@@ -133,8 +133,9 @@ class TransformerConfig:
         activations, with attention dropout, with heads whose `d_k` differs from `d_v`,
         exceeds 128 or is not a multiple of 8, on a mesh with `fsdp` or `tensor` (of
         GPUs, with `data` as well), a kernel is replaced by "plain", and a line of the
-        log tells why. config.json has what was used. Rows of odd length (on TPUs, of
-        no multiple of 128), and decoding, are always "plain".
+        log tells why. config.json names a kernel that was used; a kernel has no second
+        derivative. Rows of odd length (on TPUs, of no multiple of 128), and decoding,
+        are always "plain".
       activation: Of the feed-forward networks: "relu", max(0, x), as in the paper;
         "swish", x sigmoid(x); "gelu", x Phi(x); or "quick_gelu", x sigmoid(1.702 x).
       attention_biases: Whether the projections of attention have biases; not in the

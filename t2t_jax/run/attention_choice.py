@@ -14,9 +14,10 @@ from t2t_jax.model.config import TransformerConfig
 def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
     """Replaces `model.attention` by what computes it on the devices of a mesh.
 
+    "auto" that chooses no kernel stays, so that another machine may choose one.
+
     Returns:
-      The configuration, and a line on what was chosen; "" for what was asked for, and
-      for "plain" if that was not specified.
+      The configuration, and a line on what was chosen; "" if it stays.
     """
     network = config.network
     if not isinstance(network, TransformerConfig):
@@ -28,9 +29,9 @@ def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
         devices=devices,
         mesh=mesh.shape,
     )
+    if kernel == network.attention or (kernel == "plain" and not reason):
+        return config, ""
     model = dataclasses.replace(config.model, attention=kernel)
     chosen = dataclasses.replace(config, model=model)
-    if kernel == network.attention or (kernel == "plain" and not reason):
-        return chosen, ""
     since = f", since {reason}" if reason else ""
     return chosen, f"model.attention={network.attention}: {kernel} is used{since}."

@@ -102,7 +102,9 @@ class Trainer:
         )
         self.config, network, training = config, config.network, config.training
         self._module = make_module(
-            network, devices=self._mesh.devices.flatten().tolist()
+            network,
+            devices=self._mesh.devices.flatten().tolist(),
+            mesh=self._mesh.shape,
         )
         self._optimizer = make_optimizer(
             config.optimizer, d_model=network.d_model, frozen=training.frozen

@@ -21,7 +21,9 @@ from starlette.routing import Route, Router
 
 from t2t_jax.run.text import name_of_language
 from t2t_jax.serving.config import ServingConfig
-from t2t_jax.serving.guard import (
+from t2t_jax.serving.languages import Languages
+from t2t_jax.serving.queue import Job, Kind, QueueFullError
+from t2t_jax.serving.request_limits import (
     CLOSE,
     App,
     ClientGoneError,
@@ -32,8 +34,6 @@ from t2t_jax.serving.guard import (
     read_body,
     require_key,
 )
-from t2t_jax.serving.languages import Languages
-from t2t_jax.serving.queue import Job, Kind, QueueFullError
 from t2t_jax.serving.requests import (
     Place,
     RequestError,

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from t2t_jax.devices.distributed.signals import handling, watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.serving.config import ServingConfig
-from t2t_jax.serving.guard import LATE, App
+from t2t_jax.serving.request_limits import LATE, App
 from t2t_jax.serving.responses import to_json
 
 _HEADER_BYTES = 16 * 1024

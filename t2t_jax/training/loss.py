@@ -10,7 +10,7 @@ from flax import linen as nn
 
 from t2t_jax.functional.chunked_loss import Weights, chunked_loss_sums
 from t2t_jax.functional.consistency_loss import chunked_consistency_sums
-from t2t_jax.functional.losses import LossSums
+from t2t_jax.functional.losses import LossSums, loss_sums
 from t2t_jax.model.embedding import Embedding
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.metrics import Scalar, Sums
@@ -77,7 +77,7 @@ def forward_loss(
     Args:
       dropout_key: None for no dropout.
       loss_chunks: chunks of each target for which logits and loss are computed one
-        after the other.
+        after the other, of a module with a `head`, as `Transformer` has.
 
     Paper: §5.4.
     """
@@ -94,9 +94,16 @@ def forward_loss(
             bias_V=pre_softmax.bias,
         )
 
-    # Computed by the model, in place of the logits.
-    with_loss = module.clone(head=loss)
-    found = _apply(with_loss, params, batch, dropout_key=dropout_key)
+    if hasattr(module, "head"):  # It computes the loss in place of the logits.
+        with_loss = module.clone(head=loss)
+        found = _apply(with_loss, params, batch, dropout_key=dropout_key)
+    else:
+        found = loss_sums(
+            _apply(module, params, batch, dropout_key=dropout_key),
+            batch.target_outputs,
+            real_x=real_BxT,
+            label_smoothing=label_smoothing,
+        )
     return _with_counts(batch, real_BxT, **found._asdict())
 
 

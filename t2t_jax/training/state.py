@@ -41,30 +41,6 @@ def evaluation_params(state: TrainState) -> Params:
     return state.params if state.ema is None else state.ema
 
 
-def update_ema(
-    ema: Params, params: Params, *, decay: float, count: jax.Array | int
-) -> Params:
-    """Moves an exponential moving average towards new parameters.
-
-    The decay of the first updates is lower, so that the average forgets the initial
-    parameters: min(decay, (1 + count) / (10 + count)).
-
-    Args:
-      count: the number of the update, from 0.
-
-    Departs: the paper averages the last checkpoints only (§6.1).
-
-    Example:
-      >>> update_ema({"b": jnp.zeros(1)}, {"b": jnp.ones(1)}, decay=0.5, count=0)["b"]
-      Array([0.9], dtype=float32)
-    """
-    t = jnp.asarray(count, jnp.float32)
-    share = 1 - jnp.minimum(decay, (1 + t) / (10 + t))
-    # Of parameters that do not change, the average does not change by a bit either.
-    average: Params = jax.tree.map(lambda e, p: e + share * (p - e), ema, params)
-    return average
-
-
 def init_state(
     module: nn.Module,
     optimizer: optax.GradientTransformation,

@@ -15,13 +15,14 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from t2t_jax.devices.fault_injection import with_injected_nan
 from t2t_jax.devices.sharding.mesh import ROW_AXES
 from t2t_jax.devices.sharding.rules import batch_sharding, replicated
+from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss, training_loss
 from t2t_jax.training.metrics import Sums
 from t2t_jax.training.optimizer import trained_part
 from t2t_jax.training.schedule_free import gradient_params
-from t2t_jax.training.state import TrainState, update_ema
+from t2t_jax.training.state import TrainState
 from t2t_jax.types import Array, Batch, Params, PyTree
 
 Aux = TypeVar("Aux")
@@ -90,7 +91,7 @@ def train_step(
     params = optax.apply_updates(state.params, updates)
     ema = state.ema
     if ema is not None:
-        ema = update_ema(ema, params, decay=config.ema_decay, count=state.step)
+        ema = moving_average(ema, params, decay=config.ema_decay, count=state.step)
     output = StepOutput(sums, norm)
     return TrainState(state.step + 1, params, moments, ema), output
 
@@ -135,7 +136,18 @@ def accumulate_gradients(
     # of the embedding), and for each micro-batch.
     exchange = jnp.dtype(gradient_dtype)
     if mesh.size == mesh.shape["data"]:
-        return _map_devices(of_shard, params, batch, mesh=mesh, exchange=exchange)
+
+        def of_device(params: Params, rows: Batch) -> tuple[Params, Aux]:
+            gradient, others = of_shard(params, rows)
+            rounded = jax.tree.map(lambda g: g.astype(exchange), gradient)
+            added = jax.lax.psum(rounded, "data")
+            return (
+                jax.tree.map(lambda g, like: g.astype(like.dtype), added, gradient),
+                jax.lax.psum(others, "data"),
+            )
+
+        mapped: tuple[Params, Aux] = _map_devices(of_device, mesh)(params, batch)
+        return mapped
     # XLA cannot split a table over some axes where others are mapped by hand.
     shards = jax.tree.map(lambda x: _shards(x, mesh), batch)
     map_shards = jax.vmap(of_shard, in_axes=(None, 0), spmd_axis_name="data")
@@ -144,33 +156,19 @@ def accumulate_gradients(
     return added, jax.tree.map(lambda x: x.sum(axis=0), others)
 
 
-def _map_devices(
-    function: Callable[[Params, Batch], tuple[Params, Aux]],
-    params: Params,
-    batch: Batch,
-    *,
-    mesh: Mesh,
-    exchange: Any,
-) -> tuple[Params, Aux]:
-    """Sums a function over the devices, each with its rows and all parameters."""
+def _map_devices(function: Callable[..., Aux], mesh: Mesh) -> Callable[..., Aux]:
+    """Maps a sum over rows over devices that hold all parameters and some rows.
 
-    def of_device(params: Params, rows: Batch) -> tuple[Params, Aux]:
-        gradient, others = function(params, rows)
-        rounded = jax.tree.map(lambda g: g.astype(exchange), gradient)
-        added = jax.lax.psum(rounded, "data")
-        return (
-            jax.tree.map(lambda g, like: g.astype(like.dtype), added, gradient),
-            jax.lax.psum(others, "data"),
-        )
-
-    mapped: Callable[[Params, Batch], tuple[Params, Aux]] = jax.shard_map(
-        of_device,
+    Kernels of an accelerator need this: JAX cannot split them by itself.
+    """
+    mapped: Callable[..., Aux] = jax.shard_map(
+        function,
         mesh=mesh,
         in_specs=(PartitionSpec(), PartitionSpec(ROW_AXES)),
         out_specs=PartitionSpec(),
         check_vma=False,
     )
-    return mapped(params, batch)
+    return mapped
 
 
 def _shards(x_Bx: Array, mesh: Mesh) -> jax.Array:
@@ -304,9 +302,12 @@ def compile_evaluation(
     module: nn.Module, *, label_smoothing: float, mesh: Mesh, loss_chunks: int = 1
 ) -> Callable[[Params, Batch], Sums]:
     """Returns a jitted `(params, batch) -> Sums` without dropout."""
-    sums = partial(
+    sums: Callable[[Params, Batch], Sums] = partial(
         forward_loss, module, label_smoothing=label_smoothing, loss_chunks=loss_chunks
     )
+    if 1 < mesh.size == mesh.shape["data"]:
+        of_device = sums
+        sums = _map_devices(lambda *x: jax.lax.psum(of_device(*x), "data"), mesh)
     return jax.jit(
         sums,
         in_shardings=(None, batch_sharding(mesh)),

@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.functional.losses import label_smoothed_nll
+from t2t_jax.functional.losses import (
+    _reductions,
+    _reductions_in_one_read,
+    label_smoothed_nll,
+)
 
 LOGITS = jax.random.normal(jax.random.key(3), (2, 5, 7)) * 3
 TARGETS = jnp.array([[0, 1, 2, 3, 4], [6, 5, 4, 3, 2]])
@@ -68,3 +72,40 @@ def test_targets_of_another_shape_and_a_smoothing_beyond_1_are_refused():
         label_smoothed_nll(LOGITS, TARGETS.T)
     with pytest.raises(ValueError, match=r"label_smoothing=1.5 must be in \[0, 1\]"):
         label_smoothed_nll(LOGITS, TARGETS, label_smoothing=1.5)
+
+
+@pytest.mark.parametrize(
+    "logits",
+    [
+        LOGITS,
+        LOGITS * 1e4,
+        LOGITS.astype(jnp.bfloat16).astype(jnp.float32),  # with ties
+        LOGITS[..., :1],
+        LOGITS.at[:, :, 2:4].set(-jnp.inf),
+        jnp.full((2, 5, 7), 3.0),
+    ],
+)
+def test_accelerators_read_the_logits_once_for_the_same_numbers(logits):
+    targets = jnp.minimum(TARGETS, logits.shape[-1] - 1)
+    found = jax.jit(_reductions_in_one_read)(logits, targets)
+    for ours, other in zip(found, _reductions(logits, targets), strict=True):
+        assert_allclose(ours, other, rtol=1e-5, atol=1e-5)
+    is_best = found[3] >= found[0]
+    assert (is_best == (_reductions(logits, targets)[3] >= logits.max(axis=-1))).all()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_it_is_differentiable_twice_under_jit(smoothing):
+    def of_log_softmax(z):
+        log_p = jax.nn.log_softmax(z)
+        target = jnp.take_along_axis(log_p, TARGETS[..., None], axis=-1)[..., 0]
+        return -(1 - smoothing) * target - smoothing * log_p.mean(axis=-1)
+
+    def ours(z):
+        return label_smoothed_nll(z, TARGETS, label_smoothing=smoothing)[0]
+
+    def second(loss):
+        first = jax.grad(lambda z: jnp.sin(loss(z)).sum())
+        return jax.jit(jax.grad(lambda z: (first(z) ** 2).sum()))(LOGITS)
+
+    assert_allclose(second(ours), second(of_log_softmax), rtol=2e-4, atol=1e-5)

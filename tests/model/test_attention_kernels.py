@@ -26,6 +26,7 @@ def choose(config, devices, *, platform="gpu", **mesh):
         ("cudnn", gpus("9.0"), "gpu", {"data": 2, "fsdp": 4}, True, "plain", "fsdp is"),
         ("cudnn", gpus("9.0", "7.5"), "cuda", {}, True, "plain", "older than Ampere"),
         ("cudnn", gpus("9.0"), "gpu", {}, False, "plain", "no cuDNN"),
+        ("cudnn", gpus("gfx90a"), "gpu", {}, True, "plain", "not NVIDIA's"),
         ("splash", [], "tpu", {"data": 8, "fsdp": 1}, True, "splash", ""),
         ("splash", [], "tpu", {"tensor": 2}, True, "plain", "tensor is"),
         ("cudnn", [], "tpu", {}, True, "plain", "a TPU"),
@@ -68,3 +69,10 @@ def test_a_model_that_no_kernel_fits_is_plain(changes, reason):
 
 def test_a_recurrent_model_is_plain():
     assert choose(RNNConfig(), gpus("9.0")) == ("plain", "")
+
+
+def test_a_kernel_that_cannot_be_split_needs_a_known_mesh():
+    config = TransformerConfig(attention="auto")
+    assert choose(config, [], platform="tpu", mesh=None) == ("plain", "")
+    asked = dataclasses.replace(config, attention="splash")
+    assert choose(asked, [], platform="tpu", mesh=None).kernel == "splash"

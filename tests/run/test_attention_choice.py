@@ -17,7 +17,7 @@ from tests.integration.tiny import TINY
 
 
 @pytest.mark.parametrize(
-    ("mesh", "kernel"), [({"data": 2}, "cudnn"), ({"data": 2, "tensor": 2}, "plain")]
+    ("mesh", "kernel"), [({"data": 2}, "cudnn"), ({"data": 2, "tensor": 2}, "auto")]
 )
 def test_devices_and_mesh_decide(monkeypatch, mesh, kernel):
     monkeypatch.setattr(jax_internals, "has_cudnn", lambda: True)

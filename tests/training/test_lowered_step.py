@@ -5,6 +5,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 from t2t_jax import jax_internals
@@ -15,7 +16,8 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import init_state, state_shardings
-from t2t_jax.training.step import lower_step, make_train_step
+from t2t_jax.training.step import compile_evaluation, lower_step, make_train_step
+from t2t_jax.types import Batch
 
 ROWS, LENGTH, WORDS = 4, 128, 300
 CONFIG = TransformerConfig(
@@ -29,7 +31,7 @@ def lowered(device, platform, *, devices=1, **training):
     """Lowers the step of a mesh of CPUs for other devices of the same number."""
     mesh = make_mesh(jax.devices()[:devices], config=MeshConfig())
     optimizer = make_optimizer(OptimizerConfig(), d_model=CONFIG.d_model)
-    module = make_module(CONFIG, devices=[device] * devices)
+    module = make_module(CONFIG, devices=[device] * devices, mesh=mesh.shape)
     state = jax.eval_shape(partial(init_state, module, optimizer), jax.random.key(0))
     step = make_train_step(
         TrainingConfig(**training),
@@ -82,6 +84,19 @@ def test_logits_are_read_once_and_products_multiply_bfloat16(device, platform, f
     assert reduction.count("init:") == 4  # maximum, sums, and the target
     products = re.findall(r"dot_general .* : \((.*?), (.*?)\) ->", text)
     assert {re.split("[x>]", x)[-2] for pair in products for x in pair} == factors
+
+
+def test_an_evaluation_is_mapped_over_tpus_as_their_kernels_cannot_be_split():
+    mesh = make_mesh(jax.devices()[:8], config=MeshConfig())
+    module = make_module(CONFIG, devices=[TPU] * 8, mesh=mesh.shape)
+    tokens = jax.ShapeDtypeStruct((8, LENGTH), jnp.int32)
+    params = jax.eval_shape(module.init, jax.random.key(0), tokens, tokens)["params"]
+    batch = Batch(*[tokens] * 7, tokens)._replace(
+        rows=jax.ShapeDtypeStruct((8,), jnp.int32)
+    )
+    sums = compile_evaluation(module, label_smoothing=0.1, mesh=mesh)
+    text = sums.trace(params, batch).lower(lowering_platforms=("tpu",)).as_text()
+    assert "splash_mha_fwd" in text
 
 
 def test_of_one_device_or_eight_each_does_the_same():

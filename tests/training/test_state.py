@@ -5,10 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import TrainState, evaluation_params, init_state, update_ema
+from t2t_jax.training.state import TrainState, evaluation_params, init_state
 from tests.training.copy_task import CONFIG, require_same
 
 
@@ -48,7 +49,7 @@ def test_the_moving_average_follows_its_definition():
         decay = min(0.6, (1 + n) / (10 + n))
         average = decay * average + (1 - decay) * value
         new = {"kernel": jnp.asarray(value, jnp.float32)}
-        ours = update_ema(ours, new, decay=0.6, count=n)
+        ours = moving_average(ours, new, decay=0.6, count=n)
         # atol: float32 sums of about 1
         np.testing.assert_allclose(ours["kernel"], average, atol=1e-6)
     assert decay == 0.6  # the warm-up of the decay is over: (1 + 13) / (10 + 13)
@@ -58,7 +59,7 @@ def test_the_average_of_what_does_not_change_does_not_change():
     values = {"kernel": jnp.asarray(np.random.default_rng(5).normal(size=997))}
     average = values
     for n in range(7):
-        average = update_ema(average, values, decay=0.999, count=n)
+        average = moving_average(average, values, decay=0.999, count=n)
     np.testing.assert_array_equal(average["kernel"], values["kernel"])
 
 

@@ -228,7 +228,9 @@ def compile_costs(
     config, _ = choose_attention(config, mesh)
     step = make_train_step(
         config.training,
-        module=make_module(config.network, devices=mesh.devices.flatten().tolist()),
+        module=make_module(
+            config.network, devices=mesh.devices.flatten().tolist(), mesh=mesh.shape
+        ),
         optimizer=_make_optimizer(config),
         mesh=mesh,
         shardings=state_shardings(

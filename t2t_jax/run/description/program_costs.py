@@ -32,7 +32,9 @@ _CALLED = re.compile(
 _COLLECTIVE = re.compile(
     "(all-(?:reduce|gather|to-all)|reduce-scatter|collective-permute)(-start|-done)?"
 )
-_GROUP = re.compile(r"replica_groups=mesh\[([^\]]*)\][^{]*\{([^}]*)\}")
+_MESH_GROUP = re.compile(r"replica_groups=mesh\[([^\]]*)\][^{]*\{([^}]*)\}")
+_LISTED_GROUP = re.compile(r"replica_groups=\{\{([\d,]+)\}")
+_STRIDED_GROUP = re.compile(r"replica_groups=\[\d+,(\d+)\]<=\[(\d+)\](?!T)")
 _FREE = frozenset(
     "parameter get-tuple-element tuple constant bitcast after-all partition-id "
     "opt-barrier copy-start copy-done async-done".split()
@@ -253,8 +255,16 @@ def _group(text: str, devices: int) -> list[int]:
     Example:
       >>> _group("replica_groups=mesh['a'=2,'b'=4] {'a'}, channel_id=1", 8)
       [0, 4]
+      >>> _group("replica_groups={{1,3},{0,2}}", 4)
+      [1, 3]
+      >>> _group("replica_groups=[4,2]<=[8]", 8)
+      [0, 1]
     """
-    found = _GROUP.search(text)
+    if listed := _LISTED_GROUP.search(text):
+        return [int(n) for n in listed[1].split(",")]
+    if strided := _STRIDED_GROUP.search(text):
+        return list(range(int(strided[1])))
+    found = _MESH_GROUP.search(text)
     if not found:
         return list(range(devices))
     axes = re.findall(r"'(\w+)'=(\d+)", found[1])

@@ -82,7 +82,7 @@ def topology_costs(
     if save_hlo and compiled.text:
         write_output(save_hlo, compiled.text, what="operations of the step")
     chosen, note = choose_attention(config, mesh)
-    kernel = getattr(chosen.network, "attention", "")
+    kernel = getattr(chosen.network, "attention", "").replace("auto", "plain")
     costs = {
         "topology": topology.text,
         "devices": mesh.size,
@@ -157,12 +157,14 @@ def advise(config: Config, costs: Mapping[str, Any], *, mesh: Mesh) -> str:
     more = costs["bytes_temporary"] * (training.micro_batches - 1)
     update = sum(one["ms"] for one in costs["parts"] if one["part"] == "optimizer")
     exposed = sum(one["exposed_ms"] for one in costs["collectives"])
+    links = sum(one["ms"] for one in costs["collectives"])
     gains = {
         f"data.tokens_per_batch: {padding} of {rows + padding} rows are empty": (
             padding > _MUCH * rows
         ),
         "mesh.shard_optimizer=True: each device updates a part of the parameters": (
-            data > 1 and update > _MUCH * ms
+            # An all-gather of the parameters is half an all-reduce of their gradients.
+            data > 1 and update * (1 - 1 / data) - links / 2 > _MUCH * ms
         ),
         "more data.tokens_per_batch: the links take as long for any batch": (
             exposed > _MUCH * ms

@@ -32,9 +32,9 @@ COSTS = {
     "bytes_temporary": 6 * GB,
     "estimated_ms": 100.0,
     "parts": [{"part": "optimizer", "direction": "", "ms": 4.0}],
-    "collectives": [{"exposed_ms": 5.0}],
+    "collectives": [{"exposed_ms": 5.0, "ms": 1.0}],
 }
-SLOW_UPDATE = {"parts": [{"part": "optimizer", "direction": "", "ms": 12.0}]}
+SLOW_UPDATE = {"parts": [{"part": "optimizer", "direction": "", "ms": 16.0}]}
 
 
 def config_of(*, mesh=None, data=None, **training):
@@ -53,7 +53,11 @@ def config_of(*, mesh=None, data=None, **training):
         ({}, SLOW_UPDATE, "mesh.shard_optimizer=True: "),
         ({"mesh": MeshConfig(shard_optimizer=True)}, SLOW_UPDATE, ""),
         ({"mesh": MeshConfig(data=1, fsdp=8)}, SLOW_UPDATE, ""),
-        ({}, {"collectives": [{"exposed_ms": 11.0}]}, "more data.tokens_per_batch: "),
+        (
+            {},
+            {"collectives": [{"exposed_ms": 11.0, "ms": 11.0}]},
+            "more data.tokens_per_batch: ",
+        ),
         (
             {"data": DataConfig(tokens_per_batch=12 * 256)},
             {},
