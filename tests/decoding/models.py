@@ -12,6 +12,7 @@ import numpy as np
 
 from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.static_params import BeamParams
+from t2t_jax.types import StepModel
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 
@@ -118,6 +119,29 @@ def recurrent(seed: int, vocabulary: int, *, eos_bias: float = 0.0) -> Recurrent
 search_program = jax.jit(
     beam_search, static_argnames=("params", "max_extra_tokens", "max_length")
 )
+
+
+class Biased(flax.struct.PyTreeNode):
+    """A model that likes or dislikes some tokens, whatever it has read."""
+
+    model: StepModel
+    bias_V: jax.Array
+
+    def encode(self, source_BxS):
+        return self.model.encode(source_BxS)
+
+    def init_cache(self, memory, num_beams, length):
+        return self.model.init_cache(memory, num_beams, length)
+
+    def step(self, tokens_BxW, memory, cache, position):
+        logits_BxWxV, cache = self.model.step(tokens_BxW, memory, cache, position)
+        return logits_BxWxV + self.bias_V[None, None], cache
+
+    def reorder(self, cache, parents_BxW):
+        return self.model.reorder(cache, parents_BxW)
+
+    def grow(self, cache, length):
+        return self.model.grow(cache, length)
 
 
 def plain_search(model, source, *, run=beam_search, **options):

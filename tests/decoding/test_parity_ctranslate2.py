@@ -21,6 +21,7 @@ import dataclasses
 import importlib.util
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -35,13 +36,12 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.exchange.exporting.ctranslate2 import write_ctranslate2
 from t2t_jax.model.architectures import make_step_model
 from t2t_jax.types import BOS, EOS, PAD
-from tests.decoding.models import plain_search
+from tests.decoding.models import Biased, plain_search
 from tests.reference.taught_model import (
     CONFIG,
     MODULE,
     ROOM,
     Output,
-    Unspeakable,
     drawn_sources,
     outputs_of,
     taught_params,
@@ -90,7 +90,9 @@ def translated(engine, source_BxS, beams):
 
 
 def searched(params, source_BxS, beams):
-    model = Unspeakable(make_step_model(MODULE, params))
+    # Pad and bos are impossible there, so that the others share it all.
+    never_V = jnp.zeros(CONFIG.vocab_size).at[jnp.array([PAD, BOS])].set(-jnp.inf)
+    model = Biased(make_step_model(MODULE, params), never_V)
     search = jax.jit(
         lambda model: plain_search(
             model,

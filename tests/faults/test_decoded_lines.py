@@ -11,7 +11,6 @@ import dataclasses
 import math
 import re
 
-import flax.struct
 import jax
 import jax.numpy as jnp
 import pytest
@@ -26,7 +25,8 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.types import EOS, StepModel
+from t2t_jax.types import EOS
+from tests.decoding.models import Biased
 
 TIE = 1e-4
 EXTRA = 5
@@ -53,29 +53,6 @@ LINES = st.lists(
     max_size=9,
 )
 LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
-
-
-class Biased(flax.struct.PyTreeNode):
-    """A model that likes or dislikes to end, whatever it has read."""
-
-    model: StepModel
-    bias_V: jax.Array
-
-    def encode(self, source_BxS):
-        return self.model.encode(source_BxS)
-
-    def init_cache(self, memory, num_beams, length):
-        return self.model.init_cache(memory, num_beams, length)
-
-    def step(self, tokens_BxW, memory, cache, position):
-        logits_BxWxV, cache = self.model.step(tokens_BxW, memory, cache, position)
-        return logits_BxWxV + self.bias_V[None, None], cache
-
-    def reorder(self, cache, parents_BxW):
-        return self.model.reorder(cache, parents_BxW)
-
-    def grow(self, cache, length):
-        return self.model.grow(cache, length)
 
 
 @pytest.fixture(scope="module")

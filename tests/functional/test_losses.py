@@ -1,3 +1,5 @@
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -82,16 +84,14 @@ def test_targets_of_another_shape_and_a_smoothing_beyond_1_are_refused():
         LOGITS.astype(jnp.bfloat16).astype(jnp.float32),  # with ties
         LOGITS[..., :1],
         LOGITS.at[:, :, 2:4].set(-jnp.inf),
-        jnp.full((2, 5, 7), 3.0),
     ],
 )
 def test_accelerators_read_the_logits_once_for_the_same_numbers(logits):
     targets = jnp.minimum(TARGETS, logits.shape[-1] - 1)
-    found = jax.jit(_reductions_in_one_read)(logits, targets)
-    for ours, other in zip(found, _reductions(logits, targets), strict=True):
-        assert_allclose(ours, other, rtol=1e-5, atol=1e-5)
-    is_best = found[3] >= found[0]
-    assert (is_best == (_reductions(logits, targets)[3] >= logits.max(axis=-1))).all()
+    ours = jax.jit(_reductions_in_one_read)(logits, targets)
+    others = _reductions(logits, targets)
+    jax.tree.map(partial(assert_allclose, rtol=1e-5, atol=1e-5), ours, others)
+    assert ((ours[3] >= ours[0]) == (others[3] >= others[0])).all()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

@@ -11,7 +11,7 @@ import optax
 from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.types import BOS, EOS, PAD, StepModel
+from t2t_jax.types import EOS, PAD
 
 CONFIG = TransformerConfig(
     vocab_size=53,
@@ -107,25 +107,3 @@ def log_probabilities(params, source_BxS, outputs):
         target_outputs_BxT=target_BxT,
     )
     return np.asarray(logs_BxT).sum(axis=1)
-
-
-class Unspeakable(NamedTuple):
-    """A model to which pad and bos are impossible, so that the others share it all."""
-
-    model: StepModel
-
-    def encode(self, source_BxS):
-        return self.model.encode(source_BxS)
-
-    def init_cache(self, memory, num_beams, length):
-        return self.model.init_cache(memory, num_beams, length)
-
-    def step(self, tokens_BxW, memory, cache, position):
-        logits_BxWxV, cache = self.model.step(tokens_BxW, memory, cache, position)
-        return logits_BxWxV.at[..., jnp.array([PAD, BOS])].set(-jnp.inf), cache
-
-    def reorder(self, cache, parents_BxW):
-        return self.model.reorder(cache, parents_BxW)
-
-    def grow(self, cache, length):
-        return self.model.grow(cache, length)
