@@ -101,7 +101,7 @@ def _check(logits_xV: Array, targets_x: Array, label_smoothing: float) -> None:
 
 
 Smoothed: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
-"""Smoothed loss, unsmoothed loss, whether the target has the largest logit: [...]."""
+"""The loss, that without smoothing, and whether the target's logit is the largest."""
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
@@ -122,7 +122,7 @@ def _smoothed_forward(
 
 
 Reductions: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
-"""Maximum, log-sum-exp and sum of the logits, and the logit of the target: [...]."""
+"""The maximum, log-sum-exp and sum of the logits, and the logit of the target."""
 
 
 @jax.custom_jvp
