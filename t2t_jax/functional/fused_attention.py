@@ -119,10 +119,6 @@ class Fused(NamedTuple):
             and queries % self.length_multiple == keys % self.length_multiple == 0
         )
 
-    def __call__(self, *inputs: jax.Array | Segments) -> jax.Array:
-        """Calls the kernel."""
-        return self.kernel(*inputs)
-
 
 FUSED: dict[str, Fused] = {
     "cudnn": Fused(cudnn_attention, length_multiple=2),

@@ -41,7 +41,8 @@ def make_module(
 
     Args:
       devices: which it is compiled for, present or not; they resolve `compute_dtype`
-        and `attention`. None: JAX's default device does, at tracing time.
+        and `attention`. None: no kernel for attention, and JAX's default device
+        decides on the dtype, at tracing time.
       mesh: as for `attention_kernels.resolve_attention`.
     """
     platform = devices[0].platform if devices is not None else None

@@ -13,7 +13,6 @@ from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.functional.fused_attention import FUSED
 from t2t_jax.functional.masks import Segments
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.defaults import attention_kernel
 from t2t_jax.model.initializers import declare, glorot_uniform, zeros
 from t2t_jax.model.past import KVPair, LayerPast, Position
 from t2t_jax.model.sublayer import Dropout
@@ -109,10 +108,10 @@ class MultiHeadAttention(nn.Module):
         if self.is_mutable_collection("intermediates"):
             weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=segments.mask())
             self.sow("intermediates", "weights", weights)
-        fused = FUSED.get(attention_kernel(self.config))
+        fused = FUSED.get(self.config.attention)
         has_dropout = rows_B is not None and self.config.attention_dropout > 0
         if fused and not has_dropout and fused.fits(q_BxHxQxDk, values):
-            context_BxHxQxDv = fused(q_BxHxQxDk, keys, values, segments)
+            context_BxHxQxDv = fused.kernel(q_BxHxQxDk, keys, values, segments)
         else:
             context_BxHxQxDv = attention(
                 q_BxHxQxDk,

@@ -44,8 +44,8 @@ def resolve_attention(
     Args:
       platform: of the devices, as in `jax.Device.platform`.
       devices: which the program is compiled for, present or not; None: the local ones.
-      mesh: the size of each axis of the mesh; None: not known, so "auto" is no kernel
-        that JAX cannot split over devices.
+      mesh: the size of each axis of the mesh; None: not known. Then "auto" is "plain",
+        as JAX cannot map or split every kernel by itself.
 
     Example:
       >>> config = TransformerConfig(attention="cudnn")
@@ -54,6 +54,8 @@ def resolve_attention(
     """
     if not isinstance(config, TransformerConfig) or config.attention == "plain":
         return KernelChoice("plain")
+    if config.attention == "auto" and mesh is None:
+        return KernelChoice("plain")
     kernel = {"gpu": "cudnn", "cuda": "cudnn", "tpu": "splash"}.get(platform, "plain")
     if kernel == "plain" or config.attention not in ("auto", kernel):
         reason = f"the device is a {platform.upper()}"
@@ -61,8 +63,7 @@ def resolve_attention(
         reason = _obstacle(config, platform) or _of_mesh(kernel, mesh or {})
     if kernel == "cudnn" and not reason:
         reason = _no_cudnn(jax.local_devices() if devices is None else devices)
-    is_unsure = mesh is None and config.attention == "auto" and kernel == "splash"
-    if not reason and not is_unsure:
+    if not reason:
         return KernelChoice(kernel)
     return KernelChoice("plain", reason if config.attention != "auto" else "")
 

@@ -129,7 +129,7 @@ class TransformerConfig:
         activations: the same numbers with less memory (not on CPUs) and more time.
       attention: What computes equation 1 in training: "plain" matrix products; "cudnn",
         NVIDIA's fused kernel, on GPUs from Ampere on; "splash", JAX's kernel for TPUs;
-        or "auto", the kernel that the device has and "plain" elsewhere. With float32
+        or "auto", in a run the kernel that the device has, else "plain". With float32
         activations, with attention dropout, with heads whose `d_k` differs from `d_v`,
         exceeds 128 or is not a multiple of 8, on a mesh with `fsdp` or `tensor` (of
         GPUs, with `data` as well), a kernel is replaced by "plain", and a line of the

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.functional.masks import segments_of
-from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
@@ -90,14 +89,3 @@ def past_dtype(config: ModelConfig) -> str:
     array to write a position of it.
     """
     return "float32" if default_platform() == "cpu" else compute_dtype(config)
-
-
-def attention_kernel(config: TransformerConfig) -> str:
-    """Returns the attention kernel for tracing.
-
-    `architectures.make_module(config, devices=…)` resolves "auto" before. Otherwise
-    JAX's default device or backend decides.
-    """
-    if config.attention != "auto":
-        return config.attention
-    return resolve_attention(config, default_platform()).kernel

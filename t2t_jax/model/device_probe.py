@@ -36,7 +36,7 @@ def describe_devices() -> dict[str, Any]:
         "platform": platform,
         "devices": [_describe(device) for device in devices],
         "compute_dtype": resolve_compute_dtype(config, platform),
-        "attention": resolve_attention(config, platform).kernel,
+        "attention": resolve_attention(config, platform, mesh={}).kernel,
         "import_seconds": round(imported - began, 2),
         "device_seconds": round(time.perf_counter() - imported, 2),
     }

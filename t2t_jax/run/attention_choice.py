@@ -24,10 +24,7 @@ def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
         return config, ""
     devices = mesh.devices.flatten().tolist()
     kernel, reason = resolve_attention(
-        network,
-        devices[0].platform,
-        devices=devices,
-        mesh=mesh.shape,
+        network, devices[0].platform, devices=devices, mesh=mesh.shape
     )
     if kernel == network.attention or (kernel == "plain" and not reason):
         return config, ""

@@ -67,6 +67,7 @@ def test_a_model_that_no_kernel_fits_is_plain(changes, reason):
     assert reason in choice.reason
 
 
-def test_a_kernel_that_cannot_be_split_needs_a_known_mesh():
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+def test_auto_is_plain_where_the_mesh_is_not_known(platform):
     config = TransformerConfig(attention="auto")
-    assert choose(config, [], platform="tpu", mesh=None) == ("plain", "")
+    assert choose(config, gpus("9.0"), platform=platform, mesh=None) == ("plain", "")

@@ -95,19 +95,13 @@ def export(
       UserError: a package is missing, or cannot represent the model.
     """
     form = FORMATS[spec.format]
-    if config.decoding.constraint != "none":
-        raise UserError(
-            "Exports search without constraints, but config.decoding.constraint is "
-            f"{config.decoding.constraint}. Use --config.decoding.constraint=none."
-        )
-    form.check_supported(config)
+    _check_supported(form, config)
     original = _original(model, spec=spec, workdir=workdir, config=config, text=text)
     written = original._replace(config=without_folders(config))
     if spec.format in FORBIDDING_FORMATS:
         # Marian has an option for unk.
         written = without_forbidden_tokens(written, unk=spec.format != "marian")
-    suffix = FILE_SUFFIXES.get(spec.format)
-    only = f"*{suffix}" if to.suffix == suffix else ""
+    only = f"*{to.suffix}" if to.suffix == FILE_SUFFIXES.get(spec.format) else ""
     with (
         atomic_directory(to, only=only) as partial,
         jax.default_matmul_precision("highest"),
@@ -132,6 +126,15 @@ def export(
         (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         provenance.write_sha256sums(partial)
     return found
+
+
+def _check_supported(form: ExportFormat, config: Config) -> None:
+    if config.decoding.constraint != "none":
+        raise UserError(
+            "Exports search without constraints, but config.decoding.constraint is "
+            f"{config.decoding.constraint}. Use --config.decoding.constraint=none."
+        )
+    form.check_supported(config)
 
 
 def _original(

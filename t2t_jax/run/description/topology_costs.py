@@ -229,7 +229,8 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
     sizes = (decoding.max_extra_tokens, longest, chunk_ends(longest)[0])
     begin = functools.partial(on_devices, start, flat, sizes)
     source = jax.ShapeDtypeStruct((flat.size, rows, SENTENCE_LENGTH), jnp.int32)
-    memory, state = place(jax.eval_shape(begin, search, (source, {})), "devices")
+    with jax.default_device(topology.target.platform):  # `past_dtype` is that of it.
+        memory, state = place(jax.eval_shape(begin, search, (source, {})), "devices")
     until = place(jax.ShapeDtypeStruct((), jnp.int32))
     lower = functools.partial(advance.lower, flat, (search, until), memory, state)
     costs = _estimates(analyze(lower, mesh, topology=topology), mesh, topology)

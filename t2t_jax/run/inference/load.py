@@ -65,12 +65,19 @@ def load(
     """
     require_lines(ensemble, caller="load", noun="directories in ensemble")
     enable_cache_in_process()
-    if ensemble := list(ensemble):
-        first = load(
-            directory, checkpoint=checkpoint, decoding=decoding, devices=devices
-        )
-        return _load_ensemble(first, ensemble, devices)
     _check_types(decoding, devices)
+    first = _load_one(directory, checkpoint, decoding, devices=devices)
+    members = list(ensemble)
+    return _load_ensemble(first, members, devices) if members else first
+
+
+def _load_one(
+    directory: str | Path,
+    checkpoint: str | int,
+    decoding: DecodingConfig | None = None,
+    *,
+    devices: Sequence[jax.Device] | None,
+) -> TranslationModel:
     workdir = Workdir(as_directory(directory, caller="load"))
     config = workdir.read_config()
     vocabularies = workdir.read_vocabularies(config.vocabulary)
@@ -125,7 +132,7 @@ def _load_ensemble(
     others = []
     for member in members:
         directory, which = member if isinstance(member, tuple) else (member, "best")
-        other = load(directory, checkpoint=which, devices=devices)
+        other = _load_one(directory, which, devices=devices)
         if other.vocabularies.fingerprint != first.vocabularies.fingerprint:
             raise DataError(
                 f"{directory} must have the vocabularies of the first model of the "

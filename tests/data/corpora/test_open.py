@@ -117,10 +117,10 @@ def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
 
 
 def test_a_number_is_estimated_of_every_kind_of_corpus(tmp_path, monkeypatch):
-    foretold = {"a.en": (1000, False), "b.tsv": (7, True)}
+    counts = {"a.en": (1000, False), "b.tsv": (7, True)}
     monkeypatch.setattr(
         "t2t_jax.data.corpora.open.estimate_lines",
-        lambda path: file_facts.Count(*foretold[path.name]),
+        lambda path: file_facts.Count(*counts[path.name]),
     )
     for name in ("a.en", "a.de", "b.tsv"):
         (tmp_path / name).write_text("x\ty\n")
