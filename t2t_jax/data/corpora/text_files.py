@@ -20,6 +20,9 @@ from t2t_jax.data.files.file_facts import count_lines, digest
 from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
 from t2t_jax.errors import ConfigError
 
+PYTHON_PAIRS = "python-pairs"
+"""The name of a directory with pairs from Python, from which their digest follows."""
+
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _COLUMNS = re.compile(r"(?P<files>.*)#(?P<source>[1-9]\d*),(?P<target>[1-9]\d*)")
 
@@ -161,7 +164,10 @@ def open_text_files(
             f"{key}={spec!r} must name as many files on both sides, and names "
             f"{len(sources)} and {len(targets)}. Change config.{key}."
         )
-    require_files(*sources, *targets, change=f"config.{key}")
+    change = f"config.{key}"
+    if f"/{PYTHON_PAIRS}-" in rest:
+        change = "nothing, and pass its pairs to t2t_jax.train again"
+    require_files(*sources, *targets, change=change)
     pairs = list(zip(sources, targets, strict=True))
     names = [f"text:{source},{target}" for source, target in pairs]
     names = names if len(names) > 1 else [spec]

@@ -16,7 +16,7 @@ from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.errors import write_error
 from t2t_jax.files import cache_home, expand_user, locked
 
-_BUILDING = ".building"
+BUILDING = ".building"
 _ABANDONED_SECONDS = 14 * 24 * 3600
 
 
@@ -70,7 +70,7 @@ def check_cache_writable(config: DataConfig) -> None:
 
 def partial_path(path: Path) -> Path:
     """Returns the directory in which a cache is built, beside its final path."""
-    return path.with_name(f"{path.name}{_BUILDING}")
+    return path.with_name(f"{path.name}{BUILDING}")
 
 
 def publish(finished: Path, path: Path) -> None:
@@ -113,7 +113,7 @@ def remove_stale_build(building: Path) -> None:
 def remove_abandoned_builds(home: Path) -> None:
     """Removes unfinished builds that were not touched for two weeks."""
     oldest = time.time() - _ABANDONED_SECONDS
-    for building in home.glob(f"tokens-*{_BUILDING}"):
+    for building in home.glob(f"*-*{BUILDING}"):
         with suppress(OSError):  # removed by another process meanwhile
             if building.stat().st_mtime < oldest:
                 remove_stale_build(building)
