@@ -17,7 +17,7 @@ from t2t_jax.devices.compilation_cache import enable_cache_in_process
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.prepared_data import PreparedData
-from t2t_jax.run.resume_rules import require_resumable
+from t2t_jax.run.resume_rules import require_resumable, with_decay_steps
 from t2t_jax.run.start import make_console, open_run, require_trainable
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
@@ -115,7 +115,7 @@ def _resolve_config(
             )
         return workdir.read_config(), workdir.read_overrides()
     saved = workdir.read_config() if workdir.has_config else None
-    parsed = _parse(config, saved=saved)
+    parsed = with_decay_steps(_parse(config, saved=saved), saved=saved)
     if saved is None:
         return parsed, {}
     require_resumable(saved, parsed, workdir=workdir.path)

@@ -19,7 +19,7 @@ from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.optimizer import learning_rate
+from t2t_jax.training.optimizer import make_schedule
 from t2t_jax.training.progress_and_patience import Record, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter
@@ -175,9 +175,6 @@ class RunCallbacks:
 
 def with_learning_rate(record: Record, config: Config) -> Record:
     """Adds the learning rate of the record's last update."""
-    rate = learning_rate(
-        record["step"] - record["skipped"] - 1,
-        config=config.optimizer,
-        d_model=config.network.d_model,
-    )
+    schedule = make_schedule(config.optimizer, d_model=config.network.d_model)
+    rate = schedule(record["step"] - record["skipped"] - 1)
     return {**record, "learning_rate": float(rate)}

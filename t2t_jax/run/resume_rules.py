@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ CHANGEABLE_ON_RESUME = {
     "decoding": "the search parameters; they do not affect training",
     "checkpoint": "when to save, and how many to keep",
     "mesh": "the devices that compute the same sums",
+    "optimizer.decay_steps": "when the learning rate falls, if it has not begun to",
     "training.micro_batches": "the order in which the same sums are computed",
     "training.loss_chunks": "the order in which the same sums are computed",
     "model.remat": "what is recomputed, to save memory",
@@ -50,6 +52,20 @@ FIXED_ON_RESUME = {
     "training": "it defines the loss, and which updates are made",
 }
 """Sections whose other keys define the experiment, and why."""
+
+
+def with_decay_steps(config: Config, *, saved: Config | None) -> Config:
+    """Sets `optimizer.decay_steps=0` of a schedule that falls.
+
+    Args:
+      saved: of the run, whose value is kept; None at its first start, which takes
+        `steps`.
+    """
+    if not config.optimizer.decays or config.optimizer.decay_steps:
+        return config
+    steps = saved.optimizer.decay_steps if saved else 0
+    optimizer = replace(config.optimizer, decay_steps=steps or config.steps)
+    return replace(config, optimizer=optimizer)
 
 
 def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
@@ -95,6 +111,7 @@ def require_own_checkpoint(
     """Checks, before anything is written, that a checkpoint is of this experiment.
 
     Raises:
+      ConfigError: `optimizer.decay_steps` differs, and the learning rate falls already.
       DataError: it is of another experiment, or has no optimizer state.
     """
     checkpoint = path / "checkpoints" / str(step)
@@ -104,9 +121,10 @@ def require_own_checkpoint(
             "the run that it was made from."
         )
     try:
-        changes = forbidden_changes(parse(meta["config"]), config)
+        saved = parse(meta["config"])
     except (ConfigError, KeyError):  # Of another version: shapes are checked instead.
         return
+    changes = forbidden_changes(saved, config)
     if changes:
         raise DataError(
             f"{path / 'config.json'} and checkpoint {checkpoint} are of different "
@@ -114,6 +132,15 @@ def require_own_checkpoint(
             f"{changes[0].split(' ')[0]}. Nothing was changed.\nRestore the run's own "
             "config.json from a copy; or move it away, and run python -m "
             "t2t_jax.main --mode=recover."
+        )
+    before, now = saved.optimizer, config.optimizer
+    begin = min(before.decay_begin, now.decay_begin)
+    if before.decay_steps != now.decay_steps and step > begin:
+        raise ConfigError(
+            f"optimizer.decay_steps was {before.decay_steps:,} and is "
+            f"{now.decay_steps:,} now, but {checkpoint} is past step {begin:,}, where "
+            "one of them begins to fall. Set config.optimizer.decay_steps to its old "
+            "value, or one that begins later; or use a new workdir."
         )
 
 

@@ -126,6 +126,14 @@ def _warnings(config: Config, pairs: int) -> Iterator[str]:
             f"{warmup:,}: the learning rate never reaches its peak. Raise "
             "config.steps, or lower config.optimizer.warmup_steps."
         )
+    if config.optimizer.decays and config.steps != config.optimizer.decay_steps:
+        steps, end = config.steps, config.optimizer.decay_steps
+        what = "stays at its end from there on" if steps > end else "never reaches it"
+        yield (
+            f"warning: optimizer.schedule={config.optimizer.schedule} ends at "
+            f"optimizer.decay_steps={end:,}, and steps={steps:,}: the learning rate "
+            f"{what}."
+        )
     if advice := size_advice(config, pairs):
         yield f"{advice} Training continues with this size."
 

@@ -11,6 +11,8 @@ from typing import Any
 from t2t_jax.errors import ErrorCollector
 
 OPTIMIZERS = ("adam", "adamw", "schedule_free", "muon")
+_DECAYING = ("cosine", "linear", "warmup_stable_decay")
+SCHEDULES = ("inverse_sqrt", "constant", *_DECAYING)
 GRADIENT_DTYPES = ("float32", "bfloat16")
 ON_NONFINITE = ("skip", "stop")
 
@@ -20,11 +22,16 @@ _MAX_PROFILED = 100
 _MAX_PARTS = 100_000
 _MAX_WARMUP = 1_000_000_000  # optimizer steps
 _MAX_NS_STEPS = 100
+# Key -> the key that decides whether it is used, and the values with which it is.
 _USED_BY = {
-    "weight_decay": ("adamw", "schedule_free", "muon"),
+    "weight_decay": ("name", ("adamw", "schedule_free", "muon")),
     **dict.fromkeys(
-        ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate"), ("muon",)
+        ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate"),
+        ("name", ("muon",)),
     ),
+    "schedule": ("name", ("adam", "adamw", "muon")),
+    **dict.fromkeys(("decay_steps", "end_fraction"), ("schedule", _DECAYING)),
+    "decay_fraction": ("schedule", ("warmup_stable_decay",)),
 }
 _TIMEOUTS = ("step_timeout", "pause_timeout")
 _YEAR = 31_536_000  # seconds; the clocks of threads refuse far longer waits
@@ -64,10 +71,21 @@ class OptimizerConfig:
         decaying learning rate; or "muon", which orthogonalizes the updates of the
         kernels of attention and feed-forward networks, with Adam for the others.
         Departs: all but "adam".
+      schedule: The learning rate after the warm-up: "inverse_sqrt", the paper's;
+        "constant"; "linear" or "cosine", which falls until `decay_steps`; or
+        "warmup_stable_decay", constant until it falls linearly. Not for
+        "schedule_free", whose learning rate is constant. Departs: all but
+        "inverse_sqrt".
       warmup_steps (optimizer steps): Steps over which the learning rate rises linearly.
       peak_learning_rate (per update): Learning rate at the end of the warm-up; 0 for
-        the paper's `d_model^-0.5 * warmup_steps^-0.5`. "schedule_free" keeps it from
-        there on.
+        the paper's `d_model^-0.5 * warmup_steps^-0.5`, whatever the schedule.
+      decay_steps (optimizer steps): With "cosine", "linear" and "warmup_stable_decay",
+        the step at which the learning rate has fallen, warm-up included; it stays
+        there. 0 for `config.steps` of the first start, which is recorded, so that more
+        steps on resume change no learning rate of the past.
+      decay_fraction (ratio): With "warmup_stable_decay", the last part of `decay_steps`
+        over which the learning rate falls, in (0, 1].
+      end_fraction (ratio): Learning rate at `decay_steps` over its peak, in [0, 1].
       beta1 (decay rate): Adam's decay rate of the first moment, in [0, 1). Of
         "schedule_free": the weight of the average in the parameters of the gradient.
       beta2 (decay rate): Adam's decay rate of the second moment, in [0, 1).
@@ -84,8 +102,12 @@ class OptimizerConfig:
     """
 
     name: str = "adam"
+    schedule: str = "inverse_sqrt"
     warmup_steps: int = 4_000
     peak_learning_rate: float = 0.0
+    decay_steps: int = 0
+    decay_fraction: float = 0.1
+    end_fraction: float = 0.0
     beta1: float = 0.9
     beta2: float = 0.98
     epsilon: float = 1e-9
@@ -98,29 +120,61 @@ class OptimizerConfig:
     def __post_init__(self) -> None:
         problems = _Problems("optimizer", self)
         problems.of("be at least 1", lambda x: x >= 1, "warmup_steps")
-        problems.limit("optimizer.warmup_steps", self.warmup_steps, _MAX_WARMUP)
+        for name in ("warmup_steps", "decay_steps"):
+            problems.limit(f"optimizer.{name}", getattr(self, name), _MAX_WARMUP)
         rule = "be a positive number, or 0 for the paper's"
         problems.of(rule, _is_finite, "peak_learning_rate")
         problems.of("lie in [0, 1)", _is_share, "beta1", "beta2", "muon_beta")
         rule = "be a positive number"
         problems.of(rule, lambda x: 0 < x < math.inf, "epsilon", "consistent_rms")
-        problems.of("be 0 or more", _is_finite, "weight_decay", "adam_learning_rate")
+        decays = ("weight_decay", "decay_steps")
+        problems.of("be 0 or more", _is_finite, *decays, "adam_learning_rate")
+        problems.of("lie in (0, 1]", lambda x: 0 < x <= 1, "decay_fraction")
+        problems.of("lie in [0, 1]", lambda x: 0 <= x <= 1, "end_fraction")
         problems.of(f"be one of {', '.join(OPTIMIZERS)}", OPTIMIZERS.count, "name")
+        problems.of(f"be one of {', '.join(SCHEDULES)}", SCHEDULES.count, "schedule")
         steps = range(1, _MAX_NS_STEPS + 1)
         problems.of(f"lie in [1, {_MAX_NS_STEPS}]", steps.count, "ns_steps")
         self._check_used(problems)
+        if not problems.has_errors and self.decays and self.decay_steps:
+            self._check_decay(problems)
         problems.raise_if_any()
 
+    @property
+    def decays(self) -> bool:
+        """Whether the learning rate falls until `decay_steps`."""
+        return self.schedule in _DECAYING
+
+    @property
+    def decay_begin(self) -> int:
+        """Number of the last step before the learning rate falls, if it `decays`."""
+        if self.schedule != "warmup_stable_decay":
+            return self.warmup_steps
+        return self.decay_steps - round(self.decay_fraction * self.decay_steps)
+
     def _check_used(self, problems: ErrorCollector) -> None:
-        """Checks that the optimizer uses the keys that were changed."""
-        for name, users in _USED_BY.items():
-            value, default = getattr(self, name), getattr(type(self), name)
+        """Checks that optimizer and schedule use the keys that were changed."""
+        known = {"name": OPTIMIZERS, "schedule": SCHEDULES}
+        for name, (decides, users) in _USED_BY.items():
+            value, chosen = getattr(self, name), getattr(self, decides)
+            is_used = value == getattr(type(self), name) or chosen in users
             problems.check(
-                value == default or self.name in users or self.name not in OPTIMIZERS,
-                f"optimizer.{name}={value} has no effect with optimizer.name="
-                f"{self.name}, only with {', '.join(users)}. Change "
-                f"config.optimizer.name, or leave config.optimizer.{name} out.",
+                is_used or chosen not in known[decides],
+                f"optimizer.{name}={value} has no effect with optimizer.{decides}="
+                f"{chosen}, only with {', '.join(users)}. Change config.optimizer."
+                f"{decides}, or leave config.optimizer.{name} out.",
             )
+
+    def _check_decay(self, problems: ErrorCollector) -> None:
+        """Checks that the learning rate falls after the warm-up."""
+        begin, end = self.decay_begin, self.decay_steps
+        problems.check(
+            self.warmup_steps <= begin < end,
+            f"optimizer.schedule={self.schedule} would fall from step {begin:,} to "
+            f"optimizer.decay_steps={end:,}: it must fall after optimizer.warmup_steps="
+            f"{self.warmup_steps:,}. Change config.optimizer.decay_steps (0 is "
+            "config.steps) or config.optimizer.warmup_steps.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import optax
 from jax.tree_util import tree_leaves_with_path, tree_map_with_path
 from optax.contrib import MuonDimensionNumbers, scale_by_muon
@@ -25,31 +26,54 @@ Schedule = Callable[[jax.Array | int], jax.Array]
 """Maps the number of updates so far to the learning rate of the next."""
 
 
-def learning_rate(
-    count: jax.Array | int, *, config: OptimizerConfig, d_model: int
-) -> jax.Array:
-    """Evaluates the schedule at an Optax update count.
+def make_schedule(config: OptimizerConfig, *, d_model: int) -> Schedule:
+    """Makes the schedule of `config.schedule`, by Optax's update count.
+
+    The number of an update is its count + 1: the first one has a learning rate above 0,
+    that of number `warmup_steps` the peak, and from `decay_steps` on it is
+    `end_fraction` of it. Beside Optax's schedules it is one update earlier:
+    `optax.warmup_cosine_decay_schedule(0, peak, …)(count + 1)`.
 
     Args:
-      count: updates so far, from 0 as Optax counts; equation 3 gets count + 1.
+      d_model: width of the model, which sets the paper's peak learning rate.
 
     Returns:
-      The learning rate of the next update, float32.
+      A function of the updates so far, from 0, to the learning rate of the next one,
+      float32.
+
+    Raises:
+      ConfigError: the schedule falls, and `decay_steps` is 0.
 
     Paper: §5.3, equation 3.
 
-    Departs: With "schedule_free" the rate stays at its peak.
+    Departs: All but "inverse_sqrt"; with "schedule_free" the rate stays at its peak.
+
+    Example:
+      >>> config = OptimizerConfig(schedule="linear", warmup_steps=2, decay_steps=4)
+      >>> schedule = make_schedule(config, d_model=8)
+      >>> [float(schedule(count)) for count in range(4)]
+      [0.125, 0.25, 0.125, 0.0]
     """
-    if config.name == "schedule_free":
-        equation = (d_model * config.warmup_steps) ** -0.5
-        peak = config.peak_learning_rate or equation
-        return linear_warmup(count + 1, warmup_steps=config.warmup_steps, peak=peak)
-    return inverse_square_root(
-        count + 1,
-        d_model=d_model,
-        warmup_steps=config.warmup_steps,
-        peak=config.peak_learning_rate or None,
-    )
+    warmup, end = config.warmup_steps, config.end_fraction
+    peak = config.peak_learning_rate or (d_model * warmup) ** -0.5
+    rise = partial(linear_warmup, warmup_steps=warmup, peak=peak)
+    if config.name == "schedule_free" or config.schedule == "constant":
+        return lambda count: rise(count + 1)
+    if config.schedule == "inverse_sqrt":
+        return lambda count: inverse_square_root(
+            count + 1, d_model, warmup_steps=warmup, peak=peak
+        )
+    if not config.decay_steps:
+        raise ConfigError(
+            f"optimizer.schedule={config.schedule} ends, and optimizer.decay_steps=0 "
+            "does not say where. Set it, such as to config.steps."
+        )
+    begin = config.decay_begin
+    span = config.decay_steps - begin
+    fall = optax.schedules.linear_schedule(1.0, end, span)
+    if config.schedule == "cosine":
+        fall = optax.schedules.cosine_decay_schedule(1.0, span, alpha=end)
+    return lambda count: rise(count + 1) * fall(jnp.maximum(count + 1 - begin, 0))
 
 
 def make_optimizer(
@@ -86,13 +110,9 @@ def trained_part(gradient: Params, frozen: str) -> list[jax.Array]:
     return [g for g, label in zip(leaves, labels, strict=True) if label == "trained"]
 
 
-def _schedule(config: OptimizerConfig, d_model: int) -> Schedule:
-    return lambda count: learning_rate(count, config=config, d_model=d_model)
-
-
 def _adam(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
     """Builds Adam, with decoupled weight decay or an average of the parameters."""
-    schedule = _schedule(config, d_model)
+    schedule = make_schedule(config, d_model=d_model)
     keys: dict[str, Any] = {
         "b1": config.beta1,
         "b2": config.beta2,
@@ -125,7 +145,7 @@ def _muon(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation
             )
         ),
         optax.add_decayed_weights(config.weight_decay, mask=_is_decayed),
-        optax.scale_by_learning_rate(_schedule(config, d_model)),
+        optax.scale_by_learning_rate(make_schedule(config, d_model=d_model)),
     )
     others = _adam(dataclasses.replace(config, peak_learning_rate=peak), d_model)
     return optax.partition(

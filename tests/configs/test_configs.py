@@ -16,7 +16,7 @@ from t2t_jax.model.counting import count_parameters
 from t2t_jax.run.description import summary
 from t2t_jax.run.description.costs import Compiled, Memory
 from t2t_jax.run.resume_rules import differences
-from t2t_jax.training.optimizer import learning_rate
+from t2t_jax.training.optimizer import make_schedule
 from tests.integration.tiny import ROOT
 
 FILES = sorted(
@@ -204,14 +204,9 @@ def test_english_to_french_differs_in_text_and_vocabulary():
 )
 def test_the_learning_rate_peaks_where_equation_3_does(name, peak):
     config = _config(name)
-    rates = [
-        float(
-            learning_rate(
-                count, config=config.optimizer, d_model=config.network.d_model
-            )
-        )
-        for count in (3_998, 3_999, 4_000)  # updates made before
-    ]
+    schedule = make_schedule(config.optimizer, d_model=config.network.d_model)
+    # Updates made before.
+    rates = [float(schedule(count)) for count in (3_998, 3_999, 4_000)]
     assert max(rates) == rates[1] == pytest.approx(peak, rel=1e-4)
 
 

@@ -45,7 +45,12 @@ KINDS = {
         "training__frozen": "encoder/*/self_attention/query",
         "training__micro_batches": 2,
     },
-    "adamw": {"optimizer__name": "adamw", "optimizer__weight_decay": 0.1},
+    "adamw": {
+        "optimizer__name": "adamw",
+        "optimizer__weight_decay": 0.1,
+        "optimizer__schedule": "warmup_stable_decay",
+        "optimizer__decay_fraction": 0.4,  # of 6 steps: the last 2
+    },
     "buckets": {
         "data__layout": "length_buckets",
         "data__tokens_per_batch": 1_024,

@@ -74,9 +74,30 @@ def test_more_than_12_hours_on_a_cpu_name_settings_that_take_less():
         assert "\n" not in estimated(0, pace=(seconds, 4e3), **other)
 
 
-@pytest.mark.parametrize("steps", [7, 8])
-def test_steps_within_the_warm_up_are_warned_of(tmp_path, steps):
-    changed = {"steps": steps, "optimizer.warmup_steps": 7}
+FALLS = {"schedule": "linear", "warmup_steps": 5}
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "warning"),
+    [
+        ({"warmup_steps": 7}, "steps=7 is not above optimizer.warmup_steps=7"),
+        ({"warmup_steps": 6}, None),
+        (FALLS, None),
+        (
+            {**FALLS, "decay_steps": 6},
+            "and steps=7: the learning rate stays at its end",
+        ),
+        (
+            {**FALLS, "decay_steps": 8},
+            "and steps=7: the learning rate never reaches it",
+        ),
+    ],
+)
+def test_steps_that_do_not_suit_the_schedule_are_warned_of(
+    tmp_path, optimizer, warning
+):
+    changed = {f"optimizer.{name}": value for name, value in optimizer.items()}
+    changed["steps"] = 7
     options = parse_argv(tiny.arguments(tmp_path / "run", **changed))
     stream = io.StringIO()
     console = make_console(options.config, stream=stream)
@@ -84,6 +105,5 @@ def test_steps_within_the_warm_up_are_warned_of(tmp_path, steps):
         options.config, workdir=options.workdir, overrides={}, console=console
     ):
         said = stream.getvalue()
-    assert ("warning: steps=7 is not above optimizer.warmup_steps=7" in said) == (
-        steps == 7
-    )
+    assert ("warning: " in said) == bool(warning)
+    assert (warning or "") in said

@@ -1,25 +1,28 @@
 import dataclasses
 import io
 import json
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from t2t_jax.cli.flags.parse_argv import parse_argv
-from t2t_jax.config import Config, keys
+from t2t_jax.config import Config, keys, to_dict
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.errors import DataError
+from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.run.resume_rules import (
     CHANGEABLE_ON_RESUME,
     FIXED_ON_RESUME,
     check_fingerprints,
     forbidden_changes,
+    require_own_checkpoint,
 )
 from t2t_jax.run.start import make_console, open_run
 from t2t_jax.run.text import absolute_spec, with_absolute_text
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.config import LoggingConfig, TrainingConfig
+from t2t_jax.training.config import LoggingConfig, OptimizerConfig, TrainingConfig
 from tests.integration import tiny
 
 
@@ -46,6 +49,24 @@ def test_every_key_has_a_reason_why_it_may_change_or_not():
     assert not CHANGEABLE_ON_RESUME.keys() & FIXED_ON_RESUME.keys()
     known = set(keys()) | {key.split(".")[0] for key in keys()}
     assert set(CHANGEABLE_ON_RESUME) <= known
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "step", "begin"),
+    [(100, 200, 80, None), (100, 200, 81, 80), (100, 90, 73, 72), (100, 100, 99, None)],
+)
+def test_the_end_of_a_schedule_changes_before_the_learning_rate_falls(
+    was, now, step, begin
+):
+    def config(end):
+        schedule = {"schedule": "warmup_stable_decay", "decay_fraction": 0.2}
+        optimizer = OptimizerConfig(warmup_steps=3, decay_steps=end, **schedule)
+        return dataclasses.replace(Config(), optimizer=optimizer)
+
+    meta = {"progress": {}, "config": to_dict(config(was))}
+    refused = pytest.raises(ConfigError, match=f"past step {begin}, .*decay_steps")
+    with nullcontext() if begin is None else refused:
+        require_own_checkpoint(Path("run"), config(now), step=step, meta=meta)
 
 
 def test_a_run_is_resumed_with_its_own_text_only():

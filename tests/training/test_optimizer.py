@@ -9,8 +9,8 @@ import pytest
 
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.errors import ConfigError
-from t2t_jax.training.config import OPTIMIZERS, OptimizerConfig
-from t2t_jax.training.optimizer import learning_rate, make_optimizer
+from t2t_jax.training.config import OPTIMIZERS, SCHEDULES, OptimizerConfig
+from t2t_jax.training.optimizer import make_optimizer, make_schedule
 from t2t_jax.training.schedule_free import gradient_params
 from tests.reference.optimizers import AdamW, Muon
 from tests.training.copy_task import require_same
@@ -27,16 +27,105 @@ def test_the_nth_update_has_the_learning_rate_of_equation_3_at_n():
     for n in range(1, 18):
         # Under a constant gradient Adam moves by exactly the learning rate.
         update, state = optimizer.update(jnp.asarray(3.0), state)
-        rate = learning_rate(n - 1, config=config, d_model=13)
+        rate = make_schedule(config, d_model=13)(n - 1)
         # rtol: 1 - beta2^n loses 6 bits of float32 at n = 1.
         np.testing.assert_allclose(update, -equation_3(n, 13, 5), rtol=1e-4)
         np.testing.assert_allclose(rate, equation_3(n, 13, 5), rtol=1e-6)
 
 
 def test_base_peaks_at_its_four_thousandth_update():
-    rates = learning_rate(jnp.arange(8_000), config=OptimizerConfig(), d_model=512)
+    rates = make_schedule(OptimizerConfig(), d_model=512)(jnp.arange(8_000))
     assert int(jnp.argmax(rates)) + 1 == 4_000
     np.testing.assert_allclose(rates.max(), (512 * 4_000) ** -0.5, rtol=1e-6)  # float32
+
+
+WARMUP, END, PEAK = 7, 40, 0.375
+FALL = {"decay_steps": END, "end_fraction": 0.25}
+
+
+def linear(n, begin):
+    return PEAK * (1 - 0.75 * min(1, (n - begin) / (END - begin)))
+
+
+def cosine(n):
+    angle = math.pi * min(1, (n - WARMUP) / (END - WARMUP))
+    return PEAK * (0.25 + 0.75 * (1 + math.cos(angle)) / 2)
+
+
+def optax_wsd(begin):
+    parts = [
+        optax.schedules.warmup_constant_schedule(0, PEAK, WARMUP),
+        optax.schedules.linear_schedule(PEAK, PEAK / 4, END - begin),
+    ]
+    return optax.schedules.join_schedules(parts, [begin])
+
+
+# name: keys, the rate of update n after the warm-up, Optax's
+BY_NAME = {
+    "inverse_sqrt": ({}, lambda n: PEAK * (WARMUP / n) ** 0.5, None),
+    "constant": (
+        {},
+        lambda n: PEAK,
+        optax.schedules.warmup_constant_schedule(0, PEAK, WARMUP),
+    ),
+    "linear": (FALL, lambda n: linear(n, WARMUP), optax_wsd(WARMUP)),
+    "cosine": (
+        FALL,
+        cosine,
+        optax.schedules.warmup_cosine_decay_schedule(0, PEAK, WARMUP, END, PEAK / 4),
+    ),
+    "warmup_stable_decay": (
+        {**FALL, "decay_fraction": 0.2},  # of 40: the last 8
+        lambda n: linear(n, 32) if n > 32 else PEAK,
+        optax_wsd(32),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_a_schedule_by_name_is_its_closed_form_and_optax_s_one_update_earlier(name):
+    keys, after, theirs = BY_NAME[name]
+    config = OptimizerConfig(
+        schedule=name, warmup_steps=WARMUP, peak_learning_rate=PEAK, **keys
+    )
+    numbers = range(1, END + 5)
+    expected = [PEAK * n / WARMUP if n <= WARMUP else after(n) for n in numbers]
+    rates = make_schedule(config, d_model=13)(jnp.arange(len(numbers)))
+    # float32; the cosine's at its end is a difference of numbers of about 1
+    np.testing.assert_allclose(rates, expected, rtol=2e-6)
+    if theirs:
+        np.testing.assert_allclose(rates, [theirs(n) for n in numbers], rtol=2e-6)
+    # Without a peak, that of equation 3; without an end, 0 at the last step.
+    config = OptimizerConfig(
+        schedule=name, warmup_steps=WARMUP, decay_steps=keys.get("decay_steps", 0)
+    )
+    rates = make_schedule(config, d_model=13)(jnp.arange(END))
+    np.testing.assert_allclose(rates[WARMUP - 1], (13 * WARMUP) ** -0.5, rtol=1e-6)
+    assert rates[-2] > 0
+    assert (rates[-1] == 0) == config.decays
+
+
+@pytest.mark.parametrize("name", ["adam", "muon"])
+def test_all_parts_of_an_optimizer_follow_the_schedule(name):
+    own = {"adam_learning_rate": 0.25} if name == "muon" else {}
+    config = OptimizerConfig(
+        name=name,
+        schedule="linear",
+        warmup_steps=1,
+        decay_steps=3,
+        peak_learning_rate=0.25,
+        **own,
+    )
+    optimizer, params = make_optimizer(config, d_model=7), float32(drawn(0))
+    state, gradient = optimizer.init(params), float32(drawn(1))
+    sizes = []
+    for _ in range(3):
+        updates, state = optimizer.update(gradient, state, params)
+        sizes.append(float(jnp.abs(updates["embedding"]["table"]).max()))
+        last = updates
+    # Under a constant gradient Adam moves by the learning rate.
+    np.testing.assert_allclose(sizes, [0.25, 0.125, 0.0], rtol=1e-4)
+    require_same(last, jax.tree.map(jnp.zeros_like, last))
 
 
 def test_the_paper_s_numbers_are_the_defaults():
@@ -52,7 +141,8 @@ def test_the_paper_s_numbers_are_the_defaults():
         *(("beta1", [1.0]), ("beta2", [-0.1]), ("epsilon", [0.0]), ("name", ["sgd"])),
         *(("weight_decay", [-0.1, math.inf]), ("muon_beta", [1.0])),
         *(("ns_steps", [0, 101]), ("consistent_rms", [0.0])),
-        ("adam_learning_rate", [-1.0]),
+        *(("adam_learning_rate", [-1.0]), ("schedule", ["wsd"]), ("decay_steps", [-1])),
+        *(("decay_fraction", [0.0, 1.5]), ("end_fraction", [-0.5, 1.5, math.nan])),
     ],
 )
 def test_a_value_out_of_range_is_refused_by_its_key(key, values):
@@ -67,11 +157,33 @@ def test_a_value_out_of_range_is_refused_by_its_key(key, values):
         ({"weight_decay": 0.1}, "adamw, schedule_free, muon"),
         ({"name": "adamw", "muon_beta": 0.9}, "muon"),
         ({"name": "adamw", "adam_learning_rate": 0.1}, "muon"),
+        ({"name": "schedule_free", "schedule": "constant"}, "adam, adamw, muon"),
+        ({"decay_steps": 9}, "cosine, linear, warmup_stable_decay"),
+        ({"schedule": "constant", "end_fraction": 0.1}, "cosine, linear, warmup_st"),
+        ({"schedule": "cosine", "decay_fraction": 0.2}, "warmup_stable_decay"),
     ],
 )
 def test_a_key_of_another_optimizer_is_refused(changes, users):
     with pytest.raises(ConfigError, match=f"no effect with .*only with {users}"):
         OptimizerConfig(**changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"schedule": "cosine", "decay_steps": 4},
+        {"schedule": "warmup_stable_decay", "decay_steps": 5, "decay_fraction": 0.4},
+        {"schedule": "warmup_stable_decay", "decay_steps": 9, "decay_fraction": 0.01},
+    ],
+)
+def test_a_schedule_that_would_fall_in_the_warmup_or_at_once_is_refused(changes):
+    with pytest.raises(ConfigError, match=r"must fall after optimizer\.warmup_steps=4"):
+        OptimizerConfig(warmup_steps=4, **changes)
+
+
+def test_a_schedule_without_its_end_is_refused():
+    with pytest.raises(ConfigError, match="decay_steps=0 does not say where"):
+        make_optimizer(OptimizerConfig(schedule="cosine"), d_model=7)
 
 
 PARAMS = {
@@ -240,7 +352,7 @@ def test_frozen_parameters_stay_and_others_move_as_if_they_were_alone(name):
 
 def test_the_rate_of_schedule_free_rises_and_stays():
     config = OptimizerConfig(name="schedule_free", warmup_steps=4)
-    rates = learning_rate(jnp.arange(9), config=config, d_model=25)
+    rates = make_schedule(config, d_model=25)(jnp.arange(9))
     np.testing.assert_allclose(  # float32
         rates, [0.025, 0.05, 0.075, *[0.1] * 6], rtol=1e-6
     )

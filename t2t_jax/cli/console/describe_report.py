@@ -179,6 +179,7 @@ def _batch(info: _Info) -> Iterator[tuple[str, str]]:
     yield "micro-batches", _MICRO_BATCHES.get(number, f"{number}")
     yield "activations", batch["compute_dtype"] + remat
     yield "peak learning rate", f"{rate['peak']:.3e} at step {rate['step']:,}"
+    yield "last learning rate", f"{rate['last']:.3e}"
 
 
 def _memory(info: _Info) -> Iterator[tuple[str, str, str]]:

@@ -24,7 +24,7 @@ from t2t_jax.config import (
 )
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
 from t2t_jax.run.first_start import adopt_model
-from t2t_jax.run.resume_rules import require_resumable
+from t2t_jax.run.resume_rules import require_resumable, with_decay_steps
 from t2t_jax.run.workdir import Workdir, runs_near
 
 _MAX_RUNS = 5
@@ -255,14 +255,15 @@ def _configure_existing(
     if not workdir.has_config:
         require_own(workdir)
         chosen = command.overrides
-        return parse(adopt_model(command.values, saved=None, chosen=chosen)), chosen
+        config = parse(adopt_model(command.values, saved=None, chosen=chosen))
+        return with_decay_steps(config, saved=None), chosen
     overrides = {**workdir.read_overrides(), **command.overrides}
     saved = workdir.read_config()
     values = to_dict(saved)
     if command.config_given:
         values = adopt_model(command.values, saved=saved, chosen=overrides)
     _override(values, overrides)
-    config = parse(values)
+    config = with_decay_steps(parse(values), saved=saved)
     require_resumable(saved, config, workdir=workdir.path)
     return config, overrides
 

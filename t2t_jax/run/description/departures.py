@@ -83,7 +83,8 @@ _MATCHES = _matches(
           optimizer.name optimizer.beta1 optimizer.beta2 optimizer.epsilon
           training.gradient_dtype training.skip_gradient_norm""",
         "learning rate | equation 3 with 4,000 warm-up steps (§5.3)": """
-          optimizer.name optimizer.warmup_steps optimizer.peak_learning_rate""",
+          optimizer.name optimizer.schedule optimizer.warmup_steps
+          optimizer.peak_learning_rate""",
         "beam search | beam 4, alpha 0.6, at most 50 tokens more than the source "
         "(§6.1)": _SEARCH,
         "checkpoint averaging | the last 5, or 20 of big models, written every 10 "
@@ -106,7 +107,7 @@ _PARSING_MATCHES = _matches(
         "(§6.3)": "architecture network.relu_dropout",
         "learning rate | equation 3 with 4,000 warm-up steps (§5.3); its scale was "
         "chosen on section 22 and is not printed (§6.3)": """
-          optimizer.name optimizer.warmup_steps""",
+          optimizer.name optimizer.schedule optimizer.warmup_steps""",
         "beam search | beam 21, alpha 0.3, at most 300 tokens more than the source "
         "(§6.3)": _SEARCH,
     }
@@ -244,6 +245,12 @@ def _optimizer(config: Config) -> Iterator[Departure]:
     if optimizer.name != "adam":
         here = _OPTIMIZERS[optimizer.name]
         yield Departure("another optimizer", "Adam (§5.3)", here, "optimizer.name")
+    if (here := optimizer.schedule) != "inverse_sqrt":
+        name, paper = "schedule", "1 / sqrt(step) after the warm-up (§5.3, equation 3)"
+        if optimizer.decays:
+            end, step = optimizer.end_fraction, optimizer.decay_steps
+            here += f", to {end:g} of the peak at step {step or config.steps:,}"
+        yield Departure(name, paper, here, "optimizer.schedule")
     equation = (config.network.d_model * optimizer.warmup_steps) ** -0.5
     is_printed = not is_parser(config)  # a parser's was chosen on section 22
     if peak and is_printed and not math.isclose(peak, equation, rel_tol=1e-3):

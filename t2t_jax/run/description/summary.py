@@ -37,7 +37,7 @@ from t2t_jax.run.description.table3_rows import (
 )
 from t2t_jax.run.description.topology_costs import TopologyRequest, topology_costs
 from t2t_jax.run.resume_rules import differences
-from t2t_jax.training.optimizer import learning_rate
+from t2t_jax.training.optimizer import make_schedule
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
 
@@ -143,11 +143,11 @@ def _flops_of_a_pair(config: Config) -> dict[str, float]:
 
 
 def _learning_rate(config: Config) -> dict[str, float]:
-    """Returns the peak learning rate of the run and its step."""
+    """Returns the peak learning rate of the run, its step, and the last one."""
     step = min(config.optimizer.warmup_steps, config.steps)
-    d_model = config.network.d_model
-    rate = learning_rate(step - 1, config=config.optimizer, d_model=d_model)
-    return {"peak": float(rate), "step": step}
+    schedule = make_schedule(config.optimizer, d_model=config.network.d_model)
+    peak, last = (float(schedule(number - 1)) for number in (step, config.steps))
+    return {"peak": peak, "step": step, "last": last}
 
 
 def _compute_dtype(config: Config, mesh: Mesh) -> str:

@@ -53,6 +53,7 @@ def report(**changed):
         "A pair of tokens, in sentences of 28: 381.0 MFLOP.",
         # 512^-0.5 x 7 x 4,000^-1.5.
         "peak learning rate 1.223e-06 at step 7",
+        "last learning rate 1.223e-06",
         # 8 bytes a parameter.
         "optimizer 807.5 MB moments of adam",
         "train 4,500 pairs text:[a],b",

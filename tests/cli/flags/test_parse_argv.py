@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from t2t_jax.api import _resolve_config
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS
 from t2t_jax.cli.flags.options import RunOptions
 from t2t_jax.cli.flags.parse_argv import default_config, parse_argv
@@ -145,6 +146,25 @@ def test_overrides_of_earlier_commands_still_hold(tmp_path):
     again = parse_argv([*given, "--config.steps=20"])
     assert (again.config.seed, again.config.steps) == (3, 20)
     assert again.overrides == {"seed": 3, "steps": 20}
+
+
+@pytest.mark.parametrize("again", [[], ["--config.optimizer.decay_steps=0"]])
+def test_the_end_of_a_schedule_is_that_of_the_first_start(tmp_path, again):
+    schedule = [
+        "--config.optimizer.schedule=cosine",
+        "--config.optimizer.warmup_steps=3",
+    ]
+    given = [f"--workdir={tmp_path}", f"--config={OWN_TEXT}", *schedule]
+    begun = parse_argv([*given, *again, "--config.steps=10"])
+    begun.workdir.write_config(begun.config, begun.overrides)
+    for argv in ([*given, *again], [f"--workdir={tmp_path}", *again]):
+        config = parse_argv([*argv, "--config.steps=20"]).config
+        assert (config.steps, config.optimizer.decay_steps) == (20, 10)
+    # From Python too.
+    unset = dataclasses.replace(config.optimizer, decay_steps=0)
+    config = dataclasses.replace(config, optimizer=unset, steps=30)
+    found, _ = _resolve_config(config, begun.workdir)
+    assert found.optimizer.decay_steps == 10
 
 
 SHORT = {

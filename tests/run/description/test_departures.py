@@ -53,6 +53,7 @@ CHOICES = {
     "data.drop_duplicates": (True, "duplicates"),
     "data.tokens_per_batch": (4096, "batch size"),
     "optimizer.warmup_steps": (8000, "warm-up"),
+    "optimizer.schedule": ("cosine", "schedule"),
     "optimizer.peak_learning_rate": (1e-3, "peak learning rate"),
     "optimizer.beta1": (0.8, "Adam's beta1"),
     "optimizer.beta2": (0.997, "Adam's beta2"),

@@ -99,6 +99,7 @@ def test_base_is_the_paper_s(uncompiled):
     assert told["learning_rate"] == {
         "peak": pytest.approx(6.988e-4, rel=1e-3),
         "step": 4000,
+        "last": pytest.approx(6.988e-4 / 5, rel=1e-3),  # sqrt(100,000 / 4,000) = 5
     }
     assert told["memory"]["compiler"]["total"] == 4 + 3 + 2 - 1
     assert told["paper_costs"] == {"hours": 12.0, "flops": 3.3e18}
