@@ -4,12 +4,14 @@ import functools
 import jax
 import pytest
 
-from t2t_jax.config import Config
+import t2t_jax
+from t2t_jax.config import Config, parse
 from t2t_jax.data.config import DataConfig
 from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.run.description import costs
 from t2t_jax.run.description.costs import (
     compile_costs,
     num_bytes,
@@ -19,7 +21,9 @@ from t2t_jax.run.description.costs import (
     state_shapes,
     step_flops,
 )
+from t2t_jax.training import compiled_step
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
+from tests.integration import tiny
 from tests.model.tiny import TINY
 
 # Large enough that products of matrices are nearly all there is.
@@ -207,3 +211,27 @@ def test_the_states_of_other_optimizers_are_counted():
     assert muon == kernels + 2 * (one - kernels) + 4 * 4 + 3 * 4
     assert adam.ema is None
     assert num_bytes(states(TrainingConfig(ema_decay=0.5)).ema) == one
+
+
+@pytest.mark.parametrize("axes", [{"data": 8}, {"data": 4, "fsdp": 2}])
+def test_the_described_step_is_the_trainer_s(axes, tmp_path, monkeypatch):
+    lowered = []
+
+    def recording(*step, **shape):
+        lowered.append(original(*step, **shape))
+        return lowered[-1]
+
+    original = compiled_step.lower_step
+    for user in (compiled_step, costs):
+        monkeypatch.setattr(user, "lower_step", recording)
+    values = t2t_jax.load_config("phrasebook")
+    values.update_from_flattened_dict(
+        {**tiny.TINY, "steps": 1, "evaluation.every_steps": 0}
+        | {"data.cache_dir": str(tmp_path), "training.ema_decay": 0.9}
+        | {f"mesh.{axis}": size for axis, size in axes.items()}
+    )
+    t2t_jax.train(values, tmp_path / "run", quiet=True)
+    config = parse(values.to_dict())
+    compile_costs(config, state=state_shapes(config), mesh=mesh(8, **axes))
+    trained, described = lowered
+    assert trained.as_text() == described.as_text()
