@@ -99,6 +99,11 @@ rehearsal() {
     decoding.max_extra_tokens=5 training.simcut=3.0; do model+=("--config.$key"); done
   printf 'A dog runs.\nTwo men talk.\n' > "$out/runs/test.en"
   cp "$out/runs/test.en" "$out/runs/test.de"
+  if [ "$(installed jax_cuda12_plugin)" != none ]; then
+    part estimate 300 "${run[@]}" gpu_checks.py estimate --configs=phrasebook --steps=1
+  fi
+  part repeats 300 "${run[@]}" gpu_checks.py repeats --device=cpu \
+    --steps=2 --flags="${model[*]}"
   part loss_float32 90 "${run[@]}" gpu_checks.py loss --device=cpu --steps=3 --size=tiny
   part attention_kernels 90 "${run[@]}" gpu_checks.py attention --device=cpu \
     --rows=2 --length=16 --heads=2
@@ -117,6 +122,8 @@ measurements() {
   local peers=(--compile_peer "--peer=$step_peers") levers=()
   levers+=(--variant=model.attention=plain --variant=JAX_OPTIMIZATION_LEVEL=O1 --variant=training.loss_chunks=4)
   levers+=(--variant=model.remat=True)
+  part estimate 240 "${run[@]}" gpu_checks.py estimate --steps=10
+  part repeats 200 "${run[@]}" gpu_checks.py repeats --steps=200
   JAX_PLATFORMS=cuda,cpu part loss_float32 90 "${run[@]}" gpu_checks.py loss
   part attention_kernels 90 "${run[@]}" gpu_checks.py attention
   part step_base 140 "${run[@]}" "${step[@]}" --size=base "${peers[@]}"

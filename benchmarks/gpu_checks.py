@@ -2,11 +2,16 @@
 
     python benchmarks/gpu_checks.py loss --steps=20
     python benchmarks/gpu_checks.py attention
+    python benchmarks/gpu_checks.py estimate
+    python benchmarks/gpu_checks.py repeats
 
 `loss`: the training step in float32, the same batches on the GPU and on the CPU.
 `attention`: each kernel that the device has, forwards and backwards on packed rows,
-beside plain attention in float32; with the time of each. Without agreement the exit
-code is 1.
+beside plain attention in float32; with the time of each. `estimate`: what `describe
+--topology` says of the paper's step on such a GPU, beside the time of that step.
+`repeats`: a training, the same again, and one that was interrupted and resumed, with
+XLA's own choice of operations and with deterministic ones: which of them end with the
+same parameters, bit for bit. Without agreement of the first two the exit code is 1.
 """
 
 from __future__ import annotations
@@ -14,10 +19,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -27,11 +36,16 @@ from scaled_step import Trainee
 from step_figures import machine, versions
 from step_options import SIZES
 
+from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.config import parse
+from t2t_jax.config_files import load_config
+from t2t_jax.devices.topology import TARGETS
 from t2t_jax.functional.attention import attention
 from t2t_jax.functional.fused_attention import FUSED
 from t2t_jax.functional.masks import Segments
 from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.run.description.costs import longest_shape
 
 LOSS_TOLERANCE = 1e-4
 """Of a loss, relative: float32 sums in another order, over 20 updates."""
@@ -40,6 +54,13 @@ ATTENTION_TOLERANCE = 2e-2
 """Of outputs and gradients in bfloat16, by ||x - reference|| / ||reference||."""
 
 _REPEATS = 20
+_OPERATIONS = {
+    "cpu": {"default": ""},
+    "gpu": {
+        "default": "",
+        "deterministic": "--xla_gpu_exclude_nondeterministic_ops=true",
+    },
+}
 
 
 def check_loss(options: argparse.Namespace) -> dict[str, Any]:
@@ -165,11 +186,77 @@ def _compare(
     }
 
 
+def check_estimate(options: argparse.Namespace) -> dict[str, Any]:
+    """Compares the compiler's estimate of a configuration's step with its time."""
+    device, found = jax.devices()[:1], {}
+    kind = device[0].device_kind.lower()
+    target = next((name for name in TARGETS if name in kind), "h100")
+    names = ("attention", "estimated_ms", "bound_by", "bytes_needed", "parts")
+    for name in options.configs.split(","):
+        flags = ["--mode=describe", f"--topology=gpu:{target}:1", f"--config={name}"]
+        estimate = json.loads(_program([*flags, "--format=json"], JAX_PLATFORMS="cpu"))
+        config = parse(load_config(name).to_dict())
+        step = Trainee(
+            config.model,
+            devices=device,
+            mesh="data",
+            batch=longest_shape(config),
+            training=config.training,
+            full=True,
+        )
+        step.begin()
+        step.seconds(3)
+        times = [step.seconds(options.steps) for _ in range(5)]
+        found[name] = {
+            **{key: estimate[key] for key in names},
+            "median_ms": 1e3 * statistics.median(times) / options.steps,
+            "peak_bytes": (device[0].memory_stats() or {}).get("peak_bytes_in_use"),
+        }
+    return {"target": target, "configs": found, "agrees": True}
+
+
+def check_repeats(options: argparse.Namespace) -> dict[str, Any]:
+    """Trains twice alike, and once with an interruption, through the command line."""
+    steps, found = options.steps, {}
+    flags = [*options.flags.split(), "--config.evaluation.every_steps=0"]
+    for name, xla in _OPERATIONS[options.device].items():
+        sums: dict[str, Any] = {}
+        with tempfile.TemporaryDirectory() as folder:
+            for run in ("first", "again", "resumed"):
+                path = Path(folder, run)
+                for last in (steps // 2, steps) if run == "resumed" else (steps,):
+                    ends = [f"--workdir={path}", f"--config.steps={last}"]
+                    _program([*flags, *ends], XLA_FLAGS=xla)
+                meta = Checkpoints(path / "checkpoints").read_verified_meta(steps)
+                sums[run] = meta["checksums"]
+        found[name] = {run: sums[run] == sums["first"] for run in ("again", "resumed")}
+    return {"steps": steps, "same_bits": found, "agrees": True}
+
+
+def _program(flags: list[str], **environment: str) -> str:
+    """Runs the command line; returns its output."""
+    return subprocess.run(
+        [sys.executable, "-m", "t2t_jax.main", *flags],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+
+
 def main() -> int:
     """Runs one check; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     add = parser.add_argument
-    add("check", choices=("loss", "attention"))
+    checks = {
+        "loss": check_loss,
+        "attention": check_attention,
+        "estimate": check_estimate,
+        "repeats": check_repeats,
+    }
+    add("check", choices=checks)
+    add("--configs", default="wmt_en_de,wmt_en_de_big", help="of `estimate`")
+    add("--flags", default="--config=phrasebook", help="of the training of `repeats`")
     add("--device", choices=("gpu", "cpu"), default="gpu")
     add("--steps", type=int, default=20)
     add("--size", choices=SIZES, default="small")
@@ -178,8 +265,7 @@ def main() -> int:
     add("--heads", type=int, default=8)
     add("--depth", type=int, default=64)
     options = parser.parse_args()
-    run = check_loss if options.check == "loss" else check_attention
-    report = run(options)
+    report = checks[options.check](options)
     report["device"] = jax.devices()[0].device_kind
     report["versions"] = versions(["jax", "jaxlib"])
     report["hardware"] = machine()

@@ -53,11 +53,28 @@ def _about(done: dict[str, Any]) -> Iterator[str]:
 
 
 def _tables(done: dict[str, Any]) -> Iterator[tuple[str, Rows]]:
+    yield "Estimates of the compiler, and the device", list(_estimates(done))
     yield "Correctness", list(_checks(done))
     yield "Attention alone, forwards and backwards", list(_kernels(done))
     yield "Training step", list(_steps(done))
     yield "Decoding", list(_decoding(done))
     yield "Multi30k's recipe", list(_recipes(done))
+
+
+def _estimates(done: dict[str, Any]) -> Iterator[Sequence[str]]:
+    yield (
+        *("configuration", "attention", "estimated ms", "bound by", "measured ms"),
+        *("measured / estimated", "estimated GB", "peak GB"),
+    )
+    for name, one in done.get("estimate", {}).get("configs", {}).items():
+        estimated, ms, peak = (
+            one[key] for key in ("estimated_ms", "median_ms", "peak_bytes")
+        )
+        yield (
+            *(name, one["attention"], f"{estimated:.1f}", one["bound_by"], f"{ms:.1f}"),
+            *(f"{ms / estimated:.2f}", f"{one['bytes_needed'] / 1e9:.1f}"),
+            "-" if peak is None else f"{peak / 1e9:.1f}",
+        )
 
 
 def _checks(done: dict[str, Any]) -> Iterator[Sequence[str]]:
@@ -68,6 +85,13 @@ def _checks(done: dict[str, Any]) -> Iterator[Sequence[str]]:
             f"{found['largest_relative_difference']:.1e}",
             f"{found['tolerance']:.0e}",
         )
+    for name, runs in done.get("repeats", {}).get("same_bits", {}).items():
+        for run, same in runs.items():
+            yield (
+                f"a run {run}, {name} operations",
+                "the same" if same else "others",
+                "",
+            )
     if found := done.get("attention_kernels"):
         for use in ("encoder", "decoder"):
             for name, one in found[use].items():
