@@ -27,8 +27,8 @@ from t2t_jax.decoding.config import (
 from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, ErrorCollector, short_repr
 from t2t_jax.evaluation.config import TOKENIZERS, EvaluationConfig
+from t2t_jax.model.config import BLOCKS, ModelConfig, RNNConfig, TransformerConfig
 from t2t_jax.model.config import CHOICES as MODEL_CHOICES
-from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
 from t2t_jax.training.config import (
     GRADIENT_DTYPES,
     ON_NONFINITE,
@@ -143,6 +143,8 @@ class Config:
             "optimizer.name=schedule_free, whose parameters are an average already. "
             "Set config.training.ema_decay=0, or change config.optimizer.name.",
         )
+        if self.architecture == "rnn":
+            self._check_blocks(problems)
         if self.architecture == "transformer" and self.model.positions == "learned":
             self._check_positions(problems)
         problems.raise_if_any()
@@ -158,6 +160,16 @@ class Config:
             "Two passes that training.r_drop or training.simcut compares are the same "
             f"with {section}.dropout=0. Change config.{section}.dropout.",
         )
+
+    def _check_blocks(self, problems: ErrorCollector) -> None:
+        """Checks that no block is chosen that the recurrent baseline has not got."""
+        for name, values in BLOCKS.items():
+            value = getattr(self.model, name)
+            problems.check(
+                value not in values,
+                f"model.{name}={value} has no effect with architecture=rnn. Leave "
+                f"config.model.{name} out, or change config.architecture.",
+            )
 
     def _check_positions(self, problems: ErrorCollector) -> None:
         """Checks that no sequence exceeds a learned table of positions."""

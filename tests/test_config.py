@@ -52,6 +52,10 @@ def test_the_vocabulary_s_size_is_declared_once():
         ({"steps": 0}, r"steps=0 must be at least 1\. Change config\.steps\."),
         ({"architecture": "lstm"}, "known are 'transformer', 'rnn'"),
         (
+            {"architecture": "rnn", "model": {"norm": "rms"}},
+            r"model\.norm=rms has no effect with architecture=rnn\. Leave",
+        ),
+        (
             {"model": {"positions": "learned", "max_positions": 1073}},
             r"max_extra_tokens=1074 must not exceed model\.max_positions=1073",
         ),

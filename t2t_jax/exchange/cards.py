@@ -29,7 +29,7 @@ from t2t_jax.run.inference.provenance import SHA256SUMS, versions
 from t2t_jax.run.text import spec_of_names
 
 _NOT_OF_THE_PAPER = (
-    *("num_decoder_layers", "activation", "attention_biases", "output_bias"),
+    *("norm", "num_decoder_layers", "activation", "attention_biases", "output_bias"),
     *("scale_embeddings", "position_rates", "first_position", "start"),
 )
 """Keys that are listed where they are not the default."""

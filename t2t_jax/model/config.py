@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from t2t_jax.errors import ErrorCollector
 
 CHOICES = {
+    "norm": ("layer", "rms"),
     "norm_position": ("post", "pre"),
     "positions": ("sinusoidal", "learned"),
     "tying": ("all", "decoder", "none"),
@@ -24,6 +25,9 @@ CHOICES = {
     "scale_embeddings": (True, False),
 }
 """The values of keys that are neither numbers nor free text."""
+
+BLOCKS = {"norm": ("rms",)}
+"""The values of keys that name a block of later Transformers than the paper's."""
 
 _LARGEST = 1_000_000
 """Limit of every size: no machine has the memory for more."""
@@ -113,15 +117,19 @@ class TransformerConfig:
       attention_dropout (probability): Dropout on attention weights; 0 in the paper.
       relu_dropout (probability): Dropout inside the feed-forward networks; 0 in the
         paper.
-      norm_position: Layer normalization after each sub-layer, LayerNorm(x +
-        Sublayer(x)), or before it, x + Sublayer(LayerNorm(x)) with one more norm after
-        each stack.
+      norm: What every norm computes: "layer", layer normalization, as in the paper; or
+        "rms", x / RMS(x) with a scale and without mean and bias (Zhang and Sennrich,
+        2019).
+      norm_position: Where the norms are, of either kind: after each sub-layer,
+        LayerNorm(x + Sublayer(x)), or before it, x + Sublayer(LayerNorm(x)) with one
+        more norm after each stack.
       positions: Positional encoding: sinusoids, or learned as in Table 3 (E).
       max_positions (tokens): Size of a learned position table; there is one for each
         stack, and no sentence may be longer. Unused by sinusoids.
       tying: Which vocabulary matrices are shared: "all" of source, target and
         pre-softmax; "decoder" for target and pre-softmax; or "none".
-      layer_norm_epsilon (constant): Added to the variance in layer normalization.
+      layer_norm_epsilon (constant): Added to the variance in layer normalization, and
+        to the mean square with `norm` "rms".
       compute_dtype: Type of activations and of the factors of matrix products; "auto"
         is bfloat16 on GPUs and TPUs and float32 on CPUs. Parameters, gradients, sums,
         softmax, statistics and logits are always float32.
@@ -175,6 +183,7 @@ class TransformerConfig:
     dropout: float = 0.1
     attention_dropout: float = 0.0
     relu_dropout: float = 0.0
+    norm: str = "layer"
     norm_position: str = "post"
     positions: str = "sinusoidal"
     max_positions: int = 512

@@ -68,7 +68,7 @@ def count_parameters(config: TransformerConfig) -> ParameterCount:
     if config.attention_biases:
         attention += width + config.num_heads * config.d_k + d_model
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
-    norm = 2 * d_model
+    norm = d_model if config.norm == "rms" else 2 * d_model
     final_norm = norm if config.norm_position == "pre" else 0
     ids = {"all": 1, "decoder": 1, "none": 2}[config.tying] * config.vocab_size
     if config.tying != "all":

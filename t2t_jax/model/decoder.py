@@ -14,7 +14,7 @@ from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.past import Cache, CrossKV, KVPair, LayerPast, Position
-from t2t_jax.model.sublayer import AddAndNorm, Dropout, LayerNorm
+from t2t_jax.model.sublayer import AddAndNorm, Dropout, Norm
 from t2t_jax.types import Array
 
 
@@ -131,7 +131,7 @@ class Decoder(nn.Module):
         layer = nn.remat(DecoderLayer) if config.remat else DecoderLayer
         self.layer = [layer(config) for _ in range(decoder_layers(config))]
         if config.norm_position == "pre":
-            self.final_norm = LayerNorm(config)
+            self.final_norm = Norm(config)
 
     def project_memory(self, memory_BxSxD: jax.Array, segments_BxS: Array) -> CrossKV:
         """Projects the memory for every layer's cross-attention."""

@@ -10,7 +10,7 @@ from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
-from t2t_jax.model.sublayer import AddAndNorm, Dropout, LayerNorm
+from t2t_jax.model.sublayer import AddAndNorm, Dropout, Norm
 from t2t_jax.types import Array
 
 
@@ -70,7 +70,7 @@ class Encoder(nn.Module):
         layer = nn.remat(EncoderLayer) if config.remat else EncoderLayer
         self.layer = [layer(config) for _ in range(config.num_layers)]
         if config.norm_position == "pre":
-            self.final_norm = LayerNorm(config)
+            self.final_norm = Norm(config)
 
     def __call__(
         self,

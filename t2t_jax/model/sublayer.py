@@ -9,13 +9,19 @@ from flax import linen as nn
 
 from t2t_jax.functional.dropout import dropout
 from t2t_jax.functional.layer_norm import layer_norm
+from t2t_jax.functional.rms_norm import rms_norm
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.initializers import declare, ones, zeros
 from t2t_jax.types import Array
 
 
-class LayerNorm(nn.Module):
-    """Scale and bias of one `functional.layer_norm`."""
+class Norm(nn.Module):
+    """Scale and bias of one `functional.layer_norm`, or scale of one `rms_norm`.
+
+    Paper: §3.1.
+
+    Departs: With `norm="rms"` vectors are not centered, and there is no bias.
+    """
 
     config: TransformerConfig
 
@@ -23,11 +29,14 @@ class LayerNorm(nn.Module):
         """Declares `scale` and `bias`, [D]."""
         shape = (self.config.d_model,)
         self.scale = declare(self, "scale", ones, shape)
-        self.bias = declare(self, "bias", zeros, shape)
+        if self.config.norm == "layer":
+            self.bias = declare(self, "bias", zeros, shape)
 
     def __call__(self, x_xD: jax.Array) -> jax.Array:
         """Normalizes the last axis."""
         epsilon = self.config.layer_norm_epsilon
+        if self.config.norm == "rms":
+            return rms_norm(x_xD, self.scale, epsilon=epsilon)
         return layer_norm(x_xD, self.scale, bias_D=self.bias, epsilon=epsilon)
 
 
@@ -62,7 +71,7 @@ class AddAndNorm(nn.Module):
 
     def setup(self) -> None:
         """Declares the norm, whose parameters are this module's own."""
-        self.norm = LayerNorm(self.config)
+        self.norm = Norm(self.config)
         self.dropout = Dropout(self.config.dropout)
         # Paths read `self_attention_norm/scale`, not `self_attention_norm/norm/scale`.
         nn.share_scope(self, self.norm)

@@ -47,7 +47,7 @@ SOURCE_OF_ITS_OWN = {"source_vocab_size": 23}
                 {"norm_position": "pre", **LEARNED},
                 {"tying": "none", "norm_position": "pre", **LEARNED},
                 {"attention_biases": True, "num_decoder_layers": 1},
-                {"norm_position": "pre", "num_decoder_layers": 5},
+                {"norm_position": "pre", "num_decoder_layers": 5, "norm": "rms"},
                 {"output_bias": True, "tying": "none", "scale_embeddings": False},
                 {**LEARNED, "first_position": 3},
             )

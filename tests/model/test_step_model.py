@@ -1,5 +1,8 @@
 """Both models decode step by step what their full pass says."""
 
+import dataclasses
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,6 +34,9 @@ BOTH = pytest.mark.parametrize(
     [(MODEL, tiny_apply), (RECURRENT, rnn_apply)],
     ids=["transformer", "rnn"],
 )
+TODAYS = dataclasses.replace(TINY, norm="rms")
+MODERN = TransformerStepModel(Transformer(TODAYS), tiny_params(TODAYS))
+modern_apply = functools.partial(tiny_apply, config=TODAYS)
 ENCODE = jax.jit(lambda model, source: model.encode(source))
 STEP = jax.jit(lambda model, *arguments: model.step(*arguments))
 
@@ -59,7 +65,11 @@ def test_steps_equal_the_full_pass_while_the_cache_grows(model, apply):
 
 @pytest.mark.parametrize(
     ("model", "apply", "beams"),
-    [(MODEL, tiny_apply, 2), (MODEL, tiny_apply, 11), (RECURRENT, rnn_apply, 2)],
+    [
+        *((MODEL, tiny_apply, beams) for beams in (2, 11)),
+        *((MODERN, modern_apply, beams) for beams in (2, 11)),
+        (RECURRENT, rnn_apply, 2),
+    ],
 )
 def test_a_reordered_beam_goes_on_from_its_parent(model, apply, beams):
     firsts = jax.random.randint(jax.random.key(0), (3, beams, 3), 3, 29)

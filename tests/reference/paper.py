@@ -5,8 +5,8 @@ batched, masked or clever: attention is given exactly the positions that may be 
 at, so there is no mask that could be wrong in the same way twice.
 
 `Choices` is what other toolkits decide otherwise; by default it is the paper's. What
-can be seen in the parameters (biases, separate matrices, depths, learned positions) is
-taken from them.
+can be seen in the parameters (biases, also of norms, separate matrices, depths, learned
+positions) is taken from them.
 """
 
 import math
@@ -33,10 +33,10 @@ PAPER = Choices()
 
 
 def layer_norm(x, p, epsilon):
-    mean = sum(x) / len(x)
+    mean = sum(x) / len(x) if "bias" in p else 0.0  # without a bias: RMSNorm
     variance = sum((number - mean) ** 2 for number in x) / len(x)
     normed = (x - mean) / math.sqrt(variance + epsilon)
-    return p["scale"] * normed + p["bias"]
+    return p["scale"] * normed + p.get("bias", 0.0)
 
 
 def softmax(z):

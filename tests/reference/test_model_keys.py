@@ -22,6 +22,7 @@ from tests.reference.packed import PAIRS, packed
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 
 ALONE = {
+    "norm": ["rms"],
     "activation": ["swish", "gelu", "quick_gelu"],
     "attention_biases": [True],
     "output_bias": [True],
@@ -75,7 +76,8 @@ def test_each_key_alone_agrees_with_the_transcription(key, value):
     config = dataclasses.replace(TINY, **{key: value})
     agree(config)
     # It is not the paper's model, so the transcription cannot have ignored the key.
-    if key not in ("attention_biases", "output_bias", "num_decoder_layers"):
+    in_parameters = ("attention_biases", "output_bias", "num_decoder_layers", "norm")
+    if key not in in_parameters:
         params = tiny_params(config)
         of_the_paper = paper.transformer(*PAIRS[0], jax.device_get(params))
         assert np.abs(of_the_paper - transcribed(config)[:7]).max() > 1e-3

@@ -163,7 +163,9 @@ def _fill_layer(layer: Any, params: Params, config: TransformerConfig) -> None:
 
 
 def _fill_norm(spec: Any, params: Params) -> None:
-    spec.gamma, spec.beta = params["scale"], params["bias"]
+    spec.gamma = params["scale"]
+    if "bias" in params:
+        spec.beta = params["bias"]
 
 
 def _fill_attention(spec: Any, params: Params, *, is_self: bool) -> None:
@@ -281,6 +283,7 @@ def _specification(config: Config) -> Any:
         model.num_heads,
         pre_norm=model.norm_position == "pre",
         activation=activations[model.activation],
+        rms_norm=model.norm == "rms",
     )
     # Returned by `return_attention`: the mean of all heads of the layer.
     spec.decoder.alignment_layer = np.int16(config.decoding.attention_layer)

@@ -61,6 +61,7 @@ from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _WEIGHTS = "model.safetensors"
 _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+    "norm": ("layer",),
     "norm_position": ("post",),
     "positions": ("sinusoidal",),
     "first_position": tuple(range(MOST_FIRST_POSITION + 1)),

@@ -44,6 +44,7 @@ _LENGTH_FACTOR = 3.0  # Marian's own
 ACTIVATIONS = ("relu", "swish", "gelu")
 """What Marian has; its gelu is the exact one (measured with 1.12.42 on a CPU)."""
 _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+    "norm": ("layer",),
     # Marian (1.12.42, measured) does not normalize keys and values of the decoder's
     # self-attention after the first token.
     "norm_position": ("post",),

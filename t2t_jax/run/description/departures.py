@@ -63,7 +63,7 @@ _SEARCH = """decoding.beam_size decoding.length_penalty decoding.sample
 _MATCHES = _matches(
     {
         "layers | encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1)": """
-          architecture network.norm_position network.num_decoder_layers""",
+          architecture network.norm network.norm_position network.num_decoder_layers""",
         "attention | scaled dot-product attention in h heads, equation 1 (§3.2)": """
           architecture network.attention_biases""",
         "feed-forward networks | max(0, x W1 + b1) W2 + b2, equation 2 (§3.3)": """

@@ -29,6 +29,8 @@ class PaperDefault(NamedTuple):
 _TRANSLATION = {
     "architecture": "recurrent baseline | attention only (§3); compared with LSTMs "
     "(Table 1) | bidirectional LSTM encoder, LSTM decoder, additive attention",
+    "network.norm": "RMS norm | layer normalization (§3.1) | root mean square norms: "
+    "no mean is subtracted, and there is a scale and no bias",
     "network.norm_position": "pre-norm | LayerNorm(x + Sublayer(x)) (§3.1) | x + "
     "Sublayer(LayerNorm(x)), and one more norm after each stack",
     "network.attention_dropout": "attention dropout | none on attention weights (§5.4) "

@@ -50,6 +50,8 @@ VARIANTS = {
         "tying": "decoder",
         "activation": "gelu",
     },
+    "RMS norms after": {"norm": "rms", "layer_norm_epsilon": 0.3},
+    "RMS norms before": {"norm": "rms", "norm_position": "pre"},
     "learned positions from 2, not scaled": {
         "positions": "learned",
         "max_positions": 300,
@@ -136,6 +138,7 @@ def test_every_token_is_as_probable_as_in_the_model(tmp_path, changed):
         row[: len(output.subwords) + 1] = [1, *output.subwords]
     logits_BxTxV = np.array(tiny_apply(SOURCE, inputs, config=model))
     logits_BxTxV[..., :2] = -np.inf  # pad and bos are never produced
+    logits_BxTxV[:, 0, 2] = -np.inf  # and the eos not at once
     for logits_TxV, output in zip(logits_BxTxV, found, strict=True):
         assert len(output.tokens) >= 1
         best = logits_TxV.argmax(-1)[: len(output.tokens)]

@@ -153,9 +153,11 @@ def test_an_export_that_is_wrong_is_caught_and_nothing_is_left(
     assert list((tmp_path / "made").iterdir()) == []
 
 
+THEIRS = ("marian", "hf_marian")
 UNSUPPORTED = [
     ("marian", {"position_rates": "paper"}, "position_rates=tensor2tensor"),
     ("marian", {"activation": "quick_gelu"}, "=relu or swish or gelu, "),
+    *((name, {"norm": "rms"}, "norm=layer, and .* rms") for name in THEIRS),
     ("marian", {"norm_position": "pre"}, "norm_position=post, and .* has pre"),
     ("marian", {"d_k": 5}, "d_k=7, and the model has 5"),
     ("hf_marian", {"norm_position": "pre"}, "norm_position=post"),

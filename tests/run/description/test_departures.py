@@ -32,6 +32,7 @@ def test_the_paper_s_own_configs_choose_no_departure(name):
 
 
 CHOICES = {
+    "model.norm": ("rms", "RMS norm"),
     "model.norm_position": ("pre", "pre-norm"),
     "model.attention_dropout": (0.1, "attention dropout"),
     "model.relu_dropout": (0.1, "ReLU dropout"),
