@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 
@@ -136,6 +137,12 @@ def test_a_step_and_a_search_compiled_for_gpus(tmp_path):
     assert {one["kind"] for one in found["collectives"]} == {"all-reduce"}
     text = file.read_text()
     assert "all-reduce-start" in text  # asynchronous
+    assert text.count('custom_call_target="__cudnn$fmhaScaleBiasSoftmaxBackward"') == 3
+    tokens = SMALL.data.tokens_per_batch // 8
+    entry = text[text.index("\nENTRY") :]
+    # The logits; their gradient is bfloat16.
+    assert len(re.findall(rf"= f32\[{tokens},512\]", entry)) == 1
+    assert found["bytes_temporary"] < 16e6
     search = found["decode"]
     assert 0 < search["estimated_ms"] < found["estimated_ms"] * 10
     assert search["sentences_per_second"] > 0
@@ -145,15 +152,24 @@ def test_a_step_and_a_search_compiled_for_gpus(tmp_path):
 
 @needs_gpu_compiler
 @pytest.mark.parametrize(
-    "mesh",
-    [MeshConfig(fsdp=8), MeshConfig(tensor=2), MeshConfig(data=4, fsdp=2, tensor=2)],
+    ("gpus", "axes"),
+    [
+        ("8", {"data": 8}),
+        ("8", {"fsdp": 8}),
+        ("8", {"tensor": 2}),
+        ("8", {"data": 2, "fsdp": 2, "tensor": 2}),
+        ("8x8", {"data": 64}),
+        ("8x8", {"data": 8, "fsdp": 8}),
+        ("8x8", {"data": 16, "fsdp": 2, "tensor": 2}),
+    ],
 )
-def test_every_mesh_compiles_for_two_hosts(mesh):
-    found = described("gpu:h100:2x8", dataclasses.replace(SMALL, mesh=mesh))
-    assert found["devices"] == 16
+def test_every_mesh_compiles_and_gathers_no_array_to_split_it_again(gpus, axes, capfd):
+    mesh = MeshConfig(**axes)
+    found = described(f"gpu:h100:{gpus}", dataclasses.replace(SMALL, mesh=mesh))
     assert found["fits"]
     whole = found["parameters"]["total"] * 4
     assert found["bytes_parameters"] <= whole / (mesh.fsdp * mesh.tensor) * 1.1
+    assert "full rematerialization" not in capfd.readouterr().err
 
 
 @needs_tpu_compiler
