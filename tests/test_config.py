@@ -56,6 +56,10 @@ def test_the_vocabulary_s_size_is_declared_once():
             r"model\.norm=rms has no effect with architecture=rnn\. Leave",
         ),
         (
+            {"architecture": "rnn", "model": {"activation": "geglu"}},
+            r"model\.activation=geglu has no effect with architecture=rnn\. Leave",
+        ),
+        (
             {"model": {"positions": "learned", "max_positions": 1073}},
             r"max_extra_tokens=1074 must not exceed model\.max_positions=1073",
         ),

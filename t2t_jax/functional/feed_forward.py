@@ -50,18 +50,19 @@ def feed_forward(
       >>> feed_forward(x, w1_DxF=eye, b1_F=zero, w2_FxD=-eye, b2_D=zero + 1).tolist()
       [-2.0, 1.0]
     """
-    inner_xF = ACTIVATIONS[activation](_affine(x_xD, w1_DxF, b1_F))
+    inner_xF = ACTIVATIONS[activation](affine(x_xD, w1_DxF, b1_F))
     if dropout is not None:
         inner_xF = dropout(inner_xF)
-    return _affine(inner_xF, w2_FxD, b2_D)
+    return affine(inner_xF, w2_FxD, b2_D)
 
 
-def _affine(x_xD: Array, w_DxE: Array, b_E: Array) -> jax.Array:
-    """Computes x W + b over the last axis."""
+def affine(x_xD: Array, w_DxE: Array, b_E: Array | None = None) -> jax.Array:
+    """Computes x W + b over the last axis; x W without b."""
     # One product of all tokens: with several leading axes XLA:CPU copies more for the
     # gradients, and the network takes a fifth longer.
     x_LxD = jnp.asarray(x_xD).reshape(-1, x_xD.shape[-1])
     y_LxE = einsum_f32("ld,de->le", x_LxD, w_DxE)
-    # Cast after the broadcast: its gradient sums over all tokens in its own dtype.
-    y_LxE = y_LxE + jnp.broadcast_to(b_E, y_LxE.shape).astype(y_LxE.dtype)
+    if b_E is not None:
+        # Cast after the broadcast: its gradient sums over all tokens in its own dtype.
+        y_LxE = y_LxE + jnp.broadcast_to(b_E, y_LxE.shape).astype(y_LxE.dtype)
     return y_LxE.reshape(*x_xD.shape[:-1], w_DxE.shape[-1])

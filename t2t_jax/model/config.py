@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 
 from t2t_jax.errors import ErrorCollector
 
+GATED = ("swiglu", "geglu")
+"""The values of `activation` with a gate."""
+
 CHOICES = {
     "norm": ("layer", "rms"),
     "norm_position": ("post", "pre"),
@@ -17,7 +20,7 @@ CHOICES = {
     "compute_dtype": ("auto", "float32", "bfloat16"),
     "remat": (False, True),
     "attention": ("auto", "plain", "cudnn", "splash"),
-    "activation": ("relu", "swish", "gelu", "quick_gelu"),
+    "activation": ("relu", "swish", "gelu", "quick_gelu", *GATED),
     "position_rates": ("paper", "tensor2tensor"),
     "start": ("bos", "zero", "eos"),
     "attention_biases": (False, True),
@@ -26,7 +29,7 @@ CHOICES = {
 }
 """The values of keys that are neither numbers nor free text."""
 
-BLOCKS = {"norm": ("rms",)}
+BLOCKS = {"norm": ("rms",), "activation": GATED}
 """The values of keys that name a block of later Transformers than the paper's."""
 
 _LARGEST = 1_000_000
@@ -107,7 +110,8 @@ class TransformerConfig:
       num_layers (layers): N, layers of the encoder, and of the decoder; at most 1,000.
       num_decoder_layers (layers): Layers of the decoder; 0 for N, as in the paper.
       d_model (units): Width of the embeddings and of every sub-layer's output.
-      d_ff (units): Inner width of the feed-forward networks.
+      d_ff (units): Inner width of the feed-forward networks, of a gated one of its
+        three matrices; 2/3 of it give that as many parameters as two matrices have.
       num_heads (heads): h, attention heads.
       d_k (units): Width of the queries and keys of a head. In the paper d_model / h;
         Table 3 (B) varies only this, so it is a separate field.
@@ -146,6 +150,8 @@ class TransformerConfig:
         are always "plain".
       activation: Of the feed-forward networks: "relu", max(0, x), as in the paper;
         "swish", x sigmoid(x); "gelu", x Phi(x); or "quick_gelu", x sigmoid(1.702 x).
+        "swiglu" and "geglu" are networks with a gate, (swish(x W) * x V) W2, and gelu
+        in place of swish, without biases (Shazeer, 2020).
       attention_biases: Whether the projections of attention have biases; not in the
         paper.
       output_bias: Whether the logits have a bias, one number for each word; not in the

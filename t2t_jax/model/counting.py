@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from t2t_jax.model.config import TransformerConfig, decoder_layers
+from t2t_jax.model.config import GATED, TransformerConfig, decoder_layers
 
 
 class ParameterCount(NamedTuple):
@@ -67,7 +67,9 @@ def count_parameters(config: TransformerConfig) -> ParameterCount:
     attention = 2 * d_model * width
     if config.attention_biases:
         attention += width + config.num_heads * config.d_k + d_model
-    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    feed_forward = _matrices(config) * d_model * d_ff
+    if config.activation not in GATED:
+        feed_forward += d_ff + d_model
     norm = d_model if config.norm == "rms" else 2 * d_model
     final_norm = norm if config.norm_position == "pre" else 0
     ids = {"all": 1, "decoder": 1, "none": 2}[config.tying] * config.vocab_size
@@ -115,14 +117,14 @@ def training_flops(
     pairs = of_encoder * source_length**2
     pairs += of_decoder * (target_length**2 + target_length * source_length)
     products = FlopCount(
-        feed_forward=positions * 2 * d_model * config.d_ff,
+        feed_forward=positions * _matrices(config) * d_model * config.d_ff,
         projections=(queries + keys) * half_attention,
         scores=pairs * heads * (config.d_k + config.d_v),
         logits=target_length * d_model * config.vocab_size,
     )
     # All of a layer but the keys and values of the memory, which are computed outside,
     # and with pre-norm the last product, on which no gradient depends.
-    share = 0.5 if config.norm_position == "pre" else 1.0
+    share = 1 - (config.norm_position == "pre") / _matrices(config)
     recomputed = config.remat * (
         share * products.feed_forward
         + products.projections
@@ -132,3 +134,8 @@ def training_flops(
     forward_and_backward, multiply_and_add = 3, 2
     counted = (n * forward_and_backward * multiply_and_add for n in products[:4])
     return FlopCount(*counted)._replace(recomputed=recomputed * multiply_and_add)
+
+
+def _matrices(config: TransformerConfig) -> int:
+    """Returns the number of matrices of a feed-forward network, of one size."""
+    return 3 if config.activation in GATED else 2

@@ -25,7 +25,8 @@ from tests.reference.packed import PAIRS, packed
 
 BLOCKS = {
     "rms": {"norm": "rms"},
-    "rms-pre": {"norm": "rms", "norm_position": "pre"},
+    "rms-pre-swiglu": {"norm": "rms", "norm_position": "pre", "activation": "swiglu"},
+    "geglu": {"activation": "geglu", "relu_dropout": 0.2},
 }
 EACH = pytest.mark.parametrize("changes", BLOCKS.values(), ids=BLOCKS)
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
@@ -54,7 +55,7 @@ def test_gradients_of_packed_rows_on_a_mesh_are_those_of_one_device(changes):
         out_shardings=shardings,
     )
     jax.tree.map(
-        lambda *both: assert_allclose(*both, rtol=1e-4, atol=1e-4),  # two layers of it
+        lambda *both: assert_allclose(*both, rtol=1e-4, atol=2e-3),  # numbers up to 50
         split(params, batch),
         jax.jit(gradient)(params, batch),
     )

@@ -23,7 +23,7 @@ BAD_RATES = (1.0, -0.1, NAN, True, "0.1")
         ("layer_norm_epsilon", (0, -1e-6, NAN, INF, "1e-6"), "positive"),
         ("num_decoder_layers first_position", (-1, 1_001, 2.0, False, "2"), BOUNDED),
         ("tying", ("both", ["all"]), "known are 'all', 'decoder', 'none'"),
-        ("activation", ("silu",), "'relu', 'swish', 'gelu', 'quick_gelu'. Change"),
+        ("activation", ("silu",), "'quick_gelu', 'swiglu', 'geglu'. Change"),
         ("position_rates", ("marian",), "known are 'paper', 'tensor2tensor'"),
         ("start", ("pad",), "known are 'bos', 'zero', 'eos'"),
         ("attention_biases output_bias remat", ("yes", None, 2), "known are"),

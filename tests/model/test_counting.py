@@ -48,6 +48,7 @@ SOURCE_OF_ITS_OWN = {"source_vocab_size": 23}
                 {"tying": "none", "norm_position": "pre", **LEARNED},
                 {"attention_biases": True, "num_decoder_layers": 1},
                 {"norm_position": "pre", "num_decoder_layers": 5, "norm": "rms"},
+                {"activation": "geglu"},
                 {"output_bias": True, "tying": "none", "scale_embeddings": False},
                 {**LEARNED, "first_position": 3},
             )
@@ -101,9 +102,17 @@ def test_where_the_flops_of_base_go():
 
 
 @pytest.mark.parametrize("remat", [False, True])
-@pytest.mark.parametrize("norm_position", ["post", "pre"])
-def test_it_counts_the_products_of_a_gradient(norm_position, remat):
-    config = replace(TINY, dropout=0.1, norm_position=norm_position, remat=remat)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"norm_position": "pre"},
+        {"norm_position": "pre", "activation": "swiglu", "norm": "rms"},
+    ],
+    ids=["post", "pre", "blocks"],
+)
+def test_it_counts_the_products_of_a_gradient(changes, remat):
+    config = replace(TINY, dropout=0.1, remat=remat, **changes)
     model = Transformer(config)
     inputs = jnp.ones((1, 17), int), jnp.ones((1, 23), int)
     params = jax.eval_shape(model.init, jax.random.key(0), *inputs)

@@ -34,7 +34,7 @@ BOTH = pytest.mark.parametrize(
     [(MODEL, tiny_apply), (RECURRENT, rnn_apply)],
     ids=["transformer", "rnn"],
 )
-TODAYS = dataclasses.replace(TINY, norm="rms")
+TODAYS = dataclasses.replace(TINY, norm="rms", activation="swiglu")
 MODERN = TransformerStepModel(Transformer(TODAYS), tiny_params(TODAYS))
 modern_apply = functools.partial(tiny_apply, config=TODAYS)
 ENCODE = jax.jit(lambda model, source: model.encode(source))

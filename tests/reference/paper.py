@@ -78,7 +78,13 @@ def activated(number, activation):
 
 
 def feed_forward(x, p, choices):
-    """§3.3, equation 2."""
+    """§3.3, equation 2; with a gate, equation 6 of Shazeer (2020)."""
+    if "gate" in p:
+        name = {"swiglu": "swish", "geglu": "gelu"}[choices.activation]
+        gates = [activated(number, name) for number in x @ p["gate"]["kernel"]]
+        inner = x @ p["inner"]["kernel"]
+        gated = [gate * number for gate, number in zip(gates, inner, strict=True)]
+        return np.array(gated) @ p["outer"]["kernel"]
     inner = x @ p["inner"]["kernel"] + p["inner"]["bias"]
     inner = np.array([activated(number, choices.activation) for number in inner])
     return inner @ p["outer"]["kernel"] + p["outer"]["bias"]

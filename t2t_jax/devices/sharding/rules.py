@@ -81,7 +81,7 @@ PARAMETERS: Rules = (
     (r"attention/(query|key|value)/kernel", ("d_model", "heads", "")),
     (r"attention/(query|key|value)/bias", ("heads", "")),
     (r"attention/output/kernel", ("heads", "", "d_model")),
-    (r"feed_forward/inner/kernel", ("d_model", "d_ff")),
+    (r"feed_forward/(gate|inner)/kernel", ("d_model", "d_ff")),
     (r"feed_forward/inner/bias", ("d_ff",)),
     (r"feed_forward/outer/kernel", ("d_ff", "d_model")),
     (r"cell/\w+/kernel", ("", "d_hidden")),

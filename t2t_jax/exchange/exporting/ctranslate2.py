@@ -35,7 +35,7 @@ from t2t_jax.exchange.exporting.base import (
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.functional.positions import sinusoidal_positions
-from t2t_jax.model.config import TransformerConfig, decoder_layers
+from t2t_jax.model.config import GATED, TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _Matrix = npt.NDArray[np.float32]
@@ -155,10 +155,14 @@ def _fill_layer(layer: Any, params: Params, config: TransformerConfig) -> None:
         _fill_attention(spec, params[name], is_self=is_self)
         _fill_norm(spec.layer_norm, params[f"{name}_norm"])
         spec.queries_scale = scale
-    inner_and_outer = (layer.ffn.linear_0, layer.ffn.linear_1)
-    for name, spec in zip(("inner", "outer"), inner_and_outer, strict=True):
-        spec.weight = params["feed_forward"][name]["kernel"].T
-        spec.bias = params["feed_forward"][name]["bias"]
+    names = {"inner": "linear_0", "outer": "linear_1"}
+    if config.activation in GATED:  # linear_0 has the activation
+        names = {"gate": "linear_0", "inner": "linear_0_noact", "outer": "linear_1"}
+    for name, linear in names.items():
+        weights, spec = params["feed_forward"][name], getattr(layer.ffn, linear)
+        spec.weight = weights["kernel"].T
+        if "bias" in weights:
+            spec.bias = weights["bias"]
     _fill_norm(layer.ffn.layer_norm, params["feed_forward_norm"])
 
 
@@ -277,12 +281,15 @@ def _specification(config: Config) -> Any:
         "swish": Activation.SWISH,
         "gelu": Activation.GELU,
         "quick_gelu": Activation.GELUSigmoid,
+        "swiglu": Activation.SWISH,
+        "geglu": Activation.GELU,
     }
     spec = TransformerSpec.from_config(
         (model.num_layers, decoder_layers(model)),
         model.num_heads,
         pre_norm=model.norm_position == "pre",
         activation=activations[model.activation],
+        ffn_glu=model.activation in GATED,
         rms_norm=model.norm == "rms",
     )
     # Returned by `return_attention`: the mean of all heads of the layer.

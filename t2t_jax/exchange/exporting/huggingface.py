@@ -56,12 +56,14 @@ from t2t_jax.exchange.importing.layout import (
     foreign_matrices,
     torch_name,
 )
+from t2t_jax.functional.feed_forward import ACTIVATIONS
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _WEIGHTS = "model.safetensors"
 _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "norm": ("layer",),
+    "activation": tuple(ACTIVATIONS),
     "norm_position": ("post",),
     "positions": ("sinusoidal",),
     "first_position": tuple(range(MOST_FIRST_POSITION + 1)),

@@ -15,7 +15,7 @@ from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.config import DataConfig
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.model.config import TransformerConfig, decoder_layers
-from t2t_jax.run.description.paper_defaults import paper_defaults
+from t2t_jax.run.description.paper_defaults import WORDS, paper_defaults
 from t2t_jax.run.description.parsing import SETTINGS, is_parser
 
 _TOKENS_PER_BATCH = 25_000
@@ -207,7 +207,9 @@ def _from_defaults(config: Config) -> Iterator[Departure]:
         # The recurrent baseline lacks some keys of the Transformer.
         value = values.get(key, default.faithful)
         if value != default.faithful:
-            here = default.here.format(value).replace("model.", f"{section}.")
+            here = default.here.format(WORDS.get(str(value), value)).replace(
+                "model.", f"{section}."
+            )
             yield Departure(default.name, default.paper, here, key)
 
 

@@ -107,6 +107,12 @@ _TRANSLATION = {
     "{0} evaluations without a better development BLEU",
 }
 
+WORDS = {
+    "swiglu": "swiglu, a gate: (swish(x W) * x V) W2, without biases",
+    "geglu": "geglu, a gate: (gelu(x W) * x V) W2, without biases",
+}
+"""What values of keys are, where their name does not say it."""
+
 # Of parsers (§6.3), in place of the entries of these keys above, and beside the others.
 _PARSING = {
     "network.num_layers": "number of layers | 4 (§6.3) | {0}",

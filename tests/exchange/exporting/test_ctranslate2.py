@@ -51,7 +51,10 @@ VARIANTS = {
         "activation": "gelu",
     },
     "RMS norms after": {"norm": "rms", "layer_norm_epsilon": 0.3},
-    "RMS norms before": {"norm": "rms", "norm_position": "pre"},
+    "RMS norms before, a gate": {
+        **{"norm": "rms", "norm_position": "pre", "activation": "swiglu"},
+    },
+    "another gate": {"activation": "geglu", "attention_biases": True},
     "learned positions from 2, not scaled": {
         "positions": "learned",
         "max_positions": 300,

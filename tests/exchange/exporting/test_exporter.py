@@ -158,6 +158,7 @@ UNSUPPORTED = [
     ("marian", {"position_rates": "paper"}, "position_rates=tensor2tensor"),
     ("marian", {"activation": "quick_gelu"}, "=relu or swish or gelu, "),
     *((name, {"norm": "rms"}, "norm=layer, and .* rms") for name in THEIRS),
+    ("hf_marian", {"activation": "geglu"}, "activation=relu or .*, and .* has geglu"),
     ("marian", {"norm_position": "pre"}, "norm_position=post, and .* has pre"),
     ("marian", {"d_k": 5}, "d_k=7, and the model has 5"),
     ("hf_marian", {"norm_position": "pre"}, "norm_position=post"),
