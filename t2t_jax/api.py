@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
@@ -12,20 +14,31 @@ from ml_collections import config_dict
 
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.config_files import load_config
-from t2t_jax.data.line_arguments import as_directory
-from t2t_jax.devices.compilation_cache import enable_cache_in_process
-from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.data.corpora.python_pairs import Pairs, open_pairs
+from t2t_jax.data.files.progress_bar import print_line
+from t2t_jax.data.line_arguments import as_directory, with_article
+from t2t_jax.devices.compilation_cache import (
+    disable_cache_on_multiprocess_cpu,
+    enable_cache_in_process,
+)
+from t2t_jax.devices.distributed.processes import (
+    Processes,
+    current_processes,
+    failing_together,
+)
+from t2t_jax.errors import InputMissingError
 from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable, with_decay_steps
-from t2t_jax.run.start import make_console, open_run, require_trainable
+from t2t_jax.run.start import open_shared_run, require_trainable
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
-from t2t_jax.training.stopping import InterruptRequest
+from t2t_jax.training.stopping import InterruptRequest, SharedStopRequest
 
 if TYPE_CHECKING:
     import jax
 
+    from t2t_jax.run.callbacks import Callback
     from t2t_jax.run.inference.model import TranslationModel
 
     ConfigLike: TypeAlias = (
@@ -37,6 +50,9 @@ def train(
     config: ConfigLike | None,
     workdir: str | Path,
     *,
+    train: Pairs | None = None,
+    dev: Pairs | None = None,
+    callbacks: Iterable[Callback] = (),
     quiet: bool = False,
     log: TextIO | None = None,
     devices: Sequence[jax.Device] | None = None,
@@ -53,6 +69,10 @@ def train(
     watchdog (`config.training.step_timeout`), which would end the process, is off.
     Compiled programs are cached as by `t2t_jax.load`.
 
+    After `jax.distributed.initialize` it is collective: call it on every process, in
+    the main thread, with the same arguments and a workdir that all processes share.
+    SIGTERM and SIGINT of one then stop all after the same step.
+
     Args:
       config: the experiment: a ConfigDict, as `t2t_jax.default_config()` (the paper's
         base model), `t2t_jax.load_config("phrasebook")` or the `get_config()` of a
@@ -61,7 +81,20 @@ def train(
         workdir with its own configuration.
       workdir: directory of the run, created if it does not exist. If it holds a run,
         only keys that may change on resume can differ, such as `config.steps`.
-      log: stream for progress; None means stderr.
+      train: pairs to train on, instead of `config.data.train`: (source, target) each,
+        or mappings such as the rows of Hugging Face's `datasets` and the examples of
+        TFDS, `{"en": …, "de": …}` with the source first. They are read once, and
+        stored as text beside the token caches, from where the command line can resume
+        the run. The same call resumes it only with the same pairs.
+      dev: the same of `config.data.dev`.
+      callbacks: functions that are called with each record of metrics.jsonl of the
+        kinds "train" and "eval", before it gets the time, and with the `TrainState` of
+        its step: `callback(record, state)`. They are called on every process, between
+        two steps, whose time they do not count as. The state's arrays are on the
+        devices, and the next step reuses their memory: keep copies, as `jax.device_get`
+        makes. An exception of a callback ends the run as Ctrl-C does: the step is
+        saved, and the exception raised.
+      log: stream for progress of this process, or the first; None means stderr.
       devices: to train on; None means all.
 
     Returns:
@@ -72,36 +105,70 @@ def train(
       DataError: text, vocabulary or a checkpoint is not valid.
       InputMissingError: a file does not exist.
       OutputError: the workdir cannot be written, or is in use by another process.
+      TypeError: an argument has another type.
       UserError: the base class of these.
       KeyboardInterrupt: Ctrl-C; the same call resumes the run.
 
     Example:
       `config = t2t_jax.load_config("phrasebook")`, `config.steps = 200`,
       `model = t2t_jax.train(config, "runs/mine")`, `model.translate(["A dog barks."])`.
+      With pairs, and its records elsewhere: `t2t_jax.train(config, "runs/own",
+      train=[("A dog.", "Ein Hund.")], callbacks=[lambda record, state: print(record)])`
     """
     directory = Workdir(as_directory(workdir, caller="train"))
     _require_stream(log)
+    callbacks = _require_callbacks(callbacks)
     require_trainable(directory)
     enable_cache_in_process()
-    _require_single_process()
+    processes = current_processes()
+    disable_cache_on_multiprocess_cpu(processes.count)
     parsed, overrides = _resolve_config(config, directory)
     with ExitStack() as held:
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
-        console = make_console(parsed, stream=log)
-        run = open_run(
+        with failing_together(processes, "read the pairs"):
+            parsed = _with_pairs(
+                parsed,
+                {"train": train, "dev": dev},
+                log=partial(print_line, stream=log) if processes.is_first else _drop,
+            )
+        run = open_shared_run(
             parsed,
             workdir=directory,
             overrides=overrides,
-            console=console,
+            processes=processes,
             stream=log,
         )
-        opened = held.enter_context(run)
-        if opened.text is not None:
-            _train(parsed, directory, opened.text, console=console, devices=devices)
-    from t2t_jax.run.inference.load import load
+        text, console = held.enter_context(run)
+        if text is not None:
+            _train(
+                parsed,
+                directory,
+                text,
+                console=console,
+                processes=processes,
+                devices=devices,
+                callbacks=callbacks,
+            )
+    from t2t_jax.run.inference.load import load, resolve_checkpoint, shared_steps
 
-    return load(directory.path, devices=devices)
+    def choose() -> list[int]:
+        return [resolve_checkpoint(directory.path)]
+
+    (step,) = shared_steps(processes, directory, choose)
+    return load(directory.path, checkpoint=step, devices=devices)
+
+
+def _with_pairs(
+    config: Config, pairs: Mapping[str, Pairs | None], *, log: Callable[[str], None]
+) -> Config:
+    """Replaces the corpora of a configuration by pairs of the arguments, if given."""
+    specs: dict[str, Any] = {
+        name: open_pairs(given, config=config.data, name=name, log=log).spec
+        for name, given in pairs.items()
+        if given is not None
+    }
+    return replace(config, data=replace(config.data, **specs))
 
 
 def _resolve_config(
@@ -150,14 +217,22 @@ def _require_stream(log: Any) -> None:
         )
 
 
-def _require_single_process() -> None:
-    import jax
+def _require_callbacks(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
+    if not isinstance(callbacks, Iterable):
+        callbacks = [callbacks]
+    found = tuple(callbacks)
+    for one in found:
+        if not callable(one):
+            raise TypeError(
+                "train takes callbacks that are called with a record and the state, "
+                f"not {with_article(type(one).__name__)}. Pass [print], or functions "
+                "of your own."
+            )
+    return found
 
-    if jax.distributed.is_initialized():
-        raise UserError(
-            "train runs in one process, but JAX was initialized for several. Use "
-            "python -m t2t_jax.main in each of them."
-        )
+
+def _drop(text: str) -> None:
+    """Logs nothing: on other processes than the first."""
 
 
 def _train(
@@ -166,7 +241,9 @@ def _train(
     text: PreparedData,
     *,
     console: Console,
+    processes: Processes,
     devices: Sequence[jax.Device] | None,
+    callbacks: Sequence[Callback],
 ) -> None:
     from t2t_jax.report.writer import ReportWriter
     from t2t_jax.run.trainer import Trainer, is_complete
@@ -176,11 +253,15 @@ def _train(
         workdir=workdir,
         text=text,
         console=console,
+        processes=processes,
         devices=devices,
         owns_process=False,
-        write_report=ReportWriter(workdir, log=console.log),
+        write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
+        callbacks=callbacks,
     )
-    progress = run.train(InterruptRequest(console.log))
+    is_alone = processes.count == 1
+    stop = InterruptRequest(console.log) if is_alone else SharedStopRequest()
+    progress = run.train(stop)
     if not is_complete(config, progress):
         raise KeyboardInterrupt(
             f"Stopped at step {progress.step:,}, which is saved. The same call resumes."

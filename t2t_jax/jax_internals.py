@@ -56,6 +56,14 @@ def client() -> Any:
     return distributed.global_state.client
 
 
+def rank_and_count() -> tuple[int, int]:
+    """Returns the rank of this process and the number of all; touches no device."""
+    from jax._src import distributed
+
+    state = distributed.global_state
+    return state.process_id or 0, state.num_processes or 1
+
+
 def publish(name: str, text: str) -> None:
     """Publishes a text under a name, once in a run."""
     client().key_value_set(_key(name), text)
@@ -82,12 +90,14 @@ def _key(name: str) -> str:
 def start_preemption_service() -> None:
     """Starts the service that agrees on a step to stop; replaces the SIGTERM handler.
 
-    `jax.distributed.initialize` would start it too, but SIGTERM would then have no
-    effect while text is prepared and the step is compiled.
+    A program's own `jax.distributed.initialize` may have started it. In the command
+    line SIGTERM would then have no effect while text is prepared and the step is
+    compiled.
     """
     from jax._src import distributed
 
-    distributed.global_state.initialize_preemption_sync_manager()
+    if distributed.global_state.preemption_sync_manager is None:
+        distributed.global_state.initialize_preemption_sync_manager()
 
 
 def stop_preemption_service() -> None:

@@ -11,26 +11,22 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from t2t_jax.checkpointing.step_dirs import is_safetensors_dir
 from t2t_jax.cli.console.stderr import configure_stdout
 from t2t_jax.cli.flags.options import DistributedOptions
 from t2t_jax.cli.flags.translation import EvaluateOptions, SearchOptions
-from t2t_jax.config import Config, flatten, parse, to_dict
+from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
-from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.files import (
     MAX_JSON_BYTES,
-    SHARED_FS_TIMEOUT,
     read_limited,
-    wait_until_visible,
 )
-from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, differences
+from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
 from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -46,8 +42,6 @@ _FLAGS = (
 _FILES = dict.fromkeys(
     ("fingerprints.json", "model.json", "vocab.json", "vocab_source.json"), b"\0"
 ) | {KNOWN_WORDS: b""}
-# May differ between hosts: paths of the same text, and how it is encoded.
-_HOST_KEYS = ("data.train", "data.dev", "data.cache_dir", "data.workers")
 
 
 def start_processes(options: DistributedOptions) -> None:
@@ -137,82 +131,6 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
     return {**settings, "the content of --workdir": digest.hexdigest()[:12]}
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunHandshake:
-    """What process 0 of a training publishes once the text is prepared.
-
-    The other processes check by it that they use the same configuration, workdir and
-    text.
-
-    Attributes:
-      owner: its entry in the lock file of the workdir.
-      fingerprints: of vocabulary and text; None if the run is complete.
-      config: as nested dicts.
-    """
-
-    owner: str
-    fingerprints: Mapping[str, str] | None
-    config: Mapping[str, Any]
-
-    def publish(self, processes: Processes) -> None:
-        """Publishes the handshake to the other processes."""
-        processes.publish("text", json.dumps(asdict(self)))
-
-    @classmethod
-    def receive(cls, processes: Processes) -> Self:
-        """Waits for the handshake as long as process 0 is alive."""
-        return cls(**json.loads(processes.receive("text")))
-
-    def require_same_run(
-        self,
-        config: Config,
-        workdir: Workdir,
-        *,
-        index: int,
-        seconds: float = SHARED_FS_TIMEOUT,
-    ) -> None:
-        """Checks that process `index` has the configuration and workdir of process 0.
-
-        Args:
-          workdir: of this process.
-          seconds: timeout, since network file systems show changes late.
-
-        Raises:
-          ConfigError: the configuration differs; one message for each key.
-          InputMissingError: the lock of process 0 does not appear in the workdir.
-        """
-        different = [
-            f"Process {index} was started with {key}={own!r}, and process 0 with "
-            f"{first!r}. Use the same command line for all processes."
-            for key, first, own in differences(parse(self.config), config)
-            if key not in _HOST_KEYS
-        ]
-        if different:
-            raise ConfigError(different)
-        if not wait_until_visible(
-            lambda: workdir.owner() == self.owner, seconds=seconds
-        ):
-            raise InputMissingError(
-                f"--workdir={workdir.path} must be on a file system that all processes "
-                f"share: process {index} does not see the files of process 0. Choose "
-                "another --workdir."
-            )
-
-    def require_same_text(self, fingerprints: Mapping[str, str], *, index: int) -> None:
-        """Checks that process `index` has opened the same text.
-
-        Raises:
-          DataError: fingerprints differ.
-        """
-        first = self.fingerprints or {}
-        different = [name for name in first if fingerprints.get(name) != first[name]]
-        if different:
-            raise DataError(
-                f"Process {index} has other content than process 0 in: "
-                f"{', '.join(different)}.\nPass the same files to all processes."
-            )
-
-
 def require_run_for_last(options: EvaluateOptions) -> None:
     """Checks that `last` is only used with a run.
 
@@ -242,7 +160,7 @@ def load_one(
     Raises:
       UserError: as `inference.load.load`; or this process does not see the checkpoint.
     """
-    from t2t_jax.run.inference.load import load, resolve_checkpoint
+    from t2t_jax.run.inference.load import load, resolve_checkpoint, shared_steps
 
     processes = options.processes
 
@@ -278,6 +196,7 @@ def load_mean(
         checkpoints.
     """
     from t2t_jax.run.inference.average import load_average, select_checkpoints
+    from t2t_jax.run.inference.load import shared_steps
 
     workdir, force = options.workdir, options.force
     steps = shared_steps(
@@ -286,41 +205,3 @@ def load_mean(
         lambda: select_checkpoints(workdir, last=options.last, force=force).steps,
     )
     return load_average(workdir, steps=steps, force=force, decoding=decoding)
-
-
-def shared_steps(
-    processes: Processes,
-    workdir: Workdir,
-    choose: Callable[[], Iterable[int]],
-    *,
-    name: str = "the model",
-    seconds: float = SHARED_FS_TIMEOUT,
-) -> tuple[int, ...]:
-    """Returns the checkpoints that process 0 chooses, once this process sees them.
-
-    Collective: call on every process.
-
-    Args:
-      choose: called on process 0.
-      name: of the model; unique in a run.
-      seconds: timeout until the file system of this process shows the checkpoints.
-
-    Raises:
-      InputMissingError: they do not appear.
-    """
-    steps = tuple(choose()) if processes.is_first else ()
-    sent = broadcast_from_first(processes, f"steps of {name}", json.dumps(steps))
-    steps = tuple(json.loads(sent))
-    # Checkpoints are renamed into place: an existing directory is complete.
-    paths = [workdir.checkpoints / str(step) for step in steps]
-    if processes.is_first or wait_until_visible(
-        lambda: is_safetensors_dir(workdir.path) or all(p.is_dir() for p in paths),
-        seconds=seconds,
-    ):
-        return steps
-    path = next((path for path in paths if not path.is_dir()), paths[0])
-    raise InputMissingError(
-        f"Process 0 uses step {path.name}, but process {processes.index} does not see "
-        f"{path}. --workdir must be on a file system that all processes share. Choose "
-        "another."
-    )

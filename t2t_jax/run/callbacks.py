@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from t2t_jax.config import Config
 from t2t_jax.devices.distributed.gather import Cancelled
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
+    all_reduce_min,
     broadcast_from_first,
 )
 from t2t_jax.devices.fault_injection import maybe_inject_fault
+from t2t_jax.errors import UserError
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.state_checkpoints import RunCheckpointer
@@ -31,6 +34,9 @@ from t2t_jax.training.step_meter import (
     uniform_guess_warning,
 )
 
+Callback: TypeAlias = Callable[[Record, TrainState], object]
+"""A function of a user, called with a record and the state after its step."""
+
 # An estimate needs this many steps, or two that took this many seconds.
 _ESTIMATED_STEPS, _ESTIMATED_SECONDS, _FEWEST_STEPS = 19, 20.0, 2
 
@@ -44,6 +50,8 @@ class RunCallbacks:
       estimate: describes the time left after a step, given `step_seconds` and
         `tokens_per_second`.
       write_report: called on process 0 after each evaluation; raises nothing.
+      others: of the user, called with the records of training and of evaluations.
+      must_stop: whether one of them has raised an error, on any process.
     """
 
     config: Config
@@ -55,7 +63,10 @@ class RunCallbacks:
     estimate: Callable[..., str]
     write_report: Callable[[], None]
     processes: Processes = SINGLE_PROCESS
+    others: Sequence[Callback] = ()
+    must_stop: bool = False
     profile: Profiler = field(init=False)
+    _failure: Exception | None = None
     _has_estimated: bool = False
     _has_warned: bool = False
     _shown_first: tuple[int, float] | None = None
@@ -69,11 +80,34 @@ class RunCallbacks:
             folder /= f"rank-{self.processes.index}"
         self.profile = Profiler(steps.span, folder=folder, log=self.console.log)
 
-    def log(self, record: Record) -> None:
+    def log(self, record: Record, state: TrainState) -> None:
         """Writes a training record; logs the failure of a checkpoint save."""
-        self.metrics.write(with_learning_rate(record, self.config))
+        record = with_learning_rate(record, self.config)
+        self.metrics.write(record)
         self.console.remember(record)
         self.checkpointer.check_for_errors()
+        self._call_others(record, state)
+
+    def _call_others(self, record: Record, state: TrainState) -> None:
+        """Calls what the user has given; an error is raised when the run has ended."""
+        if not self.others or self.must_stop:
+            return
+        try:
+            with self._not_training():
+                for callback in self.others:
+                    callback(dict(record), state)
+        except Exception as error:
+            self._failure = error
+        name = f"callbacks at {record['step']}, {record['kind']}"
+        is_well = int(self._failure is None)
+        self.must_stop = not all_reduce_min(self.processes, name, is_well)
+
+    def raise_failure(self) -> None:
+        """Raises the error of a callback of the user, if there was one."""
+        if self._failure:
+            raise self._failure
+        if self.must_stop:
+            raise UserError("A callback of another process has raised an error.")
 
     def show(self, record: Record) -> None:
         """Shows a training record, and once, after enough steps, the time left."""
@@ -137,6 +171,7 @@ class RunCallbacks:
         self._warn_of_divergence(record)
         if self.processes.is_first:
             self.write_report()
+        self._call_others(record, state)
         return record
 
     def _warn_of_divergence(self, record: Record) -> None:

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple, TextIO
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TextIO
 
-from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.devices.distributed.processes import Processes, failing_together
 from t2t_jax.devices.sharding.config import MeshConfig
-from t2t_jax.errors import UserError
+from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.run.estimates import size_advice
-from t2t_jax.run.prepared_data import PreparedData, prepare_data
-from t2t_jax.run.resume_rules import require_own_checkpoint, require_resumable
+from t2t_jax.run.prepared_data import (
+    PreparedData,
+    open_prepared_data,
+    prepare_data,
+)
+from t2t_jax.run.resume_rules import (
+    differences,
+    require_own_checkpoint,
+    require_resumable,
+)
 from t2t_jax.run.text import with_absolute_text
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import read_metrics
+
+# May differ between hosts: paths of the same text, and how it is encoded.
+_HOST_KEYS = ("data.train", "data.dev", "data.cache_dir", "data.workers")
+_OPEN_LOG = partial(Path.open, mode="a", encoding="utf-8", buffering=1)
 
 
 class OpenedRun(NamedTuple):
@@ -110,6 +127,139 @@ def open_run(
             workdir.write_config(stored, {key: values[key] for key in overrides})
             workdir.write_json("fingerprints.json", known)
         yield OpenedRun(owner, text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunHandshake:
+    """What process 0 of a training publishes once the text is prepared.
+
+    The other processes check by it that they use the same configuration, workdir and
+    text.
+
+    Attributes:
+      owner: its entry in the lock file of the workdir.
+      fingerprints: of vocabulary and text; None if the run is complete.
+      config: as nested dicts.
+    """
+
+    owner: str
+    fingerprints: Mapping[str, str] | None
+    config: Mapping[str, Any]
+
+    def publish(self, processes: Processes) -> None:
+        """Publishes the handshake to the other processes."""
+        processes.publish("text", json.dumps(asdict(self)))
+
+    @classmethod
+    def receive(cls, processes: Processes) -> Self:
+        """Waits for the handshake as long as process 0 is alive."""
+        return cls(**json.loads(processes.receive("text")))
+
+    def require_same_run(
+        self,
+        config: Config,
+        workdir: Workdir,
+        *,
+        index: int,
+        seconds: float = SHARED_FS_TIMEOUT,
+    ) -> None:
+        """Checks that process `index` has the configuration and workdir of process 0.
+
+        Args:
+          workdir: of this process.
+          seconds: timeout, since network file systems show changes late.
+
+        Raises:
+          ConfigError: the configuration differs; one message for each key.
+          InputMissingError: the lock of process 0 does not appear in the workdir.
+        """
+        different = [
+            f"Process {index} was started with {key}={own!r}, and process 0 with "
+            f"{first!r}. Use the same configuration on all processes."
+            for key, first, own in differences(parse(self.config), config)
+            if key not in _HOST_KEYS
+        ]
+        if different:
+            raise ConfigError(different)
+        if not wait_until_visible(
+            lambda: workdir.owner() == self.owner, seconds=seconds
+        ):
+            raise InputMissingError(
+                f"{workdir.path} must be on a file system that all processes share: "
+                f"process {index} does not see the files of process 0. Choose another "
+                "workdir."
+            )
+
+    def require_same_text(self, fingerprints: Mapping[str, str], *, index: int) -> None:
+        """Checks that process `index` has opened the same text.
+
+        Raises:
+          DataError: fingerprints differ.
+        """
+        first = self.fingerprints or {}
+        different = [name for name in first if fingerprints.get(name) != first[name]]
+        if different:
+            raise DataError(
+                f"Process {index} has other content than process 0 in: "
+                f"{', '.join(different)}.\nPass the same text to all processes."
+            )
+
+
+@contextmanager
+def open_shared_run(
+    config: Config,
+    *,
+    workdir: Workdir,
+    overrides: dict[str, Any],
+    processes: Processes,
+    stream: TextIO | None = None,
+    open_log: Callable[[Path], TextIO] = _OPEN_LOG,
+) -> Iterator[tuple[PreparedData | None, Console]]:
+    """Opens a run on every process: process 0 prepares the text, the others join it.
+
+    Collective: call on every process. There is no deadline, unlike in training: another
+    host may have to encode the text again.
+
+    Args:
+      stream: gets the log of process 0; None means stderr.
+      open_log: opens the log of another process.
+
+    Yields:
+      The text, or None if the run is complete; and the console of this process.
+
+    Raises:
+      UserError: as `open_run`; or another process cannot open the run.
+    """
+    console, text, index = make_console(config, stream=stream), None, processes.index
+    with ExitStack() as held:
+        with failing_together(processes, "open the run"):
+            if processes.is_first:
+                opened = held.enter_context(
+                    open_run(
+                        config,
+                        workdir=workdir,
+                        overrides=overrides,
+                        console=console,
+                        stream=stream,
+                        distributed=processes.count > 1,
+                    )
+                )
+                text = opened.text
+                RunHandshake(
+                    owner=opened.owner,
+                    fingerprints=text and text.fingerprints,
+                    config=to_dict(config),
+                ).publish(processes)
+        with failing_together(processes, "join the run"):
+            if not processes.is_first:
+                handshake = RunHandshake.receive(processes)
+                handshake.require_same_run(config, workdir, index=index)
+                log = held.enter_context(open_log(workdir.log_path(index)))
+                console = make_console(config, stream=log)
+                if handshake.fingerprints is not None:
+                    text = open_prepared_data(config, workdir=workdir, log=console.log)
+                    handshake.require_same_text(text.fingerprints, index=index)
+        yield text, console
 
 
 def _warnings(config: Config, pairs: int) -> Iterator[str]:

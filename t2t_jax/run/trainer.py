@@ -27,7 +27,7 @@ from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator
 from t2t_jax.model.architectures import make_module, make_step_model
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.run.attention_choice import choose_attention
-from t2t_jax.run.callbacks import RunCallbacks
+from t2t_jax.run.callbacks import Callback, RunCallbacks
 from t2t_jax.run.estimates import estimate
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
@@ -80,6 +80,7 @@ class Trainer:
         process; False in a user's program.
       write_report: called on process 0 after each evaluation, and with True at the end
         of the training; raises nothing.
+      callbacks: of the user; see `t2t_jax.train`.
 
     Raises:
       ConfigError: `config.mesh` does not fit the devices.
@@ -93,6 +94,7 @@ class Trainer:
     devices: Sequence[jax.Device] | None = None
     owns_process: bool = True
     write_report: Callable[[bool], None] = lambda is_over: None
+    callbacks: Sequence[Callback] = ()
 
     def __post_init__(self) -> None:
         self._mesh = make_mesh(self.devices, config=self.config.mesh)
@@ -165,6 +167,7 @@ class Trainer:
                     metrics.write_final(progress, score=best_score_of(self.config))
                 if self.processes.is_first:
                     self.write_report(True)
+        callbacks.raise_failure()
         return progress
 
     def _log_model(self) -> None:
@@ -226,6 +229,7 @@ class Trainer:
             ),
             write_report=partial(self.write_report, False),
             processes=self.processes,
+            others=self.callbacks,
         )
 
     def _make_evaluator(self, is_cancelled: Callable[[], bool]) -> Evaluator | None:

@@ -33,11 +33,16 @@ to estimate the time left."""
 
 
 class Callbacks(Protocol):
-    """What the loop calls."""
+    """What the loop calls.
+
+    Attributes:
+      must_stop: whether to save and end, the same on all processes.
+    """
 
     profile: Profiler
+    must_stop: bool
 
-    def log(self, record: Record) -> None:
+    def log(self, record: Record, state: TrainState) -> None:
         """Writes the metrics of the steps since the last call."""
 
     def show(self, record: Record) -> None:
@@ -107,7 +112,7 @@ class TrainingLoop:
                 step=number, position=position, minutes=self.meter.minutes
             )
             maybe_inject_fault(number)
-            self.log(number)
+            self.log(state, number)
             self.end_profile(number)
             progress, is_over = self.finish_step(state, before, progress)
             if is_over:
@@ -132,7 +137,7 @@ class TrainingLoop:
         self.steps_here += 1
         return state
 
-    def log(self, step: int) -> None:
+    def log(self, state: TrainState, step: int) -> None:
         """Logs and shows metrics, whichever is due.
 
         What is logged depends on the step only, so that a resumed run writes the same
@@ -144,7 +149,8 @@ class TrainingLoop:
         to_show = last or self.steps_here in _ALWAYS_SHOWN
         to_show |= time.perf_counter() - meter.last_shown >= intervals.show_seconds
         if to_log and (record := meter.make_record(step)):
-            self.callbacks.log(record)
+            with self.meter.paused():
+                self.callbacks.log(record, state)
         if to_show and (record := meter.make_shown_record(step)):
             self.callbacks.show(record)
         if to_log:
@@ -178,7 +184,9 @@ class TrainingLoop:
             return self._save(state, now._replace(pending=kinds), kinds), True
         now, kinds, is_last = self._after_evaluation(now, score, kinds)
         # Read once: a signal between here and the end would leave without saving.
-        stops = not is_last and self.stop.should_stop(now.step)
+        stops = not is_last and (
+            self.stop.should_stop(now.step) or self.callbacks.must_stop
+        )
         kinds += ("stopped",) * stops
         return self._save(state, now, kinds) if kinds else now, is_last or stops
 

@@ -7,10 +7,12 @@ import pytest
 
 from t2t_jax.cli import processes as start
 from t2t_jax.cli.flags.parse_argv import parse_argv
-from t2t_jax.cli.processes import RunHandshake, shared_steps, start_processes
+from t2t_jax.cli.processes import start_processes
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import ConfigError, InputMissingError
+from t2t_jax.run.inference.load import shared_steps
+from t2t_jax.run.start import RunHandshake
 from t2t_jax.run.workdir import Workdir
 from tests.cli.threads import on_all
 

@@ -32,6 +32,7 @@ class Run:
         self.shapes, self.ready = [], {None}
         self.asked_every, self.endured = 1, math.inf
         self.profile = Profiler(range(0), folder=None, log=print)
+        self.must_stop = False
         self.stop = SimpleNamespace(
             should_stop=lambda step: step in self.stop_at,
             stop_requested=lambda: False,
@@ -56,7 +57,8 @@ class Run:
         good = np.bool_(math.isfinite(loss))
         return state + 1, StepOutput(sums, np.float32(0.5 + state), good)
 
-    def log(self, record):
+    def log(self, record, state):
+        assert state == record["step"]
         self.timeline.append(f"log {record['step']}")
         self.records.append(record)
 

@@ -7,12 +7,9 @@ import shlex
 from t2t_jax.cli.console.stderr import open_log
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
-from t2t_jax.cli.processes import RunHandshake
-from t2t_jax.config import to_dict
-from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import StoppedError
-from t2t_jax.run.prepared_data import PreparedData, open_prepared_data
-from t2t_jax.run.start import make_console, open_run, require_trainable
+from t2t_jax.run.prepared_data import PreparedData
+from t2t_jax.run.start import open_shared_run, require_trainable
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
 
@@ -25,52 +22,20 @@ def run(options: TrainOptions) -> int:
     Raises:
       UserError: text, configuration or workdir are invalid.
     """
-    config, workdir, processes = options.config, options.workdir, options.processes
+    workdir, processes = options.workdir, options.processes
     require_trainable(workdir)
-    if not processes.is_first:
-        return _join_run(options)
-    console = make_console(config)
-    with open_run(
-        config,
+    with open_shared_run(
+        options.config,
         workdir=workdir,
         overrides=options.overrides,
-        console=console,
-        distributed=processes.count > 1,
-    ) as opened:
-        RunHandshake(
-            owner=opened.owner,
-            fingerprints=opened.text and opened.text.fingerprints,
-            config=to_dict(config),
-        ).publish(processes)
-        _wait_for_all(processes)
-        if opened.text is None:
+        processes=processes,
+        open_log=open_log,
+    ) as (text, console):
+        if text is not None:
+            return _train(options, text, console)
+        if processes.is_first:
             console.log(_next_commands(workdir))
-            return 0
-        return _train(options, opened.text, console)
-
-
-def _join_run(options: TrainOptions) -> int:
-    """Trains beside process 0, on the text that it has prepared."""
-    config, workdir, index = options.config, options.workdir, options.processes.index
-    handshake = RunHandshake.receive(options.processes)
-    handshake.require_same_run(config, workdir, index=index)
-    if handshake.fingerprints is None:
-        _wait_for_all(options.processes)
         return 0
-    with open_log(workdir.log_path(index)) as log:
-        console = make_console(config, stream=log)
-        text = open_prepared_data(config, workdir=workdir, log=console.log)
-        handshake.require_same_text(text.fingerprints, index=index)
-        _wait_for_all(options.processes)
-        return _train(options, text, console)
-
-
-def _wait_for_all(processes: Processes) -> None:
-    """Waits until every process has opened the run; one that cannot ends all.
-
-    Without a deadline, unlike training: a process may have to encode the text.
-    """
-    barrier(processes, "run opened")
 
 
 def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:

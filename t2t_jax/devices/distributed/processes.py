@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -16,6 +18,7 @@ from t2t_jax.devices.distributed.cluster import (
 )
 from t2t_jax.devices.distributed.failure_notices import FailureMonitor
 from t2t_jax.devices.distributed.signals import hard_exit
+from t2t_jax.errors import UserError
 
 # Less than SHUTDOWN_SECONDS, after which JAX ends the process with another code.
 _SHUTDOWN_SECONDS = 25
@@ -26,7 +29,9 @@ _SHUTDOWN_SECONDS_AFTER_FAILURE = 8
 class Processes:
     """The processes of a run, as one of them sees them.
 
-    The names of messages and collective calls are unique within a run.
+    The names of messages and collective calls are unique within a run. A program may
+    make several runs: the n-th text that is published under a name is the n-th one
+    that a process receives under it.
 
     Attributes:
       index: the rank of this process, from 0.
@@ -58,11 +63,15 @@ class Processes:
     def publish(self, name: str, text: str) -> None:
         """Publishes a text under a name for `receive`; does nothing if single."""
         if self.count > 1:
-            jax_internals.publish(name, text)
+            jax_internals.publish(self._numbered("published", name), text)
 
     def receive(self, name: str) -> str:
         """Waits until some process has published a text, and returns it."""
-        return jax_internals.receive(name)
+        return jax_internals.receive(self._numbered("received", name))
+
+    def _numbered(self, how: str, name: str) -> str:
+        _times[how, self.index, name] += 1
+        return f"{name}/{_times[how, self.index, name]}"
 
     def abort_all(self, code: int, reason: str, *, stuck: bool = False) -> NoReturn:
         """Ends this process now, and all others with the same exit code.
@@ -119,11 +128,18 @@ SINGLE_PROCESS = Processes()
 """A run of one process."""
 
 _current = SINGLE_PROCESS
+_times: Counter[tuple[str, int, str]] = Counter()
 _monitor: FailureMonitor | None = None
 
 
 def current_processes() -> Processes:
-    """Returns the processes after `initialize`; `SINGLE_PROCESS` before."""
+    """Returns the processes after `initialize` or `jax.distributed.initialize`.
+
+    Before, it returns `SINGLE_PROCESS`.
+    """
+    if _current.count == 1 and "jax" in sys.modules:
+        index, count = jax_internals.rank_and_count()
+        return Processes(index=index, count=count)
     return _current
 
 
@@ -222,3 +238,26 @@ def barrier(processes: Processes, name: str) -> None:
       name: of the call; unique within the run.
     """
     all_reduce_min(processes, name, 0)
+
+
+@contextmanager
+def failing_together(processes: Processes, what: str) -> Iterator[None]:
+    """Raises on every process if the body raises on some.
+
+    Collective: enter it on every process. After `initialize` an error is only raised
+    where it occurs, as it ends all processes.
+
+    Args:
+      what: the processes do, a verb, for the message.
+
+    Raises:
+      UserError: another process has failed.
+    """
+    try:
+        yield
+    except Exception:
+        if _monitor is None:
+            all_reduce_min(processes, what, 0)
+        raise
+    if not all_reduce_min(processes, what, 1):
+        raise UserError(f"Another process could not {what}. Its own error says why.")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import jax
@@ -13,7 +14,7 @@ from jax.sharding import SingleDeviceSharding
 
 from t2t_jax.checkpointing.checksums import dtype_shapes
 from t2t_jax.checkpointing.safetensors_io import open_parameters
-from t2t_jax.checkpointing.step_dirs import Meta
+from t2t_jax.checkpointing.step_dirs import Meta, is_safetensors_dir
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.source_lines import SourceLines, Spread
@@ -21,7 +22,9 @@ from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.compilation_cache import enable_cache_in_process
 from t2t_jax.devices.distributed.gather import replicate
-from t2t_jax.errors import DataError
+from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
+from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.model.architectures import count_parameters, make_module
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.workdir import Workdir
@@ -151,6 +154,44 @@ def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best")
     """
     parameters = open_parameters(Path(directory))
     return parameters.read_chosen(checkpoint, lambda step: step)
+
+
+def shared_steps(
+    processes: Processes,
+    workdir: Workdir,
+    choose: Callable[[], Iterable[int]],
+    *,
+    name: str = "the model",
+    seconds: float = SHARED_FS_TIMEOUT,
+) -> tuple[int, ...]:
+    """Returns the checkpoints that process 0 chooses, once this process sees them.
+
+    Collective: call on every process.
+
+    Args:
+      choose: called on process 0.
+      name: of the model; unique in a run.
+      seconds: timeout until the file system of this process shows the checkpoints.
+
+    Raises:
+      InputMissingError: they do not appear.
+    """
+    steps = tuple(choose()) if processes.is_first else ()
+    sent = broadcast_from_first(processes, f"steps of {name}", json.dumps(steps))
+    steps = tuple(json.loads(sent))
+    # Checkpoints are renamed into place: an existing directory is complete.
+    paths = [workdir.checkpoints / str(step) for step in steps]
+    if processes.is_first or wait_until_visible(
+        lambda: is_safetensors_dir(workdir.path) or all(p.is_dir() for p in paths),
+        seconds=seconds,
+    ):
+        return steps
+    path = next((path for path in paths if not path.is_dir()), paths[0])
+    raise InputMissingError(
+        f"Process 0 uses step {path.name}, but process {processes.index} does not see "
+        f"{path}. The workdir must be on a file system that all processes share. "
+        "Choose another."
+    )
 
 
 def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:

@@ -1,0 +1,154 @@
+"""`t2t_jax.train` with what only a program has: pairs, callbacks, several processes.
+
+Seen to fail: where an exception of a callback left the loop at once; where the pairs
+of a resumed run were not compared.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import t2t_jax
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.errors import DataError
+from tests.faults import running
+from tests.integration import tiny
+
+PAIRS = list(open_corpus(tiny.TINY["data.train"]))
+DEV = list(open_corpus(tiny.TINY["data.dev"]))
+
+
+def configured(tmp_path, **changed):
+    config = t2t_jax.default_config()
+    flat = {**tiny.TINY, "data.train": "", "data.dev": "", "logging.every_steps": 1}
+    flat |= {"data.cache_dir": str(tmp_path / "cache"), "model.dropout": 0.3}
+    changed = {key.replace("__", "."): value for key, value in changed.items()}
+    config.update_from_flattened_dict(flat | changed)
+    return config
+
+
+def named(name, path, pairs):
+    """Writes pairs as two files; returns their spec."""
+    files = [path / f"{name}.{side}" for side in ("en", "de")]
+    for file, lines in zip(files, zip(*pairs, strict=True), strict=True):
+        file.write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
+    return f"text:{files[0]},{files[1]}"
+
+
+def test_pairs_train_as_files_do_and_a_callback_s_error_loses_nothing(tmp_path):
+    specs = {"data__train": named("train", tmp_path, PAIRS)}
+    specs["data__dev"] = named("dev", tmp_path, DEV)
+    whole, run, seen = tmp_path / "whole", tmp_path / "run", []
+    t2t_jax.train(configured(tmp_path, **specs), whole, quiet=True)
+
+    def fail(record, state):
+        assert state.params["embedding"]["table"].shape[1] == 16
+        assert record["loss"] > 0
+        seen.append((record["kind"], record["step"], int(state.step)))
+        if record["step"] == 4:
+            raise ZeroDivisionError("mine")
+
+    config = configured(tmp_path)
+    dev = [{"translation": {"en": source, "de": target}} for source, target in DEV]
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        t2t_jax.train(
+            config, run, train=iter(PAIRS), dev=dev, callbacks=[fail], quiet=True
+        )
+    assert seen == [("train", step, step) for step in range(1, 5)]
+    assert running.saved(run) == [4]
+    others = [*PAIRS[:-1], ("a", "b")]
+    with pytest.raises(DataError, match="other content of: train"):
+        t2t_jax.train(config, run, train=others, dev=dev)
+    seen.clear()
+    keep = seen.append
+    callbacks = [lambda record, state: keep((record["kind"], record["step"]))]
+    model = t2t_jax.train(
+        None, run, train=iter(PAIRS), dev=iter(dev), callbacks=callbacks, quiet=True
+    )
+    # The evaluation comes after the record of its step.
+    assert seen == [
+        *[("train", step) for step in range(5, 9)], ("eval", 8),
+        *[("train", step) for step in range(9, 13)], ("eval", 12),
+    ]  # fmt: skip
+    running.require_same(run, whole, 12)
+    prints = [
+        json.loads((one / "fingerprints.json").read_text()) for one in (run, whole)
+    ]
+    assert prints[0] == prints[1]
+    assert model.translate(["Two men."]) == t2t_jax.load(whole).translate(["Two men."])
+    done = tiny.run(f"--workdir={run}", "--config.steps=13", devices=8)
+    assert b"Resuming from step 12" in done.stderr
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("callbacks", [[7], 7])
+def test_what_is_no_callback_is_refused(callbacks, tmp_path):
+    with pytest.raises(TypeError, match=r"train takes callbacks .* not an int"):
+        t2t_jax.train(configured(tmp_path), tmp_path / "run", callbacks=callbacks)
+
+
+PROGRAM = """
+import json, os, signal, sys
+import jax
+import t2t_jax
+from tests.integration.test_train_from_python import PAIRS
+
+address, rank, workdir, values, end = sys.argv[1:]
+jax.distributed.initialize(address, 2, int(rank), heartbeat_timeout_seconds=10)
+
+def callback(record, state):
+    if str(record["step"]) == end:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if record["step"] == 7 and rank == "1":
+        raise ZeroDivisionError("mine")
+
+config = json.loads(values)
+try:
+    t2t_jax.train(config, workdir, train=iter(PAIRS), callbacks=[callback])
+except (ZeroDivisionError, t2t_jax.UserError) as error:
+    print(error)
+model = t2t_jax.train(None, workdir)
+again = t2t_jax.train(None, workdir)  # A complete run is only loaded.
+print(model.step, again.step, model.translate(["Two men."]))
+"""
+
+
+def on_two(tmp_path, config, *, end=""):
+    """Runs the program in two processes of four devices; returns how they ended."""
+    address, values = running.free_address(), json.dumps(config.to_dict())
+    given = (str(tmp_path / "run"), values, end)
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, address, str(rank), *given],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=tiny.environment(4),
+            cwd=tiny.ROOT,
+        )
+        for rank in range(2)
+    ]
+    ended = [process.communicate(timeout=300) for process in started]
+    return [(p.returncode, *e) for p, e in zip(started, ended, strict=True)]
+
+
+def test_two_processes_that_are_killed_are_one_run_of_eight_devices(tmp_path):
+    how = {"evaluation__every_steps": 0, "data__tokens_per_batch": 512}
+    config = configured(tmp_path, checkpoint__every_steps=2, **how)
+    t2t_jax.train(config, tmp_path / "whole", train=PAIRS, quiet=True)
+    for rank, (code, _, said) in enumerate(on_two(tmp_path, config, end="5")):
+        assert code == -9, (rank, said.decode())
+    (one, first, said), (two, second, other) = on_two(tmp_path, config)
+    assert (one, two) == (0, 0), f"{said.decode()}\n{other.decode()}"
+    for step in (4, 7):
+        assert f"Resuming from step {step} " in said.decode()
+    assert b"A callback of another process has raised" in first
+    assert second.startswith(b"mine\n12 12 ")
+    assert first.splitlines()[-1] == second.splitlines()[-1]
+    ours, theirs = (running.metrics(tmp_path / name) for name in ("run", "whole"))
+    assert [one["step"] for one in ours] == [one["step"] for one in theirs]
+    for one, two in zip(ours[:-1], theirs, strict=False):
+        assert (one["epoch"], one["batch"]) == (two["epoch"], two["batch"])
+        # float32 sums in another order, carried by twelve steps of Adam
+        assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
