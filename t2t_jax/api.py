@@ -150,13 +150,20 @@ def train(
                 devices=devices,
                 callbacks=callbacks,
             )
+    return _load_best(directory, processes, devices)
+
+
+def _load_best(
+    workdir: Workdir, processes: Processes, devices: Sequence[jax.Device] | None
+) -> TranslationModel:
+    """Loads the checkpoint that is the best as process 0 sees it."""
     from t2t_jax.run.inference.load import load, resolve_checkpoint, shared_steps
 
     def choose() -> list[int]:
-        return [resolve_checkpoint(directory.path)]
+        return [resolve_checkpoint(workdir.path)]
 
-    (step,) = shared_steps(processes, directory, choose)
-    return load(directory.path, checkpoint=step, devices=devices)
+    (step,) = shared_steps(processes, workdir, choose)
+    return load(workdir.path, checkpoint=step, devices=devices)
 
 
 def _with_pairs(

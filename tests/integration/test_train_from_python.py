@@ -5,6 +5,7 @@ of a resumed run were not compared.
 """
 
 import json
+import re
 import subprocess
 import sys
 
@@ -141,10 +142,10 @@ def test_two_processes_that_are_killed_are_one_run_of_eight_devices(tmp_path):
         assert code == -9, (rank, said.decode())
     (one, first, said), (two, second, other) = on_two(tmp_path, config)
     assert (one, two) == (0, 0), f"{said.decode()}\n{other.decode()}"
-    for step in (4, 7):
-        assert f"Resuming from step {step} " in said.decode()
+    # That of step 4 may not have been written to its end.
+    assert re.search(rb"Resuming from step [24] .*Resuming from step 7 ", said, re.S)
     assert b"A callback of another process has raised" in first
-    assert second.startswith(b"mine\n12 12 ")
+    assert b"mine\n12 12 " in second
     assert first.splitlines()[-1] == second.splitlines()[-1]
     ours, theirs = (running.metrics(tmp_path / name) for name in ("run", "whole"))
     assert [one["step"] for one in ours] == [one["step"] for one in theirs]
