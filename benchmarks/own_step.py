@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
 
 import jax
@@ -20,7 +19,7 @@ from t2t_jax.training.compiled_step import BatchLayout, StepCompiler
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.progress_and_patience import RunProgress
-from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.state import init_state, state_shapes
 from t2t_jax.training.step import make_train_step
 from t2t_jax.training.step_meter import StepMeter
 
@@ -72,19 +71,11 @@ class OwnLoop:
         mesh = make_mesh(jax.devices()[:1])
         module = make_module(work.config, devices=jax.devices()[:1])
         optimizer = make_optimizer(OptimizerConfig(), d_model=work.config.d_model)
-        init = partial(init_state, module, optimizer, jax.random.key(0))
         layout = BatchLayout(planned=batch_shapes(work.text.data, lengths), mesh=mesh)
-        shapes = jax.eval_shape(init)
-        step = make_train_step(
-            work.training,
-            module=module,
-            optimizer=optimizer,
-            mesh=mesh,
-            shardings=state_shardings(shapes, mesh),
-        )
+        step = make_train_step(module, optimizer, mesh=mesh, config=work.training)
         self._steps = StepCompiler(
             lambda _: step,
-            shapes,
+            state_shapes(module, optimizer),
             layout=layout,
             key=jax.random.key(1),
             log=lambda _: None,
@@ -94,7 +85,7 @@ class OwnLoop:
         for shape in layout.shapes:
             self._steps.compile_for(shape)
         self._compile_seconds = time.perf_counter() - began
-        self._state = jax.jit(init)()
+        self._state = init_state(module, optimizer, 0, mesh=mesh)
         self._meter = StepMeter(RunProgress(), skip=lambda _: None)
         self._batches = train_stream(
             cache, work.text.data, seed=0, row_multiple=layout.row_multiple

@@ -11,7 +11,6 @@ from typing import Any
 import jax
 from made_up_batches import made_up_batch
 
-from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.model.architectures import make_module
@@ -19,7 +18,7 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import training_flops
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.state import init_state, state_shapes, state_shardings
 from t2t_jax.training.step import lower_step, make_train_step
 from t2t_jax.types import Batch
 
@@ -74,19 +73,19 @@ class Trainee:
         self._full, self._segment = full, segment
         axis = "data" if mesh == "optimizer" else mesh
         sizes = {"data": 1, axis: len(devices)}
-        self.mesh = make_mesh(devices, config=MeshConfig(**sizes))
+        self.mesh = make_mesh(devices, **sizes)
         optimizer = make_optimizer(OptimizerConfig(), d_model=self.config.d_model)
         module = make_module(self.config, devices=devices, mesh=self.mesh.shape)
         self.compute_dtype = module.config.compute_dtype
-        self._init = partial(init_state, module, optimizer, jax.random.key(0))
-        self._shapes = jax.eval_shape(self._init)
+        self._init = partial(init_state, module, optimizer, 0)
+        self._shapes = state_shapes(module, optimizer)
         sharded = mesh == "optimizer"
         self._places = state_shardings(self._shapes, self.mesh, shard_optimizer=sharded)
         step = make_train_step(
-            training,
-            module=module,
-            optimizer=optimizer,
+            module,
+            optimizer,
             mesh=self.mesh,
+            config=training,
             shardings=self._places,
         )
         self.compiled = lower_step(step, self._shapes, batch_shape=batch).compile()
@@ -94,7 +93,7 @@ class Trainee:
     def begin(self) -> None:
         """Draws the state, on the devices."""
         self._key = jax.random.key(1)
-        self._state = jax.jit(self._init, out_shardings=self._places)()
+        self._state = self._init(shardings=self._places)
 
     def step(self, number: int) -> Any:
         """Makes a step on a batch that is the same on any number of devices."""

@@ -55,7 +55,7 @@ def estimate(size: str, target: str, devices: int, rows: int) -> dict[str, Any]:
         data = DataConfig(tokens_per_batch=rows * devices * ROW, row_length=ROW)
         config = dataclasses.replace(config, data=data)
     named = parse_topology(topology(target, devices))
-    mesh = make_mesh(named.devices(), config=config.mesh)
+    mesh = make_mesh(named.devices(), **config.mesh.axes)
     return describe(config, mesh=mesh, request=TopologyRequest(named))
 
 

@@ -17,6 +17,12 @@ Import one of Marian, Hugging Face, fairseq or tensor2tensor:
 
     model = t2t_jax.import_model("opus-mt-en-de", to="models/en-de")
 
+Write a loop of your own, on any mesh and with any loss:
+
+    state = t2t_jax.init_state(module, optimizer, 0)
+    step = t2t_jax.make_train_step(module, optimizer)
+    state, output = step(state, batch, jax.random.key(1))
+
 Search or sample on arrays, with a trained model or any other `StepModel`:
 
     result = t2t_jax.beam_search(model.step_model, model.encode(lines))
@@ -55,6 +61,7 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.search.static_params import SamplingParams as SamplingParams
     from t2t_jax.decoding.text.translation import Hypothesis as Hypothesis
     from t2t_jax.decoding.text.translation import Translation as Translation
+    from t2t_jax.devices.sharding.mesh import make_mesh as make_mesh
     from t2t_jax.errors import UserError as UserError
     from t2t_jax.exchange.importing.importer import import_model as import_model
     from t2t_jax.exchange.nnx import from_nnx as from_nnx
@@ -65,9 +72,16 @@ if TYPE_CHECKING:
     from t2t_jax.run.inference.load import translate as translate
     from t2t_jax.run.inference.model import TranslationModel as TranslationModel
     from t2t_jax.run.inference.model_dir import save_model as save_model
+    from t2t_jax.training.config import TrainingConfig as TrainingConfig
+    from t2t_jax.training.loss import batch_logits as batch_logits
+    from t2t_jax.training.state import TrainState as TrainState
+    from t2t_jax.training.state import init_state as init_state
+    from t2t_jax.training.step import make_train_step as make_train_step
+    from t2t_jax.types import Batch as Batch
     from t2t_jax.types import StepModel as StepModel
 
 LAZY_EXPORTS = {
+    "Batch": "t2t_jax.types",
     "BeamParams": "t2t_jax.decoding.search.static_params",
     "BeamResult": "t2t_jax.decoding.search.beam_search",
     "Config": "t2t_jax.config",
@@ -77,17 +91,23 @@ LAZY_EXPORTS = {
     "PairScore": "t2t_jax.decoding.scoring.scorer",
     "SamplingParams": "t2t_jax.decoding.search.static_params",
     "StepModel": "t2t_jax.types",
+    "TrainState": "t2t_jax.training.state",
+    "TrainingConfig": "t2t_jax.training.config",
     "Transformer": "t2t_jax.model.transformer",
     "TransformerConfig": "t2t_jax.model.config",
     "Translation": "t2t_jax.decoding.text.translation",
     "TranslationModel": "t2t_jax.run.inference.model",
     "UserError": "t2t_jax.errors",
+    "batch_logits": "t2t_jax.training.loss",
     "beam_search": "t2t_jax.decoding.search.beam_search",
     "default_config": "t2t_jax.config_files",
     "from_nnx": "t2t_jax.exchange.nnx",
     "import_model": "t2t_jax.exchange.importing.importer",
+    "init_state": "t2t_jax.training.state",
     "load": "t2t_jax.run.inference.load",
     "load_config": "t2t_jax.config_files",
+    "make_mesh": "t2t_jax.devices.sharding.mesh",
+    "make_train_step": "t2t_jax.training.step",
     "sample": "t2t_jax.decoding.search.sampling",
     "save_model": "t2t_jax.run.inference.model_dir",
     "to_nnx": "t2t_jax.exchange.nnx",

@@ -8,21 +8,15 @@ import t2t_jax
 from t2t_jax import functional as formulas
 
 
-def exports(module: str) -> Iterator[str]:
-    """Yields the exports of `t2t_jax` that are defined below one of its folders.
+def exports(folders: str) -> Iterator[str]:
+    """Yields the exports of `t2t_jax` that are defined below some of its folders.
 
     Args:
-      module: name of the folder or file, such as `decoding`; `other` for those whose
-        folder has no part of the page.
+      folders: names of folders or files, such as `decoding`, with spaces between them.
     """
-    folders = [*_FOLDERS] if module == "other" else []
     for name, path in t2t_jax.LAZY_EXPORTS.items():
-        folder = path.split(".")[1]
-        if folder == module or (folders and folder not in folders):
+        if path.split(".")[1] in folders.split():
             yield from _automatic(f"t2t_jax.{name}", getattr(t2t_jax, name))
-
-
-_FOLDERS = ("inference", "decoding", "model", "exchange", "types")
 
 
 def functional() -> Iterator[str]:

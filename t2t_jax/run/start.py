@@ -106,7 +106,7 @@ def open_run(
     if distributed or config.mesh != MeshConfig():
         from t2t_jax.devices.sharding.mesh import make_mesh
 
-        make_mesh(config=config.mesh)
+        make_mesh(None, **config.mesh.axes)
     if config.training.frozen:
         _check_frozen(config)
     with workdir.create_locked() as owner:
@@ -294,17 +294,14 @@ def _check_frozen(config: Config) -> None:
     Raises:
       ConfigError: they do not.
     """
-    import jax
-
     from t2t_jax.model.architectures import make_module
     from t2t_jax.training.optimizer import make_optimizer
-    from t2t_jax.training.state import init_state
+    from t2t_jax.training.state import state_shapes
 
     optimizer = make_optimizer(
         config.optimizer, d_model=config.network.d_model, frozen=config.training.frozen
     )
-    init = partial(init_state, make_module(config.network), optimizer)
-    jax.eval_shape(init, jax.random.key(config.seed))
+    state_shapes(make_module(config.network), optimizer)
 
 
 def _names_own_text(workdir: Workdir, config: Config) -> bool:

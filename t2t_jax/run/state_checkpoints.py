@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -37,18 +38,18 @@ class RunCheckpointer:
     """Initializes, restores and saves the training state of one run on one mesh.
 
     Attributes:
-      init_state: initializes a new state, with `params` if given; called under
-        `jax.jit`.
+      init_state: initializes a new state with given shardings, and `params` if given.
+      shapes: the state as `jax.ShapeDtypeStruct`s.
       fingerprints: hashes of vocabulary and corpora; saved in every checkpoint.
       log: reports corrupt checkpoints and failed saves.
       files: small files to save in every checkpoint, by name: the vocabulary.
-      shapes: the state as `jax.ShapeDtypeStruct`s.
       shardings: the `NamedSharding` of each array of the state.
     """
 
     config: Config
     workdir: Workdir
     init_state: Callable[..., TrainState]
+    shapes: TrainState
     mesh: Mesh
     fingerprints: dict[str, str]
     log: Callable[[str], None]
@@ -58,7 +59,6 @@ class RunCheckpointer:
     _saves: int = 0
 
     def __post_init__(self) -> None:
-        self.shapes: TrainState = jax.eval_shape(self.init_state)
         self.shardings = state_shardings(
             self.shapes, self.mesh, shard_optimizer=self.config.mesh.shard_optimizer
         )
@@ -72,7 +72,7 @@ class RunCheckpointer:
         Raises:
           UserError: the parameters of `config.init_from` are damaged or missing.
         """
-        new_state = jax.jit(self.init_state, out_shardings=self.shardings)
+        new_state = partial(self.init_state, shardings=self.shardings)
         if not (directory := self.config.init_from):
             return new_state(), RunProgress()
         stored = open_parameters(Path(directory))

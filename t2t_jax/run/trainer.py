@@ -47,7 +47,7 @@ from t2t_jax.training.reporting.metrics_writer import (
     NullMetricsWriter,
     read_metrics,
 )
-from t2t_jax.training.state import init_state
+from t2t_jax.training.state import init_state, state_shapes
 from t2t_jax.training.step import compile_evaluation, make_train_step
 from t2t_jax.training.stopping import (
     StopRequest,
@@ -97,7 +97,7 @@ class Trainer:
     callbacks: Sequence[Callback] = ()
 
     def __post_init__(self) -> None:
-        self._mesh = make_mesh(self.devices, config=self.config.mesh)
+        self._mesh = make_mesh(self.devices, **self.config.mesh.axes)
         self._platform = self._mesh.devices.flat[0].platform
         config, self._attention = choose_attention(
             with_absolute_text(self.config), self._mesh
@@ -112,11 +112,12 @@ class Trainer:
             config.optimizer, d_model=network.d_model, frozen=training.frozen
         )
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
-        model = (self._module, self._optimizer, params_key)
+        model, ema = (self._module, self._optimizer), training.ema_decay > 0
         self._checkpointer = RunCheckpointer(
             config,
             workdir=self.workdir,
-            init_state=partial(init_state, *model, ema=training.ema_decay > 0),
+            init_state=partial(init_state, *model, params_key, ema=ema),
+            shapes=state_shapes(*model, ema=ema),
             mesh=self._mesh,
             fingerprints=self.text.fingerprints,
             log=self.console.log,
@@ -291,10 +292,10 @@ class Trainer:
 
         def make_step(micro_batches: int) -> Any:
             return make_train_step(
-                replace(training, micro_batches=micro_batches),
-                module=self._module,
-                optimizer=self._optimizer,
+                self._module,
+                self._optimizer,
                 mesh=self._mesh,
+                config=replace(training, micro_batches=micro_batches),
                 shardings=self._checkpointer.shardings,
             )
 

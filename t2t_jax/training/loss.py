@@ -60,7 +60,7 @@ def training_loss(
     )
     terms = found._asdict()
     objective: jax.Array = terms.pop("objective")
-    return objective, _with_counts(batch, real_BxT, **terms)
+    return objective, batch_sums(batch, real_BxT, **terms)
 
 
 def forward_loss(
@@ -104,7 +104,40 @@ def forward_loss(
             real_x=real_BxT,
             label_smoothing=label_smoothing,
         )
-    return _with_counts(batch, real_BxT, **found._asdict())
+    return batch_sums(batch, real_BxT, **found._asdict())
+
+
+def batch_logits(
+    module: nn.Module,
+    params: Params,
+    batch: Batch,
+    *,
+    dropout_key: jax.Array | None = None,
+) -> jax.Array:
+    """Computes the logits of a packed batch, for a loss of one's own.
+
+    Args:
+      dropout_key: None for no dropout.
+
+    Returns:
+      [B, T, V] float32.
+
+    Raises:
+      ValueError: shapes do not fit, or a dropout key is needed.
+
+    Example:
+      The paper's loss, with a penalty on the normalizer of the softmax:
+
+      >>> from t2t_jax.functional.losses import label_smoothed_nll
+      >>> def loss(params, batch, dropout_key):
+      ...     logits = batch_logits(module, params, batch, dropout_key=dropout_key)
+      ...     targets, real = batch.target_outputs, batch.target_segments > 0
+      ...     smoothed, _ = label_smoothed_nll(logits, targets, label_smoothing=0.1)
+      ...     log_z = jax.nn.logsumexp(logits, axis=-1)
+      ...     return jnp.sum(smoothed + 1e-4 * log_z**2, where=real)
+    """
+    logits: jax.Array = _apply(module, params, batch, dropout_key=dropout_key)
+    return logits
 
 
 def _apply(
@@ -125,7 +158,7 @@ def _apply(
     )
 
 
-def _with_counts(batch: Batch, real_BxT: Array, **sums: Scalar) -> Sums:
+def batch_sums(batch: Batch, real_BxT: Array, **sums: Scalar) -> Sums:
     """Adds the numbers of tokens and slots of a batch."""
     return Sums(
         **sums,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import linen as nn
-from jax.sharding import Mesh
+from jax.sharding import Mesh, Sharding
 
+from t2t_jax.devices.sharding.mesh import mesh_or_default
 from t2t_jax.devices.sharding.rules import shardings_for
 from t2t_jax.types import Params, PyTree
 
@@ -44,24 +47,87 @@ def evaluation_params(state: TrainState) -> Params:
 def init_state(
     module: nn.Module,
     optimizer: optax.GradientTransformation,
-    key: jax.Array,
-    params: Params | None = None,
+    key: jax.Array | int,
     *,
+    mesh: Mesh | None = None,
+    params: Params | None = None,
     ema: bool = False,
+    shardings: TrainState | None = None,
 ) -> TrainState:
-    """Initializes parameters and optimizer. Call it under `jax.jit`.
+    """Initializes parameters and optimizer on the devices of a mesh.
+
+    Collective if the mesh spans several processes: call on every process.
 
     Args:
-      params: to begin with; None for random ones.
-      ema: whether the state has a moving average of the parameters.
+      module: a `Transformer`, or any Linen module that is called as one.
+      key: a PRNG key or a seed, the same on every process.
+      mesh: from `t2t_jax.make_mesh`; None for all devices along `data`.
+      params: to begin with, which are copied; None for random ones.
+      ema: whether the state has a moving average of the parameters, as a step with
+        `TrainingConfig(ema_decay=…)` needs it.
+      shardings: of each array, instead of those that the mesh gives.
+
+    Returns:
+      The state at step 0, for the step that `make_train_step` makes.
+
+    Raises:
+      ConfigError: an axis of the model is not divisible by one of the mesh.
+      ValueError: the mesh is not one of `make_mesh`; or it splits parameters, and one
+        of the module has no rule that says how.
+
+    Example:
+      >>> import optax
+      >>> from t2t_jax import Transformer, TransformerConfig
+      >>> module = Transformer(TransformerConfig(vocab_size=11, num_layers=1))
+      >>> state = init_state(module, optax.adam(1e-4), 0)
+      >>> state.params["embedding"]["table"].shape, int(state.step)
+      ((11, 512), 0)
     """
+    if isinstance(key, int):
+        key = jax.random.key(key)
+    new = partial(_new_state, module, optimizer, key, ema=ema)
+    if shardings is None:
+        mesh = mesh_or_default(mesh)
+        shardings = state_shardings(jax.eval_shape(new, params), mesh)
+    if params is not None:
+        params = jax.tree.map(_place, params, shardings.params)
+    state: TrainState = jax.jit(new, out_shardings=shardings)(params)
+    return state
+
+
+def _new_state(
+    module: nn.Module,
+    optimizer: optax.GradientTransformation,
+    key: jax.Array,
+    params: Params | None,
+    *,
+    ema: bool,
+) -> TrainState:
     if params is None:
         token = jnp.ones((1, 1), jnp.int32)
         params = module.init(key, token, token)["params"]
+    else:  # Else the step would donate what it was given.
+        params = jax.tree.map(jnp.copy, params)
     step = jnp.zeros((), jnp.int32)
     # Copied: parameters and average are donated as two buffers.
     average = jax.tree.map(jnp.copy, params) if ema else None
     return TrainState(step, params, optimizer.init(params), average)
+
+
+def _place(array: Any, sharding: Sharding) -> jax.Array:
+    if isinstance(array, jax.Array) and array.sharding == sharding:
+        return array
+    values = np.asarray(array)
+    return jax.make_array_from_callback(values.shape, sharding, values.__getitem__)
+
+
+def state_shapes(
+    module: nn.Module, optimizer: optax.GradientTransformation, *, ema: bool = False
+) -> TrainState:
+    """Returns the shapes of the state that `init_state` returns; computes nothing."""
+    new = partial(_new_state, module, optimizer, jax.random.key(0), None, ema=ema)
+    shapes: TrainState = jax.eval_shape(new)
+    return shapes
 
 
 def state_shardings(

@@ -13,16 +13,16 @@ from flax import linen as nn
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_jax.devices.fault_injection import with_injected_nan
-from t2t_jax.devices.sharding.mesh import ROW_AXES
+from t2t_jax.devices.sharding.mesh import ROW_AXES, mesh_or_default
 from t2t_jax.devices.sharding.rules import batch_sharding, replicated
 from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import forward_loss, training_loss
+from t2t_jax.training.loss import batch_sums, forward_loss, training_loss
 from t2t_jax.training.metrics import Sums
 from t2t_jax.training.optimizer import trained_part
 from t2t_jax.training.schedule_free import gradient_params
-from t2t_jax.training.state import TrainState
+from t2t_jax.training.state import TrainState, state_shapes, state_shardings
 from t2t_jax.types import Array, Batch, Params, PyTree
 
 Aux = TypeVar("Aux")
@@ -42,8 +42,15 @@ class StepOutput(NamedTuple):
     applied: jax.Array | bool = True
 
 
-Step: TypeAlias = Callable[..., tuple[TrainState, StepOutput]]
+Step: TypeAlias = Callable[
+    [TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]
+]
 """(state, batch, key) -> (state after the step, its metrics)."""
+
+Loss: TypeAlias = Callable[[Params, Batch, jax.Array], jax.Array]
+"""(params, batch, dropout key) -> a sum over the real target tokens of the batch."""
+
+DEFAULT = TrainingConfig()
 
 
 def train_step(
@@ -55,6 +62,7 @@ def train_step(
     module: nn.Module,
     optimizer: optax.GradientTransformation,
     mesh: Mesh,
+    loss: Loss | None = None,
 ) -> tuple[TrainState, StepOutput]:
     """Computes one update of the parameters.
 
@@ -63,12 +71,19 @@ def train_step(
 
     Args:
       key: the run's dropout key; that of the step is folded from it and `state.step`.
+      loss: instead of `training_loss`.
 
     Paper: §5.3, §5.4.
     """
     dropout_key = jax.random.fold_in(key, state.step)
 
     def loss_and_sums(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
+        if loss is not None:
+            total = loss(params, rows, dropout_key)
+            unknown, real = jnp.asarray(jnp.nan), rows.target_segments > 0
+            return total, batch_sums(
+                rows, real, loss=total, nll=unknown, correct=unknown
+            )
         return training_loss(
             module, params, rows, config=config, dropout_key=dropout_key
         )
@@ -249,25 +264,66 @@ def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
 
 
 def make_train_step(
-    config: TrainingConfig,
-    *,
     module: nn.Module,
     optimizer: optax.GradientTransformation,
-    mesh: Mesh,
-    shardings: TrainState,
-) -> Any:
-    """Makes the training step of a run for all devices of a mesh.
+    *,
+    mesh: Mesh | None = None,
+    config: TrainingConfig = DEFAULT,
+    loss: Loss | None = None,
+    shardings: TrainState | None = None,
+) -> Step:
+    """Makes the jitted training step for all devices of a mesh.
+
+    The step takes the state of `init_state`, a batch of the rows of all devices, and a
+    PRNG key, the same at every step, into which it folds `state.step`. It donates the
+    state, and where loss or gradient are not finite it changes only `state.step`. Each
+    shape of batches is compiled when it is first seen.
 
     Args:
-      shardings: of the state, from `state_shardings`.
+      module: a `Transformer`, or any Linen module that is called as one.
+      optimizer: any of Optax.
+      mesh: that of the state; None for all devices along `data`.
+      config: label smoothing, micro-batches and all else that the step computes.
+      loss: (params, batch, dropout key) -> scalar, instead of the paper's; a sum over
+        the real target tokens of the rows that it is given, which are a part of the
+        batch. The step differentiates its sum over the batch, divided by the number of
+        these tokens; `nll` and `correct` are then NaN. See `batch_logits`.
+      shardings: those of the state, if it was given some.
 
     Returns:
-      The jitted `Step`, which donates its state and skips bad updates.
+      (state, batch, key) -> (state after the step, `StepOutput`).
+
+    Raises:
+      ConfigError, ValueError: as in `init_state`.
+
+    Example:
+      >>> import optax
+      >>> import t2t_jax
+      >>> config = t2t_jax.TransformerConfig(vocab_size=11, num_layers=1)
+      >>> module, optimizer = t2t_jax.Transformer(config), optax.adam(1e-4)
+      >>> state = t2t_jax.init_state(module, optimizer, 0)
+      >>> step = make_train_step(module, optimizer)
+      >>> rows = jnp.ones((8, 5), jnp.int32)
+      >>> batch = Batch(*[rows] * 7, rows=jnp.arange(8))
+      >>> state, output = step(state, batch, jax.random.key(1))
+      >>> int(state.step), int(output.sums.target_tokens), bool(output.applied)
+      (1, 40, True)
+
+    Paper: §5.
     """
+    mesh = mesh_or_default(mesh)
+    if shardings is None:
+        shapes = state_shapes(module, optimizer, ema=config.ema_decay > 0)
+        shardings = state_shardings(shapes, mesh)
     step = partial(
-        train_step, config=config, module=module, optimizer=optimizer, mesh=mesh
+        train_step,
+        config=config,
+        module=module,
+        optimizer=optimizer,
+        mesh=mesh,
+        loss=loss,
     )
-    return jax.jit(
+    jitted: Step = jax.jit(
         skip_bad_updates(
             with_injected_nan(step), skip_gradient_norm=config.skip_gradient_norm
         ),
@@ -275,6 +331,7 @@ def make_train_step(
         out_shardings=(shardings, replicated(mesh)),
         donate_argnums=0,
     )
+    return jitted
 
 
 def lower_step(

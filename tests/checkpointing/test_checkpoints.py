@@ -12,7 +12,6 @@ from jax.sharding import PartitionSpec as P
 from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
 from t2t_jax.checkpointing.retention import NO_SCORE, dev_score, steps_to_keep
 from t2t_jax.checkpointing.writer import CheckpointWriter
-from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import shardings_for
 from t2t_jax.errors import DataError
@@ -23,7 +22,7 @@ RULES = (("kernel", ("d_model", "")), (".*", ()))
 
 def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
     params, state = trained(0)
-    seven = make_mesh(jax.devices()[:7], config=MeshConfig(fsdp=7))
+    seven = make_mesh(jax.devices()[:7], fsdp=7)
     scattered = jax.device_put(
         (params, state), shardings_for((params, state), seven, rules=RULES)
     )

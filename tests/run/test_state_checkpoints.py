@@ -27,6 +27,7 @@ def snapshots(path):
         Config(),
         workdir=Workdir(path),
         init_state=state,
+        shapes=jax.eval_shape(state),
         mesh=make_mesh(jax.devices()[:1]),
         fingerprints={},
         log=print,

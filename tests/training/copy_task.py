@@ -6,7 +6,6 @@ from functools import cached_property, partial
 import jax
 import numpy as np
 
-from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.model.config import TransformerConfig
@@ -14,7 +13,7 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.loss import forward_loss
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.state import init_state, state_shapes, state_shardings
 from t2t_jax.training.step import lower_step, make_train_step
 from t2t_jax.types import Batch
 
@@ -104,6 +103,7 @@ class Trainer:
         module=None,
         model=None,
         training=None,
+        loss=None,
         mesh=None,
         shard_optimizer=False,
         **optimizer,
@@ -116,18 +116,14 @@ class Trainer:
             d_model=self.module.config.d_model,
             frozen=training.frozen,
         )
-        self.mesh = make_mesh(jax.devices()[:devices], config=MeshConfig(**mesh or {}))
-        init = partial(init_state, self.module, optimizer, ema=training.ema_decay > 0)
-        shapes = jax.eval_shape(init, KEY)
+        self.mesh = make_mesh(jax.devices()[:devices], **(mesh or {}))
+        model, ema = (self.module, optimizer), training.ema_decay > 0
+        shapes = state_shapes(*model, ema=ema)
         places = state_shardings(shapes, self.mesh, shard_optimizer=shard_optimizer)
-        self.init = jax.jit(init, out_shardings=places)
+        self.init = lambda key: init_state(*model, key, ema=ema, shardings=places)
         self.sums = jax.jit(partial(forward_loss, self.module, label_smoothing=0.1))
         step = make_train_step(
-            training,
-            module=self.module,
-            optimizer=optimizer,
-            mesh=self.mesh,
-            shardings=places,
+            *model, mesh=self.mesh, config=training, loss=loss, shardings=places
         )
         self.lowered = lower_step(step, shapes, batch_shape=(rows, LENGTH))
 

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import batch_sharding, replicated
 from t2t_jax.errors import ConfigError
@@ -155,7 +154,7 @@ def test_the_smallest_device_decides_and_some_of_it_is_kept_free(statistics, lim
 
 
 def layout_of(*planned, micro_batches=1, devices=8, **sizes):
-    mesh = make_mesh(jax.devices()[:devices], config=MeshConfig(**sizes))
+    mesh = make_mesh(jax.devices()[:devices], **sizes)
     return BatchLayout(planned=planned, mesh=mesh, micro_batches=micro_batches)
 
 

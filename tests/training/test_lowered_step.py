@@ -1,7 +1,6 @@
 """The training step as it is lowered for accelerators, which need not be here."""
 
 import re
-from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -9,13 +8,12 @@ import jax.numpy as jnp
 import pytest
 
 from t2t_jax import jax_internals
-from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import init_state, state_shardings
+from t2t_jax.training.state import state_shapes
 from t2t_jax.training.step import compile_evaluation, lower_step, make_train_step
 from t2t_jax.types import Batch
 
@@ -29,17 +27,11 @@ TPU = SimpleNamespace(platform="tpu")
 
 def lowered(device, platform, *, devices=1, **training):
     """Lowers the step of a mesh of CPUs for other devices of the same number."""
-    mesh = make_mesh(jax.devices()[:devices], config=MeshConfig())
+    mesh = make_mesh(jax.devices()[:devices])
     optimizer = make_optimizer(OptimizerConfig(), d_model=CONFIG.d_model)
     module = make_module(CONFIG, devices=[device] * devices, mesh=mesh.shape)
-    state = jax.eval_shape(partial(init_state, module, optimizer), jax.random.key(0))
-    step = make_train_step(
-        TrainingConfig(**training),
-        module=module,
-        optimizer=optimizer,
-        mesh=mesh,
-        shardings=state_shardings(state, mesh),
-    )
+    state, config = state_shapes(module, optimizer), TrainingConfig(**training)
+    step = make_train_step(module, optimizer, mesh=mesh, config=config)
     shape = (ROWS * devices, LENGTH)
     return lower_step(step, state, batch_shape=shape, platforms=(platform,)).as_text()
 
@@ -87,7 +79,7 @@ def test_logits_are_read_once_and_products_multiply_bfloat16(device, platform, f
 
 
 def test_an_evaluation_is_mapped_over_tpus_as_their_kernels_cannot_be_split():
-    mesh = make_mesh(jax.devices()[:8], config=MeshConfig())
+    mesh = make_mesh(jax.devices()[:8])
     module = make_module(CONFIG, devices=[TPU] * 8, mesh=mesh.shape)
     tokens = jax.ShapeDtypeStruct((8, LENGTH), jnp.int32)
     params = jax.eval_shape(module.init, jax.random.key(0), tokens, tokens)["params"]

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training.config import OptimizerConfig
@@ -16,7 +17,7 @@ from tests.training.copy_task import CONFIG, require_same
 def draw(key, **changed):
     optimizer = make_optimizer(OptimizerConfig(), d_model=16)
     module = Transformer(dataclasses.replace(CONFIG, **changed))
-    return jax.jit(lambda key: init_state(module, optimizer, key))(jax.random.key(key))
+    return init_state(module, optimizer, key)
 
 
 def test_a_run_begins_at_step_0_with_zero_moments():
@@ -72,10 +73,11 @@ def test_what_is_evaluated_is_the_average_if_there_is_one():
 
 def test_the_average_begins_with_the_parameters_in_arrays_of_its_own():
     optimizer = make_optimizer(OptimizerConfig(name="schedule_free"), d_model=16)
-    init = partial(init_state, Transformer(CONFIG), optimizer, jax.random.key(0))
-    params = jax.jit(init)().params
-    state = jax.jit(partial(init, ema=True))(params)
+    mesh = make_mesh(jax.devices()[:1])
+    init = partial(init_state, Transformer(CONFIG), optimizer, 0, mesh=mesh)
+    params = init().params
+    state = init(params=params, ema=True)
     require_same(state.ema, params)
-    arrays = [state.params, state.ema, state.optimizer.z]
+    arrays = [params, state.params, state.ema, state.optimizer.z]
     pointers = [x.unsafe_buffer_pointer() for x in jax.tree.leaves(arrays)]
     assert len(set(pointers)) == len(pointers)

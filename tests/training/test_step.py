@@ -19,6 +19,7 @@ from numpy.testing import assert_allclose
 
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import make_global_batch
+from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.functional.schedule import inverse_square_root
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.embedding import TokenCutoff
@@ -26,7 +27,7 @@ from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training import step as step_module
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import forward_loss
+from t2t_jax.training.loss import batch_logits, forward_loss
 from t2t_jax.training.metrics import Sums, known, summarise
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, evaluation_params
@@ -42,6 +43,7 @@ from tests.training.copy_task import (
     KEY,
     LEARNER,
     LENGTH,
+    ROWS,
     Trainer,
     V,
     batch_of,
@@ -144,6 +146,32 @@ def test_correct_counts_the_largest_logit_at_real_tokens_only(start):
     )
     right = np.asarray(logits).argmax(-1) == batch.target_outputs
     assert int(sums.correct) == int(right[batch.target_segments > 0].sum())
+
+
+def test_a_loss_of_one_s_own_keeps_devices_micro_batches_and_guard():
+    """The paper's loss, spelt out; a batch without tokens is skipped."""
+
+    def loss(params, batch, dropout_key):
+        logits = batch_logits(module, params, batch, dropout_key=dropout_key)
+        targets, real = batch.target_outputs, batch.target_segments > 0
+        smoothed, _ = label_smoothed_nll(logits, targets, label_smoothing=0.1)
+        return jnp.sum(smoothed, where=real)
+
+    module, parts = Transformer(CONFIG), TrainingConfig(micro_batches=2)
+    mesh = {"data": 2, "fsdp": 2, "tensor": 2}
+    both = [Trainer(8, training=parts, mesh=mesh, loss=own) for own in (None, loss)]
+    drawn = [*batches(3), batch_of([], rows=ROWS)]
+    (ours, applied), (own, _) = (trainer.steps(drawn) for trainer in both)
+    assert applied == [True, True, True, False]
+    # Adam divides by the root of the square: float32 sums in another order
+    jax.tree.map(
+        partial(assert_allclose, rtol=1e-3, atol=1e-5), ours.params, own.params
+    )
+    outputs = [trainer.step(trainer.state, drawn[0])[1] for trainer in both]
+    assert_allclose(*(output.gradient_norm for output in outputs), rtol=1e-5)
+    assert_allclose(*(output.sums.loss for output in outputs), rtol=1e-6)
+    assert outputs[0].sums.target_tokens == outputs[1].sums.target_tokens
+    assert math.isnan(outputs[1].sums.nll)
 
 
 BIASED = {"output_bias": True, "attention_biases": True, "start": "zero"}
@@ -296,7 +324,7 @@ def test_a_copy_task_is_learned_to_99_percent():
     assert summarise(learner.sums(state.params, held_out))["accuracy"] > 0.99
 
 
-def plain_step(state, batch, key, *, config, module, optimizer, mesh):
+def plain_step(state, batch, key, *, config, module, optimizer, mesh, loss):
     """The step as if there were one pass and Adam only."""
     dropout_key = jax.random.fold_in(key, state.step)
 

@@ -37,7 +37,7 @@ def run(options: DescribeOptions) -> int:
 
         topology = parse_topology(options.topology, peak_tflops=peak)
         request = TopologyRequest(topology, options.decode, options.save_hlo)
-        mesh = make_mesh(topology.devices(), config=options.config.mesh)
+        mesh = make_mesh(topology.devices(), **options.config.mesh.axes)
         peak = 0.0  # estimated otherwise
     else:
         mesh, note = _mesh(options.config.mesh, devices=options.devices)
@@ -145,7 +145,7 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
         _simulate(devices)
     here = jax.device_count()
     if fits(here):
-        return make_mesh(config=config), ""
+        return make_mesh(None, **config.axes), ""
     simulated = " simulated ones" * (here < fewest)
     if simulated:
         _simulate(fewest)
@@ -153,7 +153,7 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
         f"{text} does not fit the {here} devices of this machine: described for "
         f"{fewest}{simulated}."
     )
-    return make_mesh(jax.devices()[:fewest], config=config), note
+    return make_mesh(jax.devices()[:fewest], **config.axes), note
 
 
 def _simulate(devices: int) -> None:

@@ -37,7 +37,7 @@ class MeshConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        sizes = {"data": self.data, "fsdp": self.fsdp, "tensor": self.tensor}
+        sizes = self.axes
         for name, size in sizes.items():
             problems.check(
                 size >= 1 or size == -1,
@@ -52,6 +52,16 @@ class MeshConfig:
             f"rest of the devices. Change config.mesh.{rest[0] if rest else ''}.",
         )
         problems.raise_if_any()
+
+    @property
+    def axes(self) -> dict[str, int]:
+        """The sizes of the axes, as `make_mesh` takes them.
+
+        Example:
+          >>> MeshConfig(fsdp=2).axes
+          {'data': -1, 'fsdp': 2, 'tensor': 1}
+        """
+        return {"data": self.data, "fsdp": self.fsdp, "tensor": self.tensor}
 
     def check_divisible(
         self, problems: ErrorCollector, network: object, *, section: str

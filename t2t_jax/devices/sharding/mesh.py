@@ -22,25 +22,39 @@ AXES = ("data", "fsdp", "tensor")
 ROW_AXES = ("data", "fsdp")
 """The axes over which the rows of a batch are split."""
 
-DEFAULT = MeshConfig()
-
 
 def make_mesh(
-    devices: Sequence[jax.Device] | None = None, *, config: MeshConfig = DEFAULT
+    devices: Sequence[jax.Device] | None = None,
+    *,
+    data: int = -1,
+    fsdp: int = 1,
+    tensor: int = 1,
 ) -> Mesh:
-    """Arranges devices in a mesh.
+    """Arranges devices in a mesh of the axes `data`, `fsdp` and `tensor`.
+
+    Rows of a batch are split over `data` and `fsdp`, parameters over `fsdp` and
+    `tensor`. The product of the sizes is the number of devices.
 
     Args:
       devices: None means those of all processes, ordered by process, so that `tensor`
         and then `fsdp`, which communicate most, do so within a host.
+      data: size of the axis that replicates the parameters. Of one axis the size may be
+        -1: all devices that the other two leave.
+      fsdp: size of the axis that splits rows and parameters.
+      tensor: size of the axis that splits heads, the inner feed-forward width and the
+        vocabulary.
+
+    Returns:
+      The mesh, whose axes have JAX's type `Auto`.
 
     Raises:
       ConfigError: the product of the sizes is not the number of devices.
 
     Example:
-      >>> dict(make_mesh(jax.devices()[:4], config=MeshConfig(fsdp=2)).shape)
+      >>> dict(make_mesh(jax.devices()[:4], fsdp=2).shape)
       {'data': 2, 'fsdp': 2, 'tensor': 1}
     """
+    config = MeshConfig(data=data, fsdp=fsdp, tensor=tensor)
     if devices is None:
         devices = sorted(jax.devices(), key=lambda d: (d.process_index, d.id))
     sizes = _sizes(config, len(devices))
@@ -49,6 +63,24 @@ def make_mesh(
     return Mesh(
         np.asarray(devices).reshape(sizes), AXES, axis_types=(AxisType.Auto,) * 3
     )
+
+
+def mesh_or_default(mesh: Mesh | None) -> Mesh:
+    """Returns a mesh from `make_mesh`; for None that of all devices along `data`.
+
+    Raises:
+      ValueError: it has other axes, or axes that are not of the type `Auto`.
+    """
+    if mesh is None:
+        return make_mesh()
+    if mesh.axis_names != AXES or set(mesh.axis_types) != {AxisType.Auto}:
+        raise ValueError(
+            f"mesh must have the axes {', '.join(AXES)} of type Auto, and has "
+            f"{', '.join(map(str, mesh.axis_names))} of type "
+            f"{', '.join(kind.name for kind in mesh.axis_types)}. Pass "
+            "t2t_jax.make_mesh(devices, data=…, fsdp=…, tensor=…)."
+        )
+    return mesh
 
 
 def row_shards(mesh: Mesh) -> int:
@@ -91,7 +123,7 @@ def local_batch_shard(mesh: Mesh, *, process: int) -> BatchShard:
 
 
 def _sizes(config: MeshConfig, devices: int) -> tuple[int, int, int]:
-    requested = {axis: getattr(config, axis) for axis in AXES}
+    requested = config.axes
     fixed = math.prod(size for size in requested.values() if size != -1)
     if devices % fixed == 0:
         sizes = tuple(devices // fixed if n == -1 else n for n in requested.values())

@@ -116,7 +116,7 @@ def shardings_for(
     Args:
       tree: arrays, or their shapes (`jax.eval_shape`).
       rules: the first pattern that matches the end of a leaf's path is used. Scalars
-        (counters) are always replicated.
+        (counters) are always replicated, and with a mesh of `data` alone all leaves.
       over_data: whether to split each leaf over the mesh axis `data` as well, along its
         first divisible axis.
 
@@ -129,7 +129,9 @@ def shardings_for(
         if leaf.ndim == 0:
             return NamedSharding(mesh, PartitionSpec())
         path = path_of(keys)
-        names = _axes_of(path, leaf.ndim, rules=rules)
+        names = [""] * leaf.ndim
+        if mesh.size > mesh.shape["data"]:
+            names = _axes_of(path, leaf.ndim, rules=rules)
         split: list[tuple[str, ...]] = []
         for name, size in zip(names, leaf.shape, strict=True):
             used = [axis for axes in split for axis in axes]
@@ -151,13 +153,14 @@ def replicated(mesh: Mesh) -> NamedSharding:
     return NamedSharding(mesh, PartitionSpec())
 
 
-def _axes_of(path: str, num_axes: int, *, rules: Rules) -> tuple[str, ...]:
+def _axes_of(path: str, num_axes: int, *, rules: Rules) -> list[str]:
     for pattern, names in rules:
-        if re.search(f"(?:{pattern})$", path):
-            return (*names, *[""] * (num_axes - len(names)))
+        if re.search(f"(?:{pattern})$", path) and len(names) <= num_axes:
+            return [*names, *[""] * (num_axes - len(names))]
     raise ValueError(
-        f"Every parameter needs a sharding rule, and none matches {path}. "
-        "Add a pattern for it to the table."
+        f"Every array of {num_axes} axes needs a sharding rule on a mesh that splits "
+        f"parameters, and none matches {path}. Use a mesh of data alone, pass "
+        "shardings, or add a pattern to t2t_jax.devices.sharding.rules.PARAMETERS."
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,8 +21,9 @@ from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.devices.topology import Topology
 from t2t_jax.model.architectures import make_module, training_flops
 from t2t_jax.run.attention_choice import choose_attention
+from t2t_jax.training import state as training_state
 from t2t_jax.training.optimizer import make_optimizer, matrix_shape
-from t2t_jax.training.state import TrainState, init_state, state_shardings
+from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.training.step import lower_step, make_train_step
 from t2t_jax.types import Params, PyTree
 
@@ -90,15 +90,8 @@ def state_shapes(config: Config) -> TrainState:
       >>> state.params["embedding"]["table"].shape
       (37000, 512)
     """
-    module = make_module(config.network)
-    init = partial(
-        init_state,
-        module,
-        _make_optimizer(config),
-        ema=config.training.ema_decay > 0,
-    )
-    shapes: TrainState = jax.eval_shape(init, jax.random.key(config.seed))
-    return shapes
+    module, ema = make_module(config.network), config.training.ema_decay > 0
+    return training_state.state_shapes(module, _make_optimizer(config), ema=ema)
 
 
 def num_bytes(shapes: PyTree) -> int:
@@ -226,13 +219,14 @@ def compile_costs(
       topology: that of the mesh's devices, if they are not here.
     """
     config, _ = choose_attention(config, mesh)
+    module = make_module(
+        config.network, devices=mesh.devices.flatten().tolist(), mesh=mesh.shape
+    )
     step = make_train_step(
-        config.training,
-        module=make_module(
-            config.network, devices=mesh.devices.flatten().tolist(), mesh=mesh.shape
-        ),
-        optimizer=_make_optimizer(config),
+        module,
+        _make_optimizer(config),
         mesh=mesh,
+        config=config.training,
         shardings=state_shardings(
             state, mesh, shard_optimizer=config.mesh.shard_optimizer
         ),

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType
 
-from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import (
     local_batch_shard,
     make_mesh,
@@ -17,12 +16,12 @@ from t2t_jax.types import BatchShard
 
 
 def mesh_of(devices, **sizes):
-    return make_mesh(jax.devices()[:devices], config=MeshConfig(**sizes))
+    return make_mesh(jax.devices()[:devices], **sizes)
 
 
 def test_a_mesh_holds_the_devices_given_in_their_order():
     devices = jax.devices()[::-1][:6]
-    mesh = make_mesh(devices, config=MeshConfig(fsdp=3, tensor=2))
+    mesh = make_mesh(devices, fsdp=3, tensor=2)
     assert dict(mesh.shape) == {"data": 1, "fsdp": 3, "tensor": 2}
     assert mesh.devices.ravel().tolist() == devices
     # Neighbours, which may be of one machine, are in one group of `tensor`.

@@ -43,7 +43,7 @@ LEARNED = {
 def mesh_of(**sizes):
     config = MeshConfig(**sizes)
     devices = max(1, config.data) * config.fsdp * config.tensor
-    return make_mesh(jax.devices()[:devices], config=config)
+    return make_mesh(jax.devices()[:devices], **config.axes)
 
 
 def specs_of(tree, mesh, **options):

@@ -37,7 +37,7 @@ SMALL = dataclasses.replace(
 
 
 def mesh(devices, **config):
-    return make_mesh(jax.devices()[:devices], config=MeshConfig(**config))
+    return make_mesh(jax.devices()[:devices], **config)
 
 
 def table_of(network):

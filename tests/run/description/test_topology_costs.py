@@ -91,7 +91,7 @@ def config_of(*, mesh=None, data=None, **training):
 )
 def test_advice(config, changed, advice):
     config = config_of(**config)
-    mesh = make_mesh(config=config.mesh)
+    mesh = make_mesh(**config.mesh.axes)
     costs = {**COSTS, **changed}
     costs["fits"] = costs["bytes_needed"] <= costs["device_memory"]
     assert advise(config, costs, mesh=mesh).startswith(advice)
@@ -117,7 +117,7 @@ SMALL = dataclasses.replace(
 
 def described(text, config=SMALL, **options):
     topology = parse_topology(text)
-    mesh = make_mesh(topology.devices(), config=config.mesh)
+    mesh = make_mesh(topology.devices(), **config.mesh.axes)
     return describe(config, mesh=mesh, request=TopologyRequest(topology, **options))
 
 
