@@ -17,7 +17,7 @@ from own_process import peak_megabytes, surroundings
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.engine.run_batches import map_concurrently
 from t2t_jax.decoding.search.static_params import BeamParams
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.run.inference.load import load
 
 
@@ -28,7 +28,7 @@ class OwnForced(ForcedOutputs):
         super().__init__(work)
         self._module = make_module(work.config, devices=jax.devices())
         self._params = random_params(work.config)
-        self._model = make_step_model(
+        self._model = step_model(
             self._module, self._params, compute_dtype=work.search_dtype
         )
         self._search_params = BeamParams(

@@ -48,9 +48,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from t2t_jax.api import train as train
+    from t2t_jax.checkpointing.writer import Checkpoints as Checkpoints
     from t2t_jax.config import Config as Config
     from t2t_jax.config_files import default_config as default_config
     from t2t_jax.config_files import load_config as load_config
+    from t2t_jax.data.batching.pipeline import batches as batches
+    from t2t_jax.data.vocabulary.vocabulary import Vocabulary as Vocabulary
     from t2t_jax.decoding.config import DecodingConfig as DecodingConfig
     from t2t_jax.decoding.scoring.scorer import PairScore as PairScore
     from t2t_jax.decoding.search.beam_search import BeamResult as BeamResult
@@ -66,11 +69,13 @@ if TYPE_CHECKING:
     from t2t_jax.exchange.importing.importer import import_model as import_model
     from t2t_jax.exchange.nnx import from_nnx as from_nnx
     from t2t_jax.exchange.nnx import to_nnx as to_nnx
+    from t2t_jax.model.architectures import step_model as step_model
     from t2t_jax.model.config import TransformerConfig as TransformerConfig
     from t2t_jax.model.transformer import Transformer as Transformer
     from t2t_jax.run.inference.load import load as load
     from t2t_jax.run.inference.load import translate as translate
     from t2t_jax.run.inference.model import TranslationModel as TranslationModel
+    from t2t_jax.run.inference.model import evaluate as evaluate
     from t2t_jax.run.inference.model_dir import save_model as save_model
     from t2t_jax.training.config import TrainingConfig as TrainingConfig
     from t2t_jax.training.loss import batch_logits as batch_logits
@@ -84,6 +89,7 @@ LAZY_EXPORTS = {
     "Batch": "t2t_jax.types",
     "BeamParams": "t2t_jax.decoding.search.static_params",
     "BeamResult": "t2t_jax.decoding.search.beam_search",
+    "Checkpoints": "t2t_jax.checkpointing.writer",
     "Config": "t2t_jax.config",
     "Constraint": "t2t_jax.decoding.search.constraint",
     "DecodingConfig": "t2t_jax.decoding.config",
@@ -99,8 +105,11 @@ LAZY_EXPORTS = {
     "TranslationModel": "t2t_jax.run.inference.model",
     "UserError": "t2t_jax.errors",
     "batch_logits": "t2t_jax.training.loss",
+    "Vocabulary": "t2t_jax.data.vocabulary.vocabulary",
+    "batches": "t2t_jax.data.batching.pipeline",
     "beam_search": "t2t_jax.decoding.search.beam_search",
     "default_config": "t2t_jax.config_files",
+    "evaluate": "t2t_jax.run.inference.model",
     "from_nnx": "t2t_jax.exchange.nnx",
     "import_model": "t2t_jax.exchange.importing.importer",
     "init_state": "t2t_jax.training.state",
@@ -110,6 +119,7 @@ LAZY_EXPORTS = {
     "make_train_step": "t2t_jax.training.step",
     "sample": "t2t_jax.decoding.search.sampling",
     "save_model": "t2t_jax.run.inference.model_dir",
+    "step_model": "t2t_jax.model.architectures",
     "to_nnx": "t2t_jax.exchange.nnx",
     "train": "t2t_jax.api",
     "translate": "t2t_jax.run.inference.load",

@@ -55,7 +55,7 @@ _MAX_FACTOR = 10
 _MAX_RATIO, _ALWAYS = 64, 64 << 20
 
 
-class Checkpoints(StepDirs):
+class CheckpointReader(StepDirs):
     """The checkpoints of one directory, opened for reading."""
 
     def resolve_step(self, which: str | int) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
+from t2t_jax.checkpointing.checkpoints import CheckpointReader, without_checksums
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.devices.distributed.processes import (
@@ -42,7 +42,7 @@ class Restored(NamedTuple):
 
 
 def restore_latest_valid(
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointReader,
     like: Mapping[str, PyTree],
     *,
     log: Callable[[str], None],
@@ -53,7 +53,7 @@ def restore_latest_valid(
     Collective: call on every process.
 
     Args:
-      like: as for `Checkpoints.read`.
+      like: as for `CheckpointReader.read`.
 
     Returns:
       None if there is no checkpoint.
@@ -99,7 +99,7 @@ def restore_latest_valid(
 
 
 def quarantine(
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointReader,
     corrupt: Sequence[CorruptCheckpointError],
     *,
     log: Callable[[str], None],
@@ -122,7 +122,7 @@ def quarantine(
 
 @contextmanager
 def _fails_on_all(
-    checkpoints: Checkpoints, step: int, what: str, processes: Processes
+    checkpoints: CheckpointReader, step: int, what: str, processes: Processes
 ) -> Iterator[None]:
     """Fails on all processes if one of them finds that a checkpoint is corrupt."""
     name = f"checkpoint {step}, {what}"
@@ -136,7 +136,7 @@ def _fails_on_all(
 
 
 def agreed_latest_step(
-    checkpoints: Checkpoints,
+    checkpoints: CheckpointReader,
     processes: Processes = SINGLE_PROCESS,
     *,
     when: str = "begin",

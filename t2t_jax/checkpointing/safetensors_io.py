@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints, place
+from t2t_jax.checkpointing.checkpoints import CheckpointReader, place
 from t2t_jax.checkpointing.checksums import (
     checksums,
     describe_differences,
@@ -155,7 +155,7 @@ def _read_header(
 
 
 class SafetensorsFile:
-    """The parameters of a model directory, with the methods of `Checkpoints`.
+    """The parameters of a model directory, with the methods of `CheckpointReader`.
 
     Args:
       directory: of the model; `model.json` there holds the step.
@@ -191,7 +191,7 @@ class SafetensorsFile:
         return step
 
     def read_chosen(self, which: str | int, read: Callable[[int], T]) -> T:
-        """Reads the parameters of the only step; see `Checkpoints.read_chosen`."""
+        """Reads the parameters of the only step; see `CheckpointReader.read_chosen`."""
         return read(self.resolve_step(which))
 
     def check_size(self, step: int, *, parameters: int) -> None:
@@ -255,8 +255,8 @@ class SafetensorsFile:
         return DataError(f"{self._path} is damaged: {reason}. {_ADVICE}")
 
 
-def open_parameters(directory: Path) -> Checkpoints | SafetensorsFile:
+def open_parameters(directory: Path) -> CheckpointReader | SafetensorsFile:
     """Opens the checkpoints, or `model.safetensors`, of a run or model directory."""
     if is_safetensors_dir(directory):
         return SafetensorsFile(directory)
-    return Checkpoints(directory / "checkpoints")
+    return CheckpointReader(directory / "checkpoints")

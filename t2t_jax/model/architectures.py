@@ -13,12 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax.sharding import Mesh
 
 from t2t_jax.errors import UserError
 from t2t_jax.model import counting
 from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import (
     ModelConfig,
+    RNNConfig,
     TransformerConfig,
     decoder_layers,
     resolve_compute_dtype,
@@ -57,16 +59,51 @@ def make_module(
     return Transformer(dataclasses.replace(config, attention=attention))
 
 
-def make_step_model(
+def resolve_module(module: nn.Module, mesh: Mesh) -> nn.Module:
+    """Replaces what is "auto" in a module's configuration by what a mesh has.
+
+    The modules of `make_module` for devices, and those without such a configuration,
+    stay as they are.
+    """
+    config = getattr(module, "config", None)
+    if not isinstance(config, TransformerConfig | RNNConfig):
+        return module
+    devices = mesh.devices.flatten().tolist()
+    platform = devices[0].platform
+    changes: Any = {"compute_dtype": resolve_compute_dtype(config, platform)}
+    if isinstance(config, TransformerConfig) and config.attention == "auto":
+        how: Any = {"devices": devices, "mesh": mesh.shape}
+        changes["attention"] = resolve_attention(config, platform, **how).kernel
+    return module.clone(config=dataclasses.replace(config, **changes))
+
+
+def step_model(
     module: nn.Module, params: Params, *, compute_dtype: str = "auto"
 ) -> StepModel:
-    """Binds a module from `make_module` to its parameters, for decoding.
+    """Binds a module to its parameters, as `beam_search` and `sample` take them.
 
     Args:
+      module: a `Transformer`, or one with changed parts that has its methods; or the
+        recurrent baseline.
+      params: nested dict of arrays, such as `state.params`.
       compute_dtype: "float32" or "bfloat16"; "auto" for that of the module.
+
+    Returns:
+      A pytree whose leaves are the parameters: a jitted search that takes it as an
+      argument is compiled once for all checkpoints.
 
     Raises:
       TypeError: the module is neither a `Transformer` nor an `RNN`.
+
+    Example:
+      >>> import t2t_jax
+      >>> module = Transformer(TransformerConfig(vocab_size=11, num_layers=1))
+      >>> source_BxS = jnp.array([[5, 6, 7, 2], [8, 2, 0, 0]])  # eos 2, pad 0
+      >>> params = module.init(jax.random.key(0), source_BxS, source_BxS)["params"]
+      >>> search = jax.jit(t2t_jax.beam_search, static_argnames="params")
+      >>> found = search(step_model(module, params), source_BxS)
+      >>> found.tokens_BxWxT.shape[:2]
+      (2, 1)
     """
     if isinstance(module, Transformer | RNN) and compute_dtype != "auto":
         config: Any = module.config
@@ -78,8 +115,8 @@ def make_step_model(
     if isinstance(module, RNN):
         return RNNStepModel(module, params)
     raise TypeError(
-        f"module must be a Transformer or an RNN, not {type(module).__name__}. Pass a "
-        "StepModel of your own to decoding."
+        f"module must be a Transformer or an RNN, not {type(module).__name__}. Pass "
+        "beam_search a StepModel of your own, a class with its five methods."
     )
 
 

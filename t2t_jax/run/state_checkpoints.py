@@ -18,11 +18,7 @@ from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse, to_dict
-from t2t_jax.devices.distributed.processes import (
-    SINGLE_PROCESS,
-    Processes,
-    all_reduce_min,
-)
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import ConfigError, StorageError
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
@@ -56,14 +52,15 @@ class RunCheckpointer:
     processes: Processes = SINGLE_PROCESS
     files: Mapping[str, bytes] = field(default_factory=dict)
     _failure: StorageError | None = None
-    _saves: int = 0
 
     def __post_init__(self) -> None:
         self.shardings = state_shardings(
             self.shapes, self.mesh, shard_optimizer=self.config.mesh.shard_optimizer
         )
         self._checkpoints = CheckpointWriter(
-            self.workdir.checkpoints, keep=self.config.checkpoint.keep
+            self.workdir.checkpoints,
+            keep=self.config.checkpoint.keep,
+            processes=self.processes,
         )
 
     def init(self) -> tuple[TrainState, RunProgress]:
@@ -158,7 +155,6 @@ class RunCheckpointer:
             self._checkpoints.wait()
         self._failure = None
         with self._failure_logged():
-            self._require_writable(progress.step)
             self._checkpoints.save(
                 progress.step, **_items_of(state), meta=meta, files=self.files
             )
@@ -192,25 +188,6 @@ class RunCheckpointer:
             if self.processes.count == 1 or not has_failed:
                 with self._failure_logged():
                     self._checkpoints.wait()
-
-    def _require_writable(self, step: int) -> None:
-        """Checks that every process can write, before the collective save.
-
-        A process that failed during the save would leave the others waiting for it.
-        """
-        self._saves += 1
-        name = f"can write, {self._saves}"
-        try:
-            self._checkpoints.check_writable(step)
-        except StorageError:
-            all_reduce_min(self.processes, name, 0)
-            raise
-        if not all_reduce_min(self.processes, name, 1):
-            raise StorageError(
-                f"Step {step:,} could not be saved in {self._checkpoints.directory}: "
-                "another process cannot write there.\nSee its log for the reason. Free "
-                "disk space or fix permissions."
-            )
 
     @contextmanager
     def _failure_logged(self) -> Iterator[None]:

@@ -24,7 +24,7 @@ from t2t_jax.devices.sharding.mesh import local_batch_shard, make_mesh, row_shar
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.run.callbacks import Callback, RunCallbacks
@@ -255,7 +255,7 @@ class Trainer:
             ),
             batches=self._dev_batches,
             translate=Translate(
-                make_model=partial(make_step_model, self._module, compute_dtype=dtype),
+                make_model=partial(step_model, self._module, compute_dtype=dtype),
                 vocabularies=text.vocabularies,
                 config=config.decoding,
                 processes=self.processes,

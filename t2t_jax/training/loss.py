@@ -129,7 +129,7 @@ def batch_logits(
       The paper's loss, with a penalty on the normalizer of the softmax:
 
       >>> from t2t_jax.functional.losses import label_smoothed_nll
-      >>> def loss(params, batch, dropout_key):
+      >>> def loss(module, params, batch, dropout_key):
       ...     logits = batch_logits(module, params, batch, dropout_key=dropout_key)
       ...     targets, real = batch.target_outputs, batch.target_segments > 0
       ...     smoothed, _ = label_smoothed_nll(logits, targets, label_smoothing=0.1)

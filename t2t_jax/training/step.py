@@ -17,6 +17,7 @@ from t2t_jax.devices.sharding.mesh import ROW_AXES, mesh_or_default
 from t2t_jax.devices.sharding.rules import batch_sharding, replicated
 from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.functional.scan_sum import scan_sum
+from t2t_jax.model.architectures import resolve_module
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import batch_sums, forward_loss, training_loss
 from t2t_jax.training.metrics import Sums
@@ -47,8 +48,8 @@ Step: TypeAlias = Callable[
 ]
 """(state, batch, key) -> (state after the step, its metrics)."""
 
-Loss: TypeAlias = Callable[[Params, Batch, jax.Array], jax.Array]
-"""(params, batch, dropout key) -> a sum over the real target tokens of the batch."""
+Loss: TypeAlias = Callable[[nn.Module, Params, Batch, jax.Array], jax.Array]
+"""(module, params, batch, dropout key) -> a sum over the batch's real target tokens."""
 
 DEFAULT = TrainingConfig()
 
@@ -79,7 +80,7 @@ def train_step(
 
     def loss_and_sums(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
         if loss is not None:
-            total = loss(params, rows, dropout_key)
+            total = loss(module, params, rows, dropout_key)
             unknown, real = jnp.asarray(jnp.nan), rows.target_segments > 0
             return total, batch_sums(
                 rows, real, loss=total, nll=unknown, correct=unknown
@@ -280,14 +281,15 @@ def make_train_step(
     shape of batches is compiled when it is first seen.
 
     Args:
-      module: a `Transformer`, or any Linen module that is called as one.
+      module: a `Transformer`, or any Linen module that is called as one. Type and
+        attention kernel that are "auto" become those for the devices.
       optimizer: any of Optax.
       mesh: that of the state; None for all devices along `data`.
       config: label smoothing, micro-batches and all else that the step computes.
-      loss: (params, batch, dropout key) -> scalar, instead of the paper's; a sum over
-        the real target tokens of the rows that it is given, which are a part of the
-        batch. The step differentiates its sum over the batch, divided by the number of
-        these tokens; `nll` and `correct` are then NaN. See `batch_logits`.
+      loss: (module, params, batch, dropout key) -> scalar, instead of the paper's; a
+        sum over the real target tokens of the rows that it is given, which are a part
+        of the batch. The step differentiates its sum over the batch, divided by the
+        number of these tokens; `nll` and `correct` are then NaN. See `batch_logits`.
       shardings: those of the state, if it was given some.
 
     Returns:
@@ -312,6 +314,7 @@ def make_train_step(
     Paper: §5.
     """
     mesh = mesh_or_default(mesh)
+    module = resolve_module(module, mesh)
     if shardings is None:
         shapes = state_shapes(module, optimizer, ema=config.ema_decay > 0)
         shardings = state_shardings(shapes, mesh)

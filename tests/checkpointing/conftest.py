@@ -3,7 +3,7 @@ import gc
 import jax
 import pytest
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.devices.sharding.mesh import make_mesh
 from tests.checkpointing.small_states import save
@@ -33,4 +33,4 @@ def chosen(checkpoints):
     save(checkpoints, 2, "periodic", bleu=30.0)
     save(checkpoints, 3, "periodic", bleu=12.0)
     save(checkpoints, 7, "final")
-    return Checkpoints(checkpoints.directory)
+    return CheckpointReader(checkpoints.directory)

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.checkpointing.diagnosis import RemovedCheckpointError
 from t2t_jax.checkpointing.newest_valid import restore_latest_valid
 from t2t_jax.checkpointing.step_dirs import require_array_path
@@ -35,7 +35,7 @@ def test_paths_that_are_read_as_patterns_are_refused(tmp_path, monkeypatch, name
 def test_other_paths_hold_checkpoints(tmp_path):
     writer = CheckpointWriter(tmp_path / PLAIN / "checkpoints", keep=1)
     save(writer, 3, "periodic")
-    Checkpoints(writer.directory).verify(3)
+    CheckpointReader(writer.directory).verify(3)
 
 
 def test_what_the_first_save_wrote_is_read_before_others_are_removed(
@@ -52,13 +52,13 @@ def test_what_the_first_save_wrote_is_read_before_others_are_removed(
     monkeypatch.setattr(writer, "_close", lose)
     with pytest.raises(OutputError, match=r"Step 5 was saved .* cannot be read"):
         save(writer, 5, "periodic")
-    Checkpoints(tmp_path).verify(3)
+    CheckpointReader(tmp_path).verify(3)
 
 
 def test_a_checkpoint_that_its_run_removes_is_followed_by_the_next(tmp_path):
     writer = CheckpointWriter(tmp_path, keep=1)
     save(writer, 3, "periodic")
-    reader, seen = Checkpoints(tmp_path), []
+    reader, seen = CheckpointReader(tmp_path), []
 
     def read(step):
         seen.append(step)
@@ -85,7 +85,7 @@ def test_files_of_another_run_are_damage(tmp_path):
     shutil.copytree(
         tmp_path / "other" / "5" / "files", tmp_path / "one" / "5" / "files"
     )
-    one = Checkpoints(tmp_path / "one")
+    one = CheckpointReader(tmp_path / "one")
     with pytest.raises(DataError, match="in files"):
         one.verify(5)
     restored = restore_latest_valid(one, {}, log=print)

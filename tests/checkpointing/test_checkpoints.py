@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints, without_checksums
+from t2t_jax.checkpointing.checkpoints import CheckpointReader, without_checksums
 from t2t_jax.checkpointing.retention import NO_SCORE, dev_score, steps_to_keep
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.devices.sharding.mesh import make_mesh
@@ -105,7 +105,7 @@ def test_a_writer_recovers_from_a_crash_and_a_reader_does_not(
     (folder / "7").rename(folder / "replaced-7")
     (folder / "9.orbax-checkpoint-tmp").mkdir()
     left = {path.name for path in folder.iterdir()}
-    assert Checkpoints(folder).steps() == []
+    assert CheckpointReader(folder).steps() == []
     assert {path.name for path in folder.iterdir()} == left
     assert CheckpointWriter(folder, keep=2).steps() == [7]
     assert {path.name for path in folder.iterdir()} == {"7"}

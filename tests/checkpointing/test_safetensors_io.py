@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.checkpointing import safetensors_io
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.checkpointing.safetensors_io import (
     SafetensorsFile,
     open_parameters,
@@ -75,7 +75,7 @@ def test_the_file_has_the_mode_of_the_umask(tmp_path):
 def test_a_directory_is_read_from_checkpoints_where_it_has_any(directory):
     assert isinstance(open_parameters(directory), SafetensorsFile)
     (directory / "checkpoints").mkdir()
-    assert isinstance(open_parameters(directory), Checkpoints)
+    assert isinstance(open_parameters(directory), CheckpointReader)
 
 
 def test_a_flipped_bit_of_an_array_is_named(directory):

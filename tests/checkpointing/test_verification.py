@@ -16,7 +16,7 @@ import orbax.checkpoint as ocp
 import pytest
 
 from t2t_jax.checkpointing import checkpoints as reading
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.checkpointing.checksums import json_digest
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.errors import DataError
@@ -47,7 +47,7 @@ def test_one_other_bit_of_an_array_is_damage(checkpoints, one):
     save(checkpoints, 3, "periodic")
     save(checkpoints, 5, "final")
     other_value(checkpoints.directory / "5")
-    reader = Checkpoints(checkpoints.directory)
+    reader = CheckpointReader(checkpoints.directory)
     reason = r"in params, bias was .*\n.*there: 3\."
     with pytest.raises(CorruptCheckpointError, match=reason):
         reader.params(5, like=like(params_of(5), one))

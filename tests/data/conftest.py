@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
@@ -51,7 +51,7 @@ def text_corpus(tmp_path: Path) -> Callable[..., Corpus]:
 @pytest.fixture(scope="session")
 def vocabulary() -> Vocabulary:
     lines = sentences(ENGLISH + GERMAN, 300, seed=1)
-    return Vocabulary.train(lines, config=VocabularyConfig(size=97), seed=0)
+    return Vocabulary.train(lines, 97)
 
 
 @pytest.fixture

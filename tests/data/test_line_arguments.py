@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from t2t_jax.api import train
-from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.line_arguments import as_directory, as_lines
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
@@ -58,7 +57,7 @@ def test_what_is_not_lines_is_a_type_error_that_shows_the_fix(lines, message):
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return Vocabulary.train(["ab ba"] * 3, config=VocabularyConfig(size=8), seed=0)
+    return Vocabulary.train(["ab ba"] * 3, 8)
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +77,7 @@ def takers(vocabulary):
         "translate": lambda x: translate("nowhere", x),
         "load, ensemble": lambda x: load("nowhere", ensemble=x),
         "vocabulary.encode": vocabulary.encode,
-        "Vocabulary.train": lambda x: Vocabulary.train(
-            x, config=VocabularyConfig(size=8), seed=0
-        ),
+        "Vocabulary.train": lambda x: Vocabulary.train(x, 8),
         "corpus_scores": lambda x: bleu.corpus_scores(x, a),
         "corpus_scores, references": lambda x: bleu.corpus_scores(a, x),
         "corpus_scores, metrics": lambda x: bleu.corpus_scores(a, a, metrics=x),

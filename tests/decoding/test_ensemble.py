@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.decoding.ensemble import EnsembleStepModel
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 from tests.decoding.models import EOS, lattice, plain_search, recurrent
 from tests.model.tiny import SOURCE as SOURCES
 from tests.model.tiny import TARGET as TARGETS
@@ -34,7 +34,7 @@ def test_probabilities_are_averaged_and_not_their_logarithms():
 def test_every_member_starts_as_its_own_toolkit_does():
     configs = [dataclasses.replace(TINY, start=start) for start in ("zero", "eos")]
     members = [
-        make_step_model(make_module(config), tiny_params(config, seed=seed))
+        step_model(make_module(config), tiny_params(config, seed=seed))
         for seed, config in enumerate(configs)
     ]
     ensemble = EnsembleStepModel(tuple(members))

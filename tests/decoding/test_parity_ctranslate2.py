@@ -34,7 +34,7 @@ from decode_work import MadeUpWords
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.exchange.exporting.ctranslate2 import write_ctranslate2
-from t2t_jax.model.architectures import make_step_model
+from t2t_jax.model.architectures import step_model
 from t2t_jax.types import BOS, EOS, PAD
 from tests.decoding.models import Biased, plain_search
 from tests.reference.taught_model import (
@@ -92,7 +92,7 @@ def translated(engine, source_BxS, beams):
 def searched(params, source_BxS, beams):
     # Pad and bos are impossible there, so that the others share it all.
     never_V = jnp.zeros(CONFIG.vocab_size).at[jnp.array([PAD, BOS])].set(-jnp.inf)
-    model = Biased(make_step_model(MODULE, params), never_V)
+    model = Biased(step_model(MODULE, params), never_V)
     search = jax.jit(
         lambda model: plain_search(
             model,

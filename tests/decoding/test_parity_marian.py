@@ -31,7 +31,7 @@ if not all(map(importlib.util.find_spec, ("torch", "transformers"))):
 import torch
 from marian_weights import marian_with
 
-from t2t_jax.model.architectures import make_step_model
+from t2t_jax.model.architectures import step_model
 from t2t_jax.types import BOS, PAD
 from tests.decoding.models import plain_search
 from tests.reference.greedy import greedy_search
@@ -91,7 +91,7 @@ def test_logits_are_equal(both):
 
 def test_greedy_outputs_are_equal(both):
     params, network, source_BxS = both
-    model = make_step_model(MODULE, params)
+    model = step_model(MODULE, params)
     ours = jax.jit(greedy_search, static_argnames=("max_extra_tokens", "max_length"))(
         model, source_BxS, max_extra_tokens=ROOM, max_length=ROOM
     )
@@ -117,7 +117,7 @@ def searched(both, request):
             max_length=ROOM,
             n_best=beams,
         )
-    )(make_step_model(MODULE, params))
+    )(step_model(MODULE, params))
     told = generate(
         network,
         source_BxS,

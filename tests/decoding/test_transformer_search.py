@@ -9,7 +9,7 @@ from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.search.sampling import row_keys, sample
 from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
 from t2t_jax.devices.distributed.gather import replicate
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import TransformerConfig
 from tests.decoding.models import plain_search
 
@@ -31,7 +31,7 @@ def params():
 
 
 def model_of(params):
-    return make_step_model(make_module(CONFIG, devices=jax.local_devices()), params)
+    return step_model(make_module(CONFIG, devices=jax.local_devices()), params)
 
 
 def batch():

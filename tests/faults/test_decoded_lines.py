@@ -23,7 +23,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translator import Translator
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import EOS
 from tests.decoding.models import Biased
@@ -59,7 +59,7 @@ LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 def vocabularies():
     """Spells in bytes what it does not know, and so can say anything at all."""
     config = VocabularyConfig(size=400, byte_fallback=True)
-    learnt = Vocabulary.train(PHRASES, config=config, seed=0)
+    learnt = Vocabulary.train(PHRASES, config.size, config=config)
     return VocabularyPair(learnt, learnt)
 
 
@@ -78,7 +78,7 @@ def model(vocabularies):
     module = make_module(config, devices=jax.local_devices())
     token = jnp.ones((1, 1), jnp.int32)
     params = module.init(jax.random.key(1), token, token)["params"]
-    return make_step_model(module, jax.tree.map(lambda x: 3.0 * x, params))
+    return step_model(module, jax.tree.map(lambda x: 3.0 * x, params))
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 import jaxlib
 import pytest
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from tests.integration import tiny
 
 WRITTEN = Path(__file__).with_name("earlier_run.tar.xz")
@@ -41,7 +41,7 @@ def test_a_run_is_resumed_as_if_it_had_never_stopped(written):
     done = tiny.succeed("--workdir=run", "--config.steps=12", fresh=True, cwd=written)
     assert b"from step 8" in done.stderr
     expected = json.loads((written / "final_meta.json").read_text())
-    resumed = Checkpoints(written / "run" / "checkpoints").read_verified_meta(12)
+    resumed = CheckpointReader(written / "run" / "checkpoints").read_verified_meta(12)
     names = ("step", "fingerprints", "files")
     assert [resumed[n] for n in names] == [expected[n] for n in names]
     assert resumed["checksums"].keys() == expected["checksums"].keys()
@@ -68,7 +68,7 @@ def test_a_model_translates_as_it_did(written):
 
 
 def test_a_moving_average_is_restored_beside_what_is_trained(written):
-    checkpoints = Checkpoints(written / "run" / "checkpoints")
+    checkpoints = CheckpointReader(written / "run" / "checkpoints")
     assert checkpoints.has_trained(8)
     checkpoints.verify(8)
     files = checkpoints.files(8)

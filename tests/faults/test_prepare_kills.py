@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
@@ -40,9 +39,7 @@ def corpus(tmp_path_factory):
     for side in ("en", "de"):
         text = "".join(f"{line}\n" for line in lines)
         (place / f"train.{side}").write_text(text.replace("a", side[0]))
-    vocabulary = Vocabulary.train(
-        lines[:2000], config=VocabularyConfig(size=200), seed=0
-    )
+    vocabulary = Vocabulary.train(lines[:2000], 200)
     VocabularyPair(vocabulary, vocabulary).save(place)
     (place / "program.py").write_text(PROGRAM)
     return place

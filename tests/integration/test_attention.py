@@ -41,7 +41,9 @@ def workdir(tmp_path_factory):
     workdir.write_config(config)
     pairs = open_corpus(config.data.train)
     sentences = [sentence for pair in pairs for sentence in pair]
-    Vocabulary.train(sentences, config=config.vocabulary, seed=0).save(path)
+    Vocabulary.train(sentences, config.vocabulary.size, config=config.vocabulary).save(
+        path
+    )
     token = jnp.ones((1, 1), jnp.int32)
     module = Transformer(config.model)
     checkpoints = CheckpointWriter(workdir.checkpoints, keep=2)

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import t2t_jax
 from tests.integration import tiny
 
 SOURCES = "The old teacher reads a book.\n\nTwo children help a man.\n \t \n"
@@ -83,6 +84,20 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
         fresh=True,
     )
     result = json.loads(done.stdout)
+    model = t2t_jax.load(workdir, checkpoint="last")
+    own = t2t_jax.TranslationModel.of(
+        model.module,
+        model.params,
+        model.vocabularies.target,
+        decoding=model.decoding,
+        step=12,
+    )
+    lines = SOURCES.splitlines(), ["a", "", "b", ""]
+    scores, of_parts = (t2t_jax.evaluate(one, *lines) for one in (model, own))
+    for name, value in result.items():
+        if name != "seconds":
+            assert scores[name] == value
+            assert of_parts[name] == value or name == "statuses"
     assert result["sentences"] == 4
     assert result["checkpoint_step"] == 12
     bleu, chrf = done.stderr.decode().splitlines()[-2:]

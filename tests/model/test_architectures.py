@@ -11,7 +11,7 @@ from t2t_jax.evaluation.attention_maps import attention_maps
 from t2t_jax.model.architectures import (
     AlignmentExtractor,
     make_module,
-    make_step_model,
+    step_model,
     training_flops,
 )
 from t2t_jax.model.config import RNNConfig, TransformerConfig
@@ -25,10 +25,10 @@ RECURRENT = RNNConfig(**SMALL, d_hidden=22, d_attention=17)
 
 
 @pytest.mark.parametrize(
-    ("config", "step_model"),
+    ("config", "kind"),
     [(TRANSFORMER, TransformerStepModel), (RECURRENT, RNNStepModel)],
 )
-def test_both_take_the_same_arguments_and_have_a_step_model(config, step_model):
+def test_both_take_the_same_arguments_and_have_a_step_model(config, kind):
     module = make_module(config)
     source, target = jnp.ones((2, 5), int), jnp.ones((2, 7), int)
     params = module.init(jax.random.key(0), source, target)["params"]
@@ -44,7 +44,7 @@ def test_both_take_the_same_arguments_and_have_a_step_model(config, step_model):
         deterministic=True,
     )
     assert logits.shape == (2, 7, 29)
-    assert isinstance(make_step_model(module, params), step_model)
+    assert isinstance(step_model(module, params), kind)
     one = training_flops(config, source_length=5, target_length=7).total
     assert 0 < one < training_flops(config, source_length=6, target_length=7).total
 

@@ -151,13 +151,13 @@ def test_correct_counts_the_largest_logit_at_real_tokens_only(start):
 def test_a_loss_of_one_s_own_keeps_devices_micro_batches_and_guard():
     """The paper's loss, spelt out; a batch without tokens is skipped."""
 
-    def loss(params, batch, dropout_key):
+    def loss(module, params, batch, dropout_key):
         logits = batch_logits(module, params, batch, dropout_key=dropout_key)
         targets, real = batch.target_outputs, batch.target_segments > 0
         smoothed, _ = label_smoothed_nll(logits, targets, label_smoothing=0.1)
         return jnp.sum(smoothed, where=real)
 
-    module, parts = Transformer(CONFIG), TrainingConfig(micro_batches=2)
+    parts = TrainingConfig(micro_batches=2)
     mesh = {"data": 2, "fsdp": 2, "tensor": 2}
     both = [Trainer(8, training=parts, mesh=mesh, loss=own) for own in (None, loss)]
     drawn = [*batches(3), batch_of([], rows=ROWS)]

@@ -83,10 +83,10 @@ def run(options: RecoverOptions) -> int:
 
 def _read(options: RecoverOptions) -> _CheckpointMeta:
     """Reads the newest checkpoint whose metadata is valid."""
-    from t2t_jax.checkpointing.checkpoints import Checkpoints
+    from t2t_jax.checkpointing.checkpoints import CheckpointReader
     from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 
-    checkpoints = Checkpoints(options.workdir.checkpoints)
+    checkpoints = CheckpointReader(options.workdir.checkpoints)
     problems = []
     for step in reversed(checkpoints.steps()):
         try:

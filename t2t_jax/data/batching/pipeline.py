@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain, count, islice, pairwise
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from t2t_jax.data.batching.collate import UNSHARDED, collate
 from t2t_jax.data.batching.planner import (
@@ -16,10 +17,19 @@ from t2t_jax.data.batching.planner import (
     plan_eval,
     train_shapes,
 )
+from t2t_jax.data.batching.sampled_epochs import SampledEpochs
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.token_cache.token_cache import TokenCache
-from t2t_jax.errors import DataError
+from t2t_jax.data.corpora.corpus import Corpus
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.python_pairs import Pairs, open_pairs
+from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.types import Batch, BatchShard, DataPosition
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh
 
 Item = TypeVar("Item")
 
@@ -143,6 +153,167 @@ def train_stream(
     plans = _plan_epochs(cache, config, tokens, seed=seed, start=start)
     batches = ((after, assemble(sampled, planned)) for after, planned, sampled in plans)
     return Prefetcher(batches, on_close=tokens.close if tokens else lambda: None)
+
+
+class Batches:
+    """The batches of `t2t_jax.batches`: an endless iterator, to be closed.
+
+    Attributes:
+      position: (epoch, batch) after the batch that `next` returned last. Saved with the
+        state, and passed as `start`, it gives the batches after that, bit for bit.
+    """
+
+    def __init__(
+        self,
+        stream: Prefetcher[PositionedBatch],
+        place: Callable[[Batch], Batch],
+        position: DataPosition,
+    ):
+        self._stream, self._place, self.position = stream, place, position
+
+    def __iter__(self) -> Batches:
+        return self
+
+    def __next__(self) -> Batch:
+        self.position, batch = next(self._stream)
+        return self._place(batch)
+
+    def __enter__(self) -> Batches:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stops the thread that assembles batches."""
+        self._stream.close()
+
+
+def batches(
+    pairs: Pairs | str,
+    vocabulary: Vocabulary | VocabularyPair,
+    *,
+    mesh: Mesh | None = None,
+    seed: int = 0,
+    start: Sequence[int] = START,
+    micro_batches: int = 1,
+    **settings: Any,
+) -> Batches:
+    """Streams training batches of sentence pairs, shuffled anew in each epoch.
+
+    The pairs are encoded once, in processes, into the token cache; batches are planned,
+    packed and assembled ahead of time by a thread, as those of the program are. Seed
+    and position determine every batch, whatever the devices.
+
+    Of several processes all call it, with the same pairs, and each reads its share.
+
+    Args:
+      pairs: any iterable of (source, target); or of mappings from two languages to
+        texts, the source first, as rows of Hugging Face's `datasets` (also those under
+        the key "translation") and examples of TFDS are; or the name of a corpus as in
+        `config.data.train`, such as "text:train.en,train.de".
+      vocabulary: of both sides, or a pair of them.
+      mesh: over whose devices rows are split; None for all devices along `data`.
+      start: the position to continue from.
+      micro_batches: those of the step, which divide the rows of a device.
+      settings: `tokens_per_batch=24_576` (slots of all devices, on each side),
+        `row_length=256`, `layout="packed"` or "length_buckets", `max_length`
+        (`row_length` if not given), and the filters, BPE-dropout, `workers` and
+        `cache_dir` of `config.data`.
+
+    Returns:
+      An iterator of batches on the devices of the mesh.
+
+    Raises:
+      DataError: text is not valid, or no pair is short enough; or processes have read
+        different pairs.
+      TypeError: something else than pairs of text, or an unknown setting.
+      UserError: a setting is not valid.
+
+    Example:
+      >>> import tempfile
+      >>> pairs = [("a dog barks", "ein Hund bellt"), ("a cat", "eine Katze")] * 90
+      >>> vocabulary = Vocabulary.train((side for pair in pairs for side in pair), 40)
+      >>> how = {"tokens_per_batch": 512, "row_length": 32, "workers": 1}
+      >>> how["cache_dir"] = tempfile.mkdtemp()
+      >>> with batches(pairs, vocabulary, seed=1, **how) as stream:
+      ...     first, after, second = next(stream), stream.position, next(stream)
+      >>> first.source.shape, after
+      ((16, 32), DataPosition(epoch=0, batch=1))
+      >>> with batches(pairs, vocabulary, seed=1, start=after, **how) as stream:
+      ...     bool((next(stream).source == second.source).all())
+      True
+    """
+    import jax
+
+    from t2t_jax.devices.distributed.processes import (
+        broadcast_from_first,
+        current_processes,
+        failing_together,
+    )
+    from t2t_jax.devices.sharding.mesh import (
+        local_batch_shard,
+        mesh_or_default,
+        row_shards,
+    )
+    from t2t_jax.devices.sharding.rules import make_global_batch
+
+    mesh, config = mesh_or_default(mesh), _batch_config(settings)
+    if isinstance(vocabulary, Vocabulary):
+        vocabulary = VocabularyPair(vocabulary, vocabulary)
+    processes = current_processes()
+    with failing_together(processes, "read the pairs"):
+        corpus: Corpus
+        if isinstance(pairs, str):
+            corpus = open_corpus(pairs)
+        else:
+            corpus = open_pairs(pairs, config=config)
+        cache = build_or_open(corpus, vocabulary, config=config)
+    name = cache.fingerprint
+    if name != broadcast_from_first(processes, "pairs of batches", name):
+        raise DataError(
+            "Every process must read the same pairs with the same vocabulary, and this "
+            "one has others than process 0. Pass the same to all of them."
+        )
+    tokens = None
+    if any(config.bpe_dropout):
+        tokens = SampledEpochs(
+            cache, vocabulary, config=config, seed=seed, log=lambda text: None
+        )
+    start = DataPosition(*start)
+    stream = train_stream(
+        cache,
+        config,
+        seed=seed,
+        start=start,
+        row_multiple=row_shards(mesh) * micro_batches,
+        share=local_batch_shard(mesh, process=jax.process_index()),
+        tokens=tokens,
+    )
+    return Batches(stream, partial(make_global_batch, mesh=mesh), start)
+
+
+_OF_A_RUN = ("train", "dev", "dev_pairs", "held_out", "subword_joiner")
+
+
+def _batch_config(settings: dict[str, Any]) -> DataConfig:
+    """Makes the configuration of `batches` of its settings.
+
+    Raises:
+      TypeError: a setting is not one of `batches`.
+      UserError: a value is not valid.
+    """
+    known = [f.name for f in dataclasses.fields(DataConfig) if f.name not in _OF_A_RUN]
+    if unknown := [name for name in settings if name not in known]:
+        raise TypeError(
+            f"{unknown[0]} is not a setting of batches. Use {', '.join(known)}."
+        )
+    longest = settings.get("row_length", DataConfig.row_length)
+    try:
+        return DataConfig(**{"max_length": longest, **settings})
+    except ConfigError as error:  # Here an argument, not a configuration key.
+        names = (p.replace("config.data.", "") for p in error.problems)
+        raise UserError(p.replace("data.", "") for p in names) from error
 
 
 def find_batch(

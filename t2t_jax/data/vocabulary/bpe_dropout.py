@@ -307,10 +307,9 @@ def sample_segmentations(
       The tokens of all sentences, and [P] the number of each.
 
     Example:
-      >>> from t2t_jax.data.config import VocabularyConfig
       >>> from t2t_jax.data.vocabulary.vocabulary import Vocabulary
       >>> lines = 5 * ["low"] + 2 * ["lower"] + 6 * ["newest"] + 3 * ["widest"]
-      >>> vocabulary = Vocabulary.train(lines, config=VocabularyConfig(size=22), seed=0)
+      >>> vocabulary = Vocabulary.train(lines, 22)
       >>> tokens = np.array([*vocabulary.encode(["lowest"])[0], 2])
       >>> vocabulary.pieces(tokens)
       ['▁low', 'est', '</s>']

@@ -181,8 +181,7 @@ def _load_or_train(
     log(f"Training a vocabulary of {config.size:,} {config.unit} …")
     key, began = f"vocabulary.{side}size", time.monotonic()
     with ProgressBar(log).heartbeat("Training the vocabulary"):
-        trained = Vocabulary.train(
-            lines, config=config, seed=seed, key=key, classes=side == "source_"
-        )
+        how: Any = {"seed": seed, "config": config, "key": key}
+        trained = Vocabulary.train(lines, config.size, classes=side == "source_", **how)
     log(f"Trained the vocabulary in {time.monotonic() - began:,.1f} s.")
     return trained

@@ -7,6 +7,7 @@ Departs: SentencePiece marks the beginning of a word (U+2581) instead of its end
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import random
@@ -35,6 +36,8 @@ from t2t_jax.types import BOS, EOS, PAD, UNK
 # All line ends that some reader recognises; byte fallback can produce them.
 _LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
+DEFAULT = VocabularyConfig()
+
 _ADVICE = "Change config.vocabulary.file."
 _OTHER = "Pass another workdir."
 
@@ -60,8 +63,7 @@ class Vocabulary:
       unseen word is composed of the pieces of others.
 
       >>> words = 5 * ["low"] + 2 * ["lower"] + 6 * ["newest"] + 3 * ["widest"]
-      >>> config = VocabularyConfig(size=22)
-      >>> vocabulary = Vocabulary.train(words, config=config, seed=0)
+      >>> vocabulary = Vocabulary.train(words, 22)
       >>> vocabulary.pieces(range(4, 8))
       ['es', 'est', 'lo', 'low']
       >>> vocabulary.pieces(vocabulary.encode(["lowest"])[0])
@@ -80,25 +82,32 @@ class Vocabulary:
     def train(
         cls,
         lines: Iterable[str],
+        size: int,
         *,
-        config: VocabularyConfig,
-        seed: int,
+        seed: int = 0,
+        config: VocabularyConfig = DEFAULT,
         key: str = "vocabulary.size",
         classes: bool = False,
     ) -> Vocabulary:
-        """Trains a vocabulary; the same text, config and seed give the same bytes.
+        """Trains a vocabulary; the same text and arguments give the same bytes.
+
+        So each of several processes may train its own.
 
         Args:
           lines: sentences of both languages, read once; at most
             `config.sample_sentences` of them are held in memory.
+          size: number of pieces, the four special ones included. The paper has 37,000.
           seed: of the sample, if there are more lines.
+          config: units, symbols and all else but the size.
           key: the configuration key of the size, for messages.
           classes: of a vocabulary of words: whether unknown words have classes.
 
         Raises:
+          ConfigError: the size is too small for any text.
           DataError: the text is too small or too varied for the size.
           TypeError: `lines` is a single string.
         """
+        config = dataclasses.replace(config, size=size)
         require_lines(lines, caller="train")
         sample = _sample(lines, config.sample_sentences, seed=seed)
         if not sample:

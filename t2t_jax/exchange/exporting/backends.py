@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Logs, Scorer, Subwords
 from t2t_jax.decoding.text.translator import Translator
-from t2t_jax.model.architectures import make_step_model
+from t2t_jax.model.architectures import step_model
 from t2t_jax.run.inference.model import TranslationModel, learned_positions
 from t2t_jax.types import EOS
 
@@ -47,7 +47,7 @@ class JaxBackend:
             config,
             learned_positions(model.module),
         )
-        self._step_model = make_step_model(model.module, model.params)
+        self._step_model = step_model(model.module, model.params)
         self._vocabularies = model.vocabularies
         self._config = config
         target = model.vocabularies.target

@@ -48,7 +48,7 @@ from t2t_jax.exchange.exporting.backends import (
 from t2t_jax.exchange.exporting.base import ExportSpec, Original, divisor, table_of
 from t2t_jax.exchange.exporting.model_dir import check_equal
 from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Tolerance
-from t2t_jax.model.architectures import make_step_model
+from t2t_jax.model.architectures import step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.inference.model import TranslationModel, learned_positions
 from t2t_jax.types import BOS, EOS, PAD, UNK, Array, Params, StepModel
@@ -150,7 +150,7 @@ def _search(
 
     def translate(parameters: _Flat, source_BxS: Array) -> _Results:
         found = _growing_search(
-            make_step_model(model.module, _nested(parameters, model.params)),
+            step_model(model.module, _nested(parameters, model.params)),
             source_BxS,
             decoding,
         )

@@ -25,7 +25,7 @@ from t2t_jax.decoding.search.static_params import params_from_config
 from t2t_jax.devices.sharding.mesh import row_shards
 from t2t_jax.devices.topology import Topology
 from t2t_jax.files import write_output
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.run.description.costs import (
     SENTENCE_LENGTH,
@@ -222,7 +222,7 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
 
     module = make_module(config.network, devices=devices.tolist())
     params = place(state_shapes(config).params)
-    model = make_step_model(module, params, compute_dtype=decoding.compute_dtype)
+    model = step_model(module, params, compute_dtype=decoding.compute_dtype)
     longest = decoding.longest_output(SENTENCE_LENGTH)
     rows = max(1, decoding.tokens_per_batch // longest)
     search = make_search(model, params_from_config(decoding))

@@ -19,7 +19,7 @@ from t2t_jax.checkpointing.averaging import (
     sliding_windows,
     spacing_units,
 )
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.errors import DataError, UserError
@@ -91,7 +91,7 @@ def _infos(workdir: Workdir, steps: Sequence[int] = ()) -> list[CheckpointInfo]:
             "averaged, and is a model. Pass the run that it was made from, or use "
             "the model without averaging."
         )
-    checkpoints = Checkpoints(workdir.checkpoints)
+    checkpoints = CheckpointReader(workdir.checkpoints)
     saved = checkpoints.steps()
     if not set(steps) <= set(saved):
         raise DataError(
@@ -120,7 +120,7 @@ def average_model(
     Raises:
       UserError: the trained parameters are wanted, and are the only ones.
     """
-    checkpoints = Checkpoints(workdir.checkpoints)
+    checkpoints = CheckpointReader(workdir.checkpoints)
     if trained and not all(map(checkpoints.has_trained, steps)):
         raise UserError(
             "--trained requires a run that is evaluated with other parameters than "

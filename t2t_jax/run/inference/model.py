@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, TypedDict, overload
 
 import jax
 import numpy as np
@@ -16,6 +18,7 @@ from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.scoring.scorer import PairScore, Scorer
@@ -24,10 +27,19 @@ from t2t_jax.decoding.search.static_params import DEFAULT_IDS
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.translation import Attention, Translation
 from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.devices.distributed.gather import (
+    gather_to_local_devices,
+    map_lines_across_processes,
+    replicate,
+)
+from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.errors import ConfigError, UserError
-from t2t_jax.model.architectures import AlignmentExtractor, make_step_model
+from t2t_jax.evaluation.bleu import check_aligned, corpus_scores
+from t2t_jax.model.architectures import AlignmentExtractor, step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import Array, Params, StepModel
+
+DEFAULT_DECODING = DecodingConfig()
 
 
 class TextsWithAttention(NamedTuple):
@@ -76,6 +88,40 @@ class TranslationModel:
     source_lines: SourceLines | None = None
     is_parser: bool = False
 
+    @classmethod
+    def of(
+        cls,
+        module: nn.Module,
+        params: Params,
+        vocabulary: Vocabulary | VocabularyPair,
+        *,
+        decoding: DecodingConfig = DEFAULT_DECODING,
+        step: int = 0,
+    ) -> TranslationModel:
+        """Assembles a model of its parts, such as those of a loop of one's own.
+
+        Collective if the parameters are split over several processes.
+
+        Args:
+          params: such as `state.params`; they are replicated over the devices of this
+            process.
+          vocabulary: of both sides, or a pair of them.
+
+        Example:
+          >>> import t2t_jax
+          >>> words = Vocabulary.train(["a dog barks", "ein Hund bellt"] * 9, 30)
+          >>> config = t2t_jax.TransformerConfig(vocab_size=words.size, num_layers=1)
+          >>> module = t2t_jax.Transformer(config)
+          >>> tokens = np.ones((1, 1), int)
+          >>> params = module.init(jax.random.key(0), tokens, tokens)["params"]
+          >>> len(TranslationModel.of(module, params, words).translate(["a dog"]))
+          1
+        """
+        if isinstance(vocabulary, Vocabulary):
+            vocabulary = VocabularyPair(vocabulary, vocabulary)
+        params = replicate(gather_to_local_devices(params))
+        return cls(module, params, vocabulary, decoding, step)
+
     def __repr__(self) -> str:
         leaves = jax.tree.leaves(self.params)
         sizes = {f"{one.size:,}" for one in self.vocabularies}
@@ -101,7 +147,7 @@ class TranslationModel:
 
     def _step_model(self, compute_dtype: str) -> StepModel:
         steps = [
-            make_step_model(one.module, one.params, compute_dtype=compute_dtype)
+            step_model(one.module, one.params, compute_dtype=compute_dtype)
             for one in (self, *self.others)
         ]
         return EnsembleStepModel(tuple(steps)) if self.others else steps[0]
@@ -309,6 +355,78 @@ class TranslationModel:
             self.decoding,
             max_length=learned_positions(self.module),
         )
+
+
+class Scores(TypedDict):
+    """What `evaluate` returns: scores in percent, and what they were computed of.
+
+    Attributes:
+      bleu_signature: of sacreBLEU, without which scores are not comparable.
+      sentences: how many were translated.
+      statuses: number of translations of each status but "ok".
+      seconds: that translating took.
+      checkpoint_step: of the model.
+    """
+
+    bleu: float
+    bleu_signature: str
+    chrf: float
+    chrf_signature: str
+    sentences: int
+    statuses: dict[str, int]
+    seconds: float
+    checkpoint_step: int
+
+
+def evaluate(
+    model: TranslationModel, sources: Iterable[str], references: Iterable[str]
+) -> Scores:
+    """Translates and scores a corpus, as `--mode=evaluate` does.
+
+    Of several processes all call it, with the same lines: each translates a share, and
+    all get the scores.
+
+    Args:
+      model: a loaded one; or one of a module, parameters and a vocabulary, from
+        `TranslationModel.of`.
+      references: one for each source.
+
+    Returns:
+      BLEU and chrF of sacreBLEU with their signatures, and more: JSON values.
+
+    Raises:
+      DataError: the numbers of lines differ, or there are none.
+      TypeError: a side is a single string, or has an element that is not a string.
+
+    Example:
+      `t2t_jax.evaluate(t2t_jax.load("runs/mine"), sources, references)["bleu"]`
+    """
+    sources, references = check_aligned(sources, references, caller="evaluate")
+    translator, began = model.translator(), time.perf_counter()
+
+    def translate_share(lines: list[str], first: int) -> list[str]:
+        found = dict(translator.iter_translations(lines, first=first))
+        return [
+            f"{','.join(found[number].statuses)} {found[number].text}"
+            for number in range(len(lines))
+        ]
+
+    outputs = map_lines_across_processes(translate_share, sources, current_processes())
+    seconds = time.perf_counter() - began
+    statuses, _, hypotheses = zip(
+        *(output.partition(" ") for output in outputs), strict=True
+    )
+    counts = Counter(one for some in statuses for one in some.split(","))
+    del counts["ok"]
+    found: Any = {
+        **corpus_scores(hypotheses, references),
+        "sentences": len(references),
+        "statuses": dict(counts),
+        "seconds": seconds,
+        "checkpoint_step": model.step,
+    }
+    scores: Scores = found
+    return scores
 
 
 _SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")

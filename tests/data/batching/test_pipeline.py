@@ -3,19 +3,25 @@ import threading
 import time
 from itertools import count, islice
 
+import jax
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec
 
 from t2t_jax.data.batching import packing
 from t2t_jax.data.batching.pipeline import (
     Prefetcher,
+    batches,
     eval_batches,
     find_batch,
     train_stream,
 )
 from t2t_jax.data.batching.planner import batch_shapes, plan_epoch
 from t2t_jax.data.config import DataConfig
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.errors import UserError
 from t2t_jax.types import BatchShard, DataPosition
+from tests.data.conftest import ENGLISH, GERMAN, sentences
 
 CONFIG = DataConfig(tokens_per_batch=7 * 61, row_length=61, max_length=61)
 GROUPS = dataclasses.replace(CONFIG, layout="length_buckets")
@@ -74,6 +80,61 @@ def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
             pairs_of(cache)
         )
         assert all(inputs == (1, *outputs[:-1]) for _, inputs, outputs in found)
+
+
+@CONFIGS
+def test_batches_of_python_s_pairs_are_those_of_the_program(
+    cache, vocabulary, config, tmp_path
+):
+    pairs = zip(
+        sentences(ENGLISH, 211, seed=2), sentences(GERMAN, 211, seed=3), strict=True
+    )
+    mesh = make_mesh(jax.devices()[:6], data=3, fsdp=2)
+    names = ("tokens_per_batch", "row_length", "layout", "packed_row_lengths")
+    how = {name: getattr(config, name) for name in (*names, "max_length")}
+    how |= {"mesh": mesh, "cache_dir": str(tmp_path), "seed": 5, "micro_batches": 2}
+    with train_stream(cache, config, seed=5, row_multiple=12) as stream:
+        wanted = list(islice(stream, 9))
+    with batches(pairs, vocabulary, **how) as own:
+        assert own.position == (0, 0)
+        for position, batch in wanted:
+            found = next(own)
+            assert equal(found, batch)
+            assert found.source.sharding.spec == PartitionSpec(("data", "fsdp"))
+            assert own.position == position
+    named = cache.meta["spec"]
+    with batches(named, vocabulary, start=list(wanted[4][0]), **how) as own:
+        assert equal(next(own), wanted[5][1])
+    with pytest.raises(StopIteration):
+        next(own)
+
+
+def test_batches_of_rows_of_hugging_face_s_datasets(vocabulary, tmp_path):
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    rows = datasets.Dataset.from_list([{"translation": {"en": "A man", "de": "Ein"}}])
+    with batches(rows, vocabulary, row_length=64, cache_dir=str(tmp_path)) as own:
+        assert next(own).source_segments.max() == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        (
+            {"train": "a"},
+            TypeError,
+            "train is not a setting of batches. Use",
+        ),
+        (
+            {"row_length": 1},
+            UserError,
+            "\nrow_length=1 must be at least 2",
+        ),
+        ({"mesh": jax.make_mesh((2,), ("x",))}, ValueError, "has x of type Explicit"),
+    ],
+)
+def test_wrong_settings_of_batches_are_named(vocabulary, settings, error, message):
+    with pytest.raises(error, match=message):
+        batches([("a", "b")], vocabulary, **settings)
 
 
 @CONFIGS

@@ -99,7 +99,7 @@ def test_unknown_pieces_are_counted_on_each_side(encode):
 def test_each_side_is_cut_by_its_own_vocabulary(text_corpus, vocabulary, tmp_path):
     english, german = ["the cat sees", "a dog"], ["der Kater sieht", "ein Hund"]
     config = VocabularyConfig(size=29, character_coverage=1.0)
-    own = Vocabulary.train(english, config=config, seed=0)
+    own = Vocabulary.train(english, config.size, config=config)
     cache = build_or_open(
         text_corpus(english, german),
         VocabularyPair(own, vocabulary),

@@ -15,7 +15,7 @@ WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 
 def train(size: int, lines: list[str] = WORDS, *, seed: int = 0, **keys) -> Vocabulary:
     config = VocabularyConfig(size=size, **keys)
-    return Vocabulary.train(lines, config=config, seed=seed)
+    return Vocabulary.train(lines, config.size, seed=seed, config=config)
 
 
 def test_the_first_pieces_are_those_of_sennrich_et_al():
@@ -113,4 +113,4 @@ def test_other_special_ids_are_refused():
 @pytest.mark.parametrize("line", ["\u200b", "\u00a0", "\ufeff\u200b"])
 def test_text_of_invisible_characters_is_no_text(line):
     with pytest.raises(DataError, match="every line of the text is blank"):
-        Vocabulary.train([line] * 9, config=VocabularyConfig(size=29), seed=0)
+        Vocabulary.train([line] * 9, 29)

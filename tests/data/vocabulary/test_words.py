@@ -43,7 +43,7 @@ def test_a_word_is_one_token_known_or_not(both):
 def test_the_same_text_gives_the_same_bytes_in_any_order():
     lines = [source for source, _ in pairs()]
     models = [
-        Vocabulary.train(order, config=CONFIG, seed=0, classes=True).model
+        Vocabulary.train(order, CONFIG.size, config=CONFIG, classes=True).model
         for order in (lines, lines[::-1])
     ]
     assert models[0] == models[1]

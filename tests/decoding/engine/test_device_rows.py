@@ -25,7 +25,7 @@ from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.text.distributed_translate import Translate
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.devices.distributed.gather import replicate
-from t2t_jax.model.architectures import make_step_model
+from t2t_jax.model.architectures import step_model
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import recurrent
@@ -110,7 +110,7 @@ MODELS = {
 
 def translator(module, params, devices):
     placed = replicate(params, jax.devices()[:devices])
-    return Translator(make_step_model(module, placed), WORDS, CONFIG)
+    return Translator(step_model(module, placed), WORDS, CONFIG)
 
 
 def scorer(module, params, devices):
@@ -158,7 +158,7 @@ def test_devices_that_are_done_wait_for_those_that_are_not():
 def test_the_devices_exchange_nothing():
     module, params = _transformer()
     params = replicate(params, jax.devices())
-    model, mesh = make_step_model(module, params), devices_of(params)
+    model, mesh = step_model(module, params), devices_of(params)
     source = shard_rows(np.full((24, 11), 5, np.int32), mesh)
     search = BeamSearch(model, BeamParams(beam_size=3))
 
@@ -201,7 +201,7 @@ def test_parameters_are_translated_with_wherever_a_run_has_put_them(shape):
         return jax.device_put(leaf, NamedSharding(mesh, spec if even else P()))
 
     translate = Translate(
-        make_model=lambda params: make_step_model(module, params),
+        make_model=lambda params: step_model(module, params),
         vocabularies=WORDS,
         config=CONFIG,
     )

@@ -8,7 +8,7 @@ from t2t_jax.decoding.scoring import teacher_forcing
 from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.attention_maps import attention_maps
-from t2t_jax.model.architectures import AlignmentExtractor, make_module, make_step_model
+from t2t_jax.model.architectures import AlignmentExtractor, make_module, step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from tests.decoding.models import plain_search
 
@@ -38,7 +38,7 @@ def rescorer(*models, layer=None, **changes):
 
 
 def searched(*models):
-    steps = tuple(make_step_model(m, v["params"]) for m, v in models)
+    steps = tuple(step_model(m, v["params"]) for m, v in models)
     model = EnsembleStepModel(steps) if len(steps) > 1 else steps[0]
     search = jax.jit(lambda: plain_search(model, SOURCE, max_extra_tokens=9))
     result = jax.tree.map(np.asarray, search())

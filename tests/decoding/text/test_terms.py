@@ -2,7 +2,6 @@
 
 import pytest
 
-from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.text.terms import TermEncoder, missing_terms
 from t2t_jax.errors import DataError, UserError
@@ -15,7 +14,7 @@ MODEL = recurrent(3, V, eos_bias=1.0)
 @pytest.fixture(scope="module")
 def subwords():
     words = 9 * ["low lower lowest new newest wide widest 猫 と 犬 . ,"]
-    return Vocabulary.train(words, config=VocabularyConfig(size=60), seed=0)
+    return Vocabulary.train(words, 60)
 
 
 def encoded(vocabulary, *terms):

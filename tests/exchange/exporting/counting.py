@@ -22,7 +22,7 @@ SIZE = 44
 @functools.cache
 def vocabulary():
     text = [" ".join(pair) for pair in WORDS.items()] * 9
-    return Vocabulary.train(text, config=VocabularyConfig(size=SIZE), seed=0)
+    return Vocabulary.train(text, SIZE)
 
 
 def original(network, *, vocabularies=None, params=None, decoding=None, **more):

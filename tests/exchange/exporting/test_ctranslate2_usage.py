@@ -37,7 +37,7 @@ def joint():
 def tables_of_sentencepiece():
     words = [word for word in WORDS.values() for _ in range(9)]
     config = VocabularyConfig(size=SIZE - 10)
-    sides = [vocabulary(), Vocabulary.train(words, config=config, seed=0)]
+    sides = [vocabulary(), Vocabulary.train(words, config.size, config=config)]
     return VocabularyPair(
         *(table("sentencepiece_table", own=x, sentencepiece=x.model) for x in sides)
     )

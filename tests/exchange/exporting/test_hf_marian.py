@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
@@ -61,7 +60,7 @@ VARIANTS = {
 
 
 def vocabulary():
-    return Vocabulary.train(WORDS, config=VocabularyConfig(size=SIZE), seed=0)
+    return Vocabulary.train(WORDS, SIZE)
 
 
 def original(changes=(), *, vocabularies=None, **more):

@@ -129,7 +129,7 @@ def test_what_an_import_added_is_not_written(tmp_path):
 def test_two_vocabularies_are_two_files(tmp_path):
     text = [word for word in WORDS.values() for _ in range(9)]
     config = VocabularyConfig(size=SIZE - 5, character_coverage=1.0)
-    source = Vocabulary.train(text, config=config, seed=0)
+    source = Vocabulary.train(text, config.size, config=config)
     model = dataclasses.replace(MODEL, source_vocab_size=SIZE - 5, tying="decoder")
     both = VocabularyPair(source, vocabulary())
     written = write(tmp_path, model, vocabularies=both)

@@ -23,7 +23,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.exchange.exporting import stablehlo as stablehlo
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.run.inference.load import load
 from tests.exchange.exporting.counting import write_model, write_text
@@ -162,7 +162,7 @@ def test_a_recurrent_model_is_searched_as_it_is_here():
     search = stablehlo._search(model, DecodingConfig(min_tokens=0))
     program = stablehlo._lower(search, ("b, s",), model=model, extra=50)
     found = jax.jit(program.call)(leaves_by_path(params), SOURCE)
-    wanted = jax.jit(beam_search)(make_step_model(module, params), SOURCE)
+    wanted = jax.jit(beam_search)(step_model(module, params), SOURCE)
     tokens, scores, lengths = map(np.asarray, found)
     assert (tokens == wanted.tokens_BxWxT[:, 0]).all()
     assert (lengths == wanted.lengths_BxW[:, 0]).all()

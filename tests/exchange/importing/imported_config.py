@@ -4,7 +4,7 @@ import dataclasses
 
 from t2t_jax.config import default, parse
 from t2t_jax.decoding.text.translator import Translator
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 
 
 def config_of(imported):
@@ -21,5 +21,5 @@ def greedy_translator(imported, extra):
     decoding = dataclasses.replace(
         config.decoding, beam_size=1, length_penalty=0.0, max_extra_tokens=extra
     )
-    model = make_step_model(make_module(config.network), imported.params)
+    model = step_model(make_module(config.network), imported.params)
     return Translator(model, imported.vocabularies, decoding)

@@ -30,7 +30,7 @@ def make_fairseq(folder, name):
     (folder / "codes").write_text(fairseq.CODES)
     if name == "spm.model":
         config = VocabularyConfig(size=24)
-        model = Vocabulary.train(fairseq.PIECES, config=config, seed=0)
+        model = Vocabulary.train(fairseq.PIECES, config.size, config=config)
         (folder / name).write_bytes(model.model)
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.fairseq import is_fairseq, read_fairseq
@@ -238,7 +237,7 @@ def test_without_codes_lines_are_pieces(tmp_path):
 def test_a_sentencepiece_model_beside_the_model_splits_lines(tmp_path):
     small(tmp_path)
     words = ["low", "lower", "newest", "widest"] * 3
-    model = Vocabulary.train(words, config=VocabularyConfig(size=24), seed=0)
+    model = Vocabulary.train(words, 24)
     pieces = [*model.pieces(range(4, 14))]
     (tmp_path / "spm.model").write_bytes(model.model)
     write_dictionary(tmp_path / "dict.en.txt", pieces)

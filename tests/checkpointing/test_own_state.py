@@ -1,0 +1,83 @@
+"""`t2t_jax.Checkpoints`: states of a user's own.
+
+Seen to fail: without `quarantine`, without the lock, and without the score in `meta`.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from t2t_jax.checkpointing.writer import Checkpoints
+from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.devices.sharding.rules import batch_sharding
+from t2t_jax.errors import DataError, OutputError
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Own:
+    weights: Any
+    key: jax.Array
+    steps: int
+    rate: float
+    nothing: Any = None
+
+
+class Moments(NamedTuple):
+    mu: Any
+    nu: Any
+
+
+def state(seed, devices=1):
+    weights = {"a": [jnp.arange(12.0) + seed, np.full(3, seed, np.int32)]}
+    where = batch_sharding(make_mesh(jax.devices()[:devices]))
+    weights["a"][0] = jax.device_put(weights["a"][0], where)
+    pair = Moments(jnp.bfloat16(seed), (jnp.ones(2) * seed,))
+    return Own({"b": pair, **weights}, jax.random.key(seed), seed, seed / 4)
+
+
+def test_any_state_comes_back_on_other_devices(tmp_path):
+    with Checkpoints(tmp_path / "new") as checkpoints:
+        assert checkpoints.restore(state(0)) is None
+        checkpoints.save(7, state(5, devices=4), meta={"position": (0, 3)})
+    with Checkpoints(tmp_path / "new") as checkpoints:
+        step, found, meta = checkpoints.restore(state(0, devices=6))
+        assert (step, meta) == (7, {"position": [0, 3]})
+        assert (found.steps, found.rate) == (5, 1.25)
+        assert found.key == jax.random.key(5)
+        wanted = state(5)
+        jax.tree.map(np.testing.assert_array_equal, found.weights, wanted.weights)
+        assert len(found.weights["a"][0].sharding.device_set) == 6
+        with pytest.raises(
+            DataError,
+            match=r"another model: key was saved as uint32\[2\] and is missing",
+        ):
+            checkpoints.restore(wanted.weights)
+
+
+def test_damage_is_set_aside_and_the_newest_and_the_best_are_kept(tmp_path):
+    said = []
+    with Checkpoints(tmp_path, keep=2, log=said.append) as checkpoints:
+        for step, score in ((1, 0.1), (2, 0.9), (3, None), (4, 0.5), (5, 0.2)):
+            checkpoints.save(step, jnp.arange(3) + step, score=score)
+        checkpoints.wait()
+        assert checkpoints.steps() == [2, 4, 5]
+        (tmp_path / "5" / "meta" / "metadata").write_text("{}")
+        assert checkpoints.restore(jnp.arange(3)).step == 4
+    assert (tmp_path / "corrupt-5").is_dir()
+    assert "corrupt" in said[-1]
+
+
+def test_a_directory_is_open_in_one_program_and_names_are_unique(tmp_path):
+    with Checkpoints(tmp_path) as checkpoints:
+        with pytest.raises(OutputError, match="in use by another program"):
+            Checkpoints(tmp_path)
+        with pytest.raises(ValueError, match="a name of its own"):
+            checkpoints.save(1, {"a.b": jnp.ones(1), "a": {"b": jnp.ones(1)}})
+        with pytest.raises(ValueError, match="1, 2 or 4 bytes"):
+            checkpoints.save(1, np.ones(2))
+    Checkpoints(tmp_path).close()
