@@ -246,51 +246,53 @@ def batches(
     """
     import jax
 
-    from t2t_jax.devices.distributed.processes import (
-        broadcast_from_first,
-        current_processes,
-        failing_together,
-    )
-    from t2t_jax.devices.sharding.mesh import (
-        local_batch_shard,
-        mesh_or_default,
-        row_shards,
-    )
+    from t2t_jax.devices.sharding import mesh as meshes
     from t2t_jax.devices.sharding.rules import make_global_batch
 
-    mesh, config = mesh_or_default(mesh), _batch_config(settings)
+    mesh, config = meshes.mesh_or_default(mesh), _batch_config(settings)
     if isinstance(vocabulary, Vocabulary):
         vocabulary = VocabularyPair(vocabulary, vocabulary)
-    processes = current_processes()
-    with failing_together(processes, "read the pairs"):
-        corpus: Corpus
-        if isinstance(pairs, str):
-            corpus = open_corpus(pairs)
-        else:
-            corpus = open_pairs(pairs, config=config)
-        cache = build_or_open(corpus, vocabulary, config=config)
-    name = cache.fingerprint
-    if name != broadcast_from_first(processes, "pairs of batches", name):
-        raise DataError(
-            "Every process must read the same pairs with the same vocabulary, and this "
-            "one has others than process 0. Pass the same to all of them."
-        )
-    tokens = None
+    cache, tokens, start = (
+        _encode(pairs, vocabulary, config),
+        None,
+        DataPosition(*start),
+    )
     if any(config.bpe_dropout):
-        tokens = SampledEpochs(
-            cache, vocabulary, config=config, seed=seed, log=lambda text: None
-        )
-    start = DataPosition(*start)
+        how: Any = {"config": config, "seed": seed, "log": lambda text: None}
+        tokens = SampledEpochs(cache, vocabulary, **how)
     stream = train_stream(
         cache,
         config,
         seed=seed,
         start=start,
-        row_multiple=row_shards(mesh) * micro_batches,
-        share=local_batch_shard(mesh, process=jax.process_index()),
+        row_multiple=meshes.row_shards(mesh) * micro_batches,
+        share=meshes.local_batch_shard(mesh, process=jax.process_index()),
         tokens=tokens,
     )
     return Batches(stream, partial(make_global_batch, mesh=mesh), start)
+
+
+def _encode(
+    pairs: Pairs | str, vocabularies: VocabularyPair, config: DataConfig
+) -> TokenCache:
+    """Opens the token cache of some pairs, which are the same on every process."""
+    from t2t_jax.devices.distributed import processes as all_of
+
+    processes = all_of.current_processes()
+    with all_of.failing_together(processes, "read the pairs"):
+        corpus: Corpus
+        if isinstance(pairs, str):
+            corpus = open_corpus(pairs)
+        else:
+            corpus = open_pairs(pairs, config=config)
+        cache = build_or_open(corpus, vocabularies, config=config)
+    name = cache.fingerprint
+    if name != all_of.broadcast_from_first(processes, "pairs of batches", name):
+        raise DataError(
+            "Every process must read the same pairs with the same vocabulary, and this "
+            "one has others than process 0. Pass the same to all of them."
+        )
+    return cache
 
 
 _OF_A_RUN = ("train", "dev", "dev_pairs", "held_out", "subword_joiner")
