@@ -56,6 +56,10 @@ def test_the_vocabulary_s_size_is_declared_once():
             r"model\.norm=rms has no effect with architecture=rnn\. Leave",
         ),
         (
+            {"architecture": "rnn", "model": {"positions": "rotary"}},
+            r"model\.positions=rotary has no effect with architecture=rnn\. Leave",
+        ),
+        (
             {"architecture": "rnn", "model": {"activation": "geglu"}},
             r"model\.activation=geglu has no effect with architecture=rnn\. Leave",
         ),

@@ -45,15 +45,26 @@ def sinusoidal_positions(
             f"d_model={d_model} must be even: positions are pairs of a sine and a "
             "cosine (§3.5). Change config.model.d_model."
         )
-    # The rates in NumPy's float64: their errors are multiplied by the position.
-    i = np.arange(d_model // 2)
-    exponents = {
-        "paper": 2 * i / d_model,
-        "tensor2tensor": i / max(d_model // 2 - 1, 1),
-    }[rates]
-    rates_I = np.power(float(LONGEST_PERIOD), -exponents).astype(np.float32)
-    angles = jnp.asarray(positions_xL, jnp.float32)[..., None] * rates_I.reshape(
-        (1,) * jnp.ndim(positions_xL) + (-1,)
-    )
+    angles = position_angles(positions_xL, d_model, rates=rates)
     pairs = jnp.stack([jnp.sin(angles), jnp.cos(angles)], axis=-1)
     return pairs.reshape((*angles.shape[:-1], d_model))
+
+
+def position_angles(
+    positions_xL: Array, width: int, *, rates: str = "paper"
+) -> jax.Array:
+    """Computes pos / 10000^(2i / width) for each pair i: [..., L, width / 2] float32.
+
+    Args:
+      rates: as of `sinusoidal_positions`.
+    """
+    # The rates in NumPy's float64: their errors are multiplied by the position.
+    i = np.arange(width // 2)
+    exponents = {
+        "paper": 2 * i / width,
+        "tensor2tensor": i / max(width // 2 - 1, 1),
+    }[rates]
+    rates_I = np.power(float(LONGEST_PERIOD), -exponents).astype(np.float32)
+    return jnp.asarray(positions_xL, jnp.float32)[..., None] * rates_I.reshape(
+        (1,) * jnp.ndim(positions_xL) + (-1,)
+    )

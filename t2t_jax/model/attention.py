@@ -12,6 +12,7 @@ from t2t_jax.functional.attention import attention, attention_weights
 from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.functional.fused_attention import FUSED
 from t2t_jax.functional.masks import Segments
+from t2t_jax.functional.rotary import rotate
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.initializers import declare, glorot_uniform, zeros
 from t2t_jax.model.past import KVPair, LayerPast, Position
@@ -71,7 +72,11 @@ class MultiHeadAttention(nn.Module):
 
     Paper: §3.2.2.
 
-    Departs: With `attention_biases` each of the four projections has a bias.
+    Departs:
+      With `attention_biases` each of the four projections has a bias. With
+      `positions="rotary"` queries and keys of self-attention are rotated by their
+      positions; those of cross-attention are not, as their positions are of two
+      sentences.
     """
 
     config: TransformerConfig
@@ -88,9 +93,18 @@ class MultiHeadAttention(nn.Module):
         self.output = Projection((heads, d_v, d_model), 2, "bhlk,hkd->bld", biases)
         self.dropout = Dropout(config.attention_dropout)
 
-    def keys_values(self, x_BxKxD: jax.Array) -> KVPair:
-        """Projects [B, K, D] to keys [B, H, K, Dk] and values [B, H, K, Dv]."""
-        return KVPair(self.key(x_BxKxD), self.value(x_BxKxD))
+    def keys_values(
+        self, x_BxKxD: jax.Array, rotated_BxK: Array | None = None
+    ) -> KVPair:
+        """Projects [B, K, D] to keys [B, H, K, Dk] and values [B, H, K, Dv].
+
+        Args:
+          rotated_BxK: the positions by which the keys are rotated; None: they are not.
+        """
+        keys_BxHxKxDk = self.key(x_BxKxD)
+        if rotated_BxK is not None:
+            keys_BxHxKxDk = rotate(keys_BxHxKxDk, rotated_BxK)
+        return KVPair(keys_BxHxKxDk, self.value(x_BxKxD))
 
     def __call__(
         self,
@@ -99,12 +113,19 @@ class MultiHeadAttention(nn.Module):
         *,
         segments: Segments,
         rows_B: Array | None,
+        rotated_BxQ: Array | None = None,
     ) -> jax.Array:
         """Applies attention: [B, Q, D].
 
         Sows the weights [B, H, Q, K] into "intermediates" if it is mutable.
+
+        Args:
+          rotated_BxQ: the positions by which the queries are rotated; None: they are
+            not.
         """
         q_BxHxQxDk, (keys, values) = self.query(x_BxQxD), keys_values
+        if rotated_BxQ is not None:
+            q_BxHxQxDk = rotate(q_BxHxQxDk, rotated_BxQ)
         if self.is_mutable_collection("intermediates"):
             weights = attention_weights(q_BxHxQxDk, keys, mask_xQxK=segments.mask())
             self.sow("intermediates", "weights", weights)
@@ -147,8 +168,17 @@ class MultiHeadAttention(nn.Module):
           output: [B, W, D].
           past: with this position.
         """
-        past = past.append(
-            self.key.of_position(x_BxWxD), self.value.of_position(x_BxWxD), position
-        )
-        context_BxHxWxDv = past.attend(self.query.of_position(x_BxWxD), position)
+        keys = self._of_position(self.key, x_BxWxD, position)
+        past = past.append(keys, self.value.of_position(x_BxWxD), position)
+        queries = self._of_position(self.query, x_BxWxD, position)
+        context_BxHxWxDv = past.attend(queries, position)
         return self.output(context_BxHxWxDv), past
+
+    def _of_position(
+        self, projection: Projection, x_BxWxD: jax.Array, position: Position
+    ) -> jax.Array:
+        """Projects queries or keys of one position, rotated if configured."""
+        y_BxHxWxDk = projection.of_position(x_BxWxD)
+        if self.config.positions != "rotary":
+            return y_BxHxWxDk
+        return rotate(y_BxHxWxDk, jnp.full((1, 1), position.number))

@@ -15,7 +15,7 @@ GATED = ("swiglu", "geglu")
 CHOICES = {
     "norm": ("layer", "rms"),
     "norm_position": ("post", "pre"),
-    "positions": ("sinusoidal", "learned"),
+    "positions": ("sinusoidal", "learned", "rotary"),
     "tying": ("all", "decoder", "none"),
     "compute_dtype": ("auto", "float32", "bfloat16"),
     "remat": (False, True),
@@ -29,7 +29,7 @@ CHOICES = {
 }
 """The values of keys that are neither numbers nor free text."""
 
-BLOCKS = {"norm": ("rms",), "activation": GATED}
+BLOCKS = {"norm": ("rms",), "activation": GATED, "positions": ("rotary",)}
 """The values of keys that name a block of later Transformers than the paper's."""
 
 _LARGEST = 1_000_000
@@ -127,9 +127,12 @@ class TransformerConfig:
       norm_position: Where the norms are, of either kind: after each sub-layer,
         LayerNorm(x + Sublayer(x)), or before it, x + Sublayer(LayerNorm(x)) with one
         more norm after each stack.
-      positions: Positional encoding: sinusoids, or learned as in Table 3 (E).
+      positions: Positional encoding: sinusoids, or learned as in Table 3 (E), which are
+        added to the embeddings; or "rotary", which adds nothing there, and rotates the
+        queries and keys of self-attention (Su et al., 2021). Their `d_k` is even, and
+        they have no longest sentence but that of `data` and `decoding`.
       max_positions (tokens): Size of a learned position table; there is one for each
-        stack, and no sentence may be longer. Unused by sinusoids.
+        stack, and no sentence may be longer. Unused by other positions.
       tying: Which vocabulary matrices are shared: "all" of source, target and
         pre-softmax; "decoder" for target and pre-softmax; or "none".
       layer_norm_epsilon (constant): Added to the variance in layer normalization, and
@@ -225,7 +228,22 @@ class TransformerConfig:
         holds = self.positions != "sinusoidal" or not is_odd
         rule = "be even: sinusoidal positions are pairs of a sine and a cosine (§3.5)"
         problems.require("model.d_model", self.d_model, holds, rule)
+        if self.positions == "rotary":
+            self._check_rotary(problems)
         problems.raise_if_any()
+
+    def _check_rotary(self, problems: ErrorCollector) -> None:
+        """Checks that heads have pairs, and keys of added positions no other value."""
+        holds = not is_size(self.d_k) or self.d_k % 2 == 0
+        rule = "be even: rotary positions turn pairs of components"
+        problems.require("model.d_k", self.d_k, holds, rule)
+        for name in ("max_positions", "position_rates", "first_position"):
+            value, default = getattr(self, name), getattr(type(self), name)
+            problems.check(
+                value == default,
+                f"model.{name}={value} has no effect with model.positions=rotary. "
+                f"Leave config.model.{name} out, or change config.model.positions.",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,16 +43,18 @@ class DecoderLayer(nn.Module):
         self_segments: Segments,
         cross_segments: Segments,
         rows_B: Array | None,
+        rotated_BxT: Array | None,
     ) -> jax.Array:
         """Computes one layer at all positions: [B, T, D]."""
 
         def self_attention(x: jax.Array) -> jax.Array:
-            keys_values = self.self_attention.keys_values(x)
+            keys_values = self.self_attention.keys_values(x, rotated_BxT)
             return self.self_attention(
                 x,
                 keys_values,
                 segments=self_segments,
                 rows_B=rows_B,
+                rotated_BxQ=rotated_BxT,
             )
 
         def cross_attention(x: jax.Array) -> jax.Array:
@@ -157,6 +159,7 @@ class Decoder(nn.Module):
         self_segments = Segments(segments_BxT, segments_BxT, is_causal=True)
         cross_segments = Segments(segments_BxT, memory.segments)
         x_BxTxD = self.dropout(self.positions(x_BxTxD, positions_BxT), rows_B)
+        rotated_BxT = positions_BxT if self.config.positions == "rotary" else None
         for layer, keys_values in zip(self.layer, memory.layers, strict=True):
             x_BxTxD = layer(
                 x_BxTxD,
@@ -164,6 +167,7 @@ class Decoder(nn.Module):
                 self_segments=self_segments,
                 cross_segments=cross_segments,
                 rows_B=rows_B,
+                rotated_BxT=rotated_BxT,
             )
         return self._finish(x_BxTxD)
 

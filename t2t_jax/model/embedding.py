@@ -135,7 +135,8 @@ class Positions(nn.Module):
     Departs:
       The paper does not give the scale or initialization of learned positions: here
       they are those of tokens, with one table for each stack. Other toolkits count from
-      `first_position`, or have sinusoids of other `position_rates`.
+      `first_position`, or have sinusoids of other `position_rates`. Rotary positions
+      are not added here: see `MultiHeadAttention`.
     """
 
     config: TransformerConfig
@@ -158,6 +159,8 @@ class Positions(nn.Module):
           positions_BxL: [B, L] position inside the sentence, from 0.
         """
         config = self.config
+        if config.positions == "rotary":
+            return x_BxLxD
         if config.first_position:
             positions_BxL = positions_BxL + config.first_position
         if config.positions == "learned":

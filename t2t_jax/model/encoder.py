@@ -35,16 +35,18 @@ class EncoderLayer(nn.Module):
         *,
         segments: Segments,
         rows_B: Array | None,
+        rotated_BxS: Array | None,
     ) -> jax.Array:
         """Computes one layer: [B, S, D]."""
 
         def self_attention(x: jax.Array) -> jax.Array:
-            keys_values = self.self_attention.keys_values(x)
+            keys_values = self.self_attention.keys_values(x, rotated_BxS)
             return self.self_attention(
                 x,
                 keys_values,
                 segments=segments,
                 rows_B=rows_B,
+                rotated_BxQ=rotated_BxS,
             )
 
         def feed_forward(x: jax.Array) -> jax.Array:
@@ -87,8 +89,11 @@ class Encoder(nn.Module):
         """
         segments = Segments(segments_BxS, segments_BxS)
         x_BxSxD = self.dropout(self.positions(x_BxSxD, positions_BxS), rows_B)
+        rotated_BxS = positions_BxS if self.config.positions == "rotary" else None
         for layer in self.layer:
-            x_BxSxD = layer(x_BxSxD, segments=segments, rows_B=rows_B)
+            x_BxSxD = layer(
+                x_BxSxD, segments=segments, rows_B=rows_B, rotated_BxS=rotated_BxS
+            )
         if self.config.norm_position == "pre":
             x_BxSxD = self.final_norm(x_BxSxD)
         return x_BxSxD

@@ -26,6 +26,7 @@ from tests.reference.packed import PAIRS, packed
 BLOCKS = {
     "rms": {"norm": "rms"},
     "rms-pre-swiglu": {"norm": "rms", "norm_position": "pre", "activation": "swiglu"},
+    "rotary": {"positions": "rotary", "d_k": 6},
     "geglu": {"activation": "geglu", "relu_dropout": 0.2},
 }
 EACH = pytest.mark.parametrize("changes", BLOCKS.values(), ids=BLOCKS)

@@ -47,6 +47,20 @@ def test_an_odd_width_is_refused_with_sinusoids_only():
     assert TransformerConfig(d_model=7, positions="learned").d_model == 7
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [
+        ("d_k", 7, "must be even: rotary positions turn pairs"),
+        *((name, 3, "has no effect") for name in ("max_positions", "first_position")),
+        ("position_rates", "tensor2tensor", "has no effect with model.positions=rot"),
+    ],
+)
+def test_rotary_positions_need_pairs_and_no_keys_of_added_ones(name, value, rule):
+    with pytest.raises(ConfigError, match=rf"model\.{name}={value} {re.escape(rule)}"):
+        TransformerConfig(positions="rotary", **{name: value})
+    assert TransformerConfig(positions="rotary", d_model=7).d_model == 7
+
+
 def test_all_problems_are_told_at_once():
     with pytest.raises(ConfigError) as caught:
         TransformerConfig(num_heads=0, dropout=1.5, positions="none")

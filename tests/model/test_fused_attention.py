@@ -121,10 +121,12 @@ def logits(config, *, key=None, run=lambda function, *given: jax.jit(function)(*
 
 
 @pytest.mark.parametrize("key", [None, jax.random.key(1)])
-def test_a_model_says_the_same_with_it(fused, key):
-    plain = logits(dataclasses.replace(CONFIG, attention="plain"), key=key)
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_a_model_says_the_same_with_it(fused, key, positions):
+    config = dataclasses.replace(CONFIG, positions=positions)
+    plain = logits(dataclasses.replace(config, attention="plain"), key=key)
     assert not fused
-    found = logits(CONFIG, key=key)
+    found = logits(config, key=key)
     real = (TARGET > 0)[..., None]
     # bfloat16 has 8 bits, and weights are rounded at other places.
     np.testing.assert_allclose(found * real, plain * real, atol=0.05)

@@ -34,7 +34,9 @@ BOTH = pytest.mark.parametrize(
     [(MODEL, tiny_apply), (RECURRENT, rnn_apply)],
     ids=["transformer", "rnn"],
 )
-TODAYS = dataclasses.replace(TINY, norm="rms", activation="swiglu")
+TODAYS = dataclasses.replace(
+    TINY, norm="rms", activation="swiglu", positions="rotary", d_k=6
+)
 MODERN = TransformerStepModel(Transformer(TODAYS), tiny_params(TODAYS))
 modern_apply = functools.partial(tiny_apply, config=TODAYS)
 ENCODE = jax.jit(lambda model, source: model.encode(source))

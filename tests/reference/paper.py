@@ -23,6 +23,7 @@ class Choices(NamedTuple):
     norm: str = "post"
     activation: str = "relu"
     scaled: bool = True
+    positions: str = "sinusoidal"
     rates: str = "paper"
     first_position: int = 0
     start: str = "bos"
@@ -50,15 +51,29 @@ def projected(x, p, head):
     return y + p["bias"][head] if "bias" in p else y
 
 
-def attend(query, others, p):
-    """§3.2: one position looks at a list of others; head by head, then W^O."""
+def turned(x, position):
+    """Su et al. (2021), §3.2.2: each pair is a complex number, times e^(i m theta)."""
+    depth = len(x)
+    numbers = x.reshape(-1, 2) @ [1, 1j]
+    for i in range(depth // 2):
+        numbers[i] *= np.exp(1j * position / 10000 ** (2 * i / depth))
+    return np.stack([numbers.real, numbers.imag], axis=-1).reshape(depth)
+
+
+def attend(query, others, p, at=None):
+    """§3.2: one position looks at a list of others; head by head, then W^O.
+
+    With rotary positions it is `at` a number, and the others are from 0 on.
+    """
     d_model, num_heads, d_k = p["query"]["kernel"].shape
     output = p["output"].get("bias", np.zeros(d_model))
     for head in range(num_heads if others else 0):
         q = projected(query, p["query"], head)
-        scores = [
-            q @ projected(other, p["key"], head) / math.sqrt(d_k) for other in others
-        ]
+        keys = [projected(other, p["key"], head) for other in others]
+        if at is not None:
+            q = turned(q, at)
+            keys = [turned(key, place) for place, key in enumerate(keys)]
+        scores = [q @ key / math.sqrt(d_k) for key in keys]
         context = sum(
             weight * projected(other, p["value"], head)
             for weight, other in zip(softmax(np.array(scores)), others, strict=True)
@@ -105,6 +120,8 @@ def embed(vectors, stack, choices):
     """§3.4 and §3.5: the sentence's vectors at the bottom of a stack."""
     d_model = len(vectors[0])
     scale = math.sqrt(d_model) if choices.scaled else 1.0
+    if choices.positions == "rotary":
+        return [vector * scale for vector in vectors]
     xs = []
     for position, vector in enumerate(vectors, start=choices.first_position):
         if "positions" in stack:  # learned, Table 3 (E)
@@ -129,6 +146,11 @@ def sublayer(xs, function, p, choices):
     return [x + y for x, y in zip(xs, function(normed), strict=True)]
 
 
+def numbers(xs, choices):
+    """The positions that attention has to know."""
+    return range(len(xs)) if choices.positions == "rotary" else [None] * len(xs)
+
+
 def layers(stack):
     """A stack's layers, bottom first; it may have positions and a last norm as well."""
     number = sum(name.startswith("layer_") for name in stack)
@@ -150,7 +172,11 @@ def encode(source, params, choices=PAPER):
     for p in layers(stack):
 
         def look(xs, p=p):
-            return [attend(x, xs, p["self_attention"]) for x in xs]
+            places = numbers(xs, choices)
+            return [
+                attend(x, xs, p["self_attention"], at)
+                for x, at in zip(xs, places, strict=True)
+            ]
 
         def network(xs, p=p):
             return [feed_forward(x, p["feed_forward"], choices) for x in xs]
@@ -176,8 +202,10 @@ def decode(target_inputs, memory, params, choices=PAPER):
     for p in layers(stack):
 
         def look_back(xs, p=p):
+            places = numbers(xs, choices)
             return [
-                attend(x, xs[: t + 1], p["self_attention"]) for t, x in enumerate(xs)
+                attend(x, xs[: t + 1], p["self_attention"], places[t])
+                for t, x in enumerate(xs)
             ]
 
         def look_across(xs, p=p):

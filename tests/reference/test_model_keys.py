@@ -35,6 +35,8 @@ ALONE = {
     "layer_norm_epsilon": [0.37],
 }
 TOGETHER = {key: values[-1] for key, values in ALONE.items()}
+ROTARY = {"positions": "rotary", "d_k": 6}
+TODAYS = ROTARY | {"norm": "rms", "norm_position": "pre", "activation": "swiglu"}
 LEARNED = {"positions": "learned", "max_positions": 7}
 VARIANTS = {
     "two-vocabularies": {"tying": "decoder", "source_vocab_size": 23, "start": "zero"},
@@ -50,6 +52,7 @@ def choices_of(config):
         norm=config.norm_position,
         activation=config.activation,
         scaled=config.scale_embeddings,
+        positions=config.positions,
         rates=config.position_rates,
         first_position=config.first_position,
         start=config.start,
@@ -91,8 +94,11 @@ def test_all_keys_together_agree_with_the_transcription(variant):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"start": "zero"}, {"start": "eos"}, *(TOGETHER | v for v in VARIANTS.values())],
-    ids=["zero", "eos", *VARIANTS],
+    [
+        *({"start": "zero"}, {"start": "eos"}, ROTARY, TODAYS),
+        *(TOGETHER | v for v in VARIANTS.values()),
+    ],
+    ids=["zero", "eos", "rotary", "todays", *VARIANTS],
 )
 def test_steps_with_a_cache_agree_with_the_transcription(changes):
     config = dataclasses.replace(TINY, **changes)
@@ -111,6 +117,11 @@ def test_steps_with_a_cache_agree_with_the_transcription(changes):
     logits = np.stack(steps, axis=1)
     found = [logits[row, : len(target)] for row, (_, target) in enumerate(PAIRS)]
     assert_allclose(np.concatenate(found), transcribed(config), **TOLERANCE)
+
+
+@pytest.mark.parametrize("changes", [ROTARY, TODAYS], ids=["rotary", "todays"])
+def test_rotary_positions_restart_in_each_sentence_of_a_row(changes):
+    agree(dataclasses.replace(TINY, **changes))
 
 
 def test_a_compiled_model_agrees_with_the_transcription():

@@ -1,5 +1,6 @@
 """The training step as it is lowered for accelerators, which need not be here."""
 
+import dataclasses
 import re
 from types import SimpleNamespace
 
@@ -25,11 +26,11 @@ GPU = SimpleNamespace(platform="gpu", compute_capability="9.0")
 TPU = SimpleNamespace(platform="tpu")
 
 
-def lowered(device, platform, *, devices=1, **training):
+def lowered(device, platform, *, devices=1, model=CONFIG, **training):
     """Lowers the step of a mesh of CPUs for other devices of the same number."""
     mesh = make_mesh(jax.devices()[:devices])
     optimizer = make_optimizer(OptimizerConfig(), d_model=CONFIG.d_model)
-    module = make_module(CONFIG, devices=[device] * devices, mesh=mesh.shape)
+    module = make_module(model, devices=[device] * devices, mesh=mesh.shape)
     state, config = state_shapes(module, optimizer), TrainingConfig(**training)
     step = make_train_step(module, optimizer, mesh=mesh, config=config)
     shape = (ROWS * devices, LENGTH)
@@ -61,6 +62,26 @@ def test_a_tpu_gets_splash_attention(devices):
     # The encoder's and that between the stacks are one function.
     assert len(re.findall(r"kernel_name = \"splash_mha_fwd", text)) == 2
     assert len(re.findall(r"kernel_name = \"splash_mha_dkv", text)) == 2
+
+
+@pytest.mark.usefixtures("_cudnn")
+@pytest.mark.parametrize(
+    ("device", "platform", "kernel", "calls"),
+    [
+        (GPU, "cuda", r"__cudnn\$fmhaScaleBiasSoftmax\(", 3),
+        (TPU, "tpu", r"kernel_name = \"splash_mha_fwd", 2),  # one of them called twice
+    ],
+)
+def test_queries_and_keys_are_rotated_before_the_kernel(
+    device, platform, kernel, calls
+):
+    model = dataclasses.replace(CONFIG, positions="rotary")
+    text = lowered(device, platform, model=model)
+    assert len(re.findall(kernel, text)) == calls
+    # Two in each self-attention, none in cross-attention, and they end in bfloat16.
+    angles, heads = f"{ROWS}x1x{LENGTH}x16xf32", f"{ROWS}x2x{LENGTH}x16x"
+    assert len(re.findall(rf"stablehlo.cosine .*{angles}", text)) == 4
+    assert f"(tensor<{heads}f32>) -> tensor<{heads}bf16>" in text
 
 
 @pytest.mark.usefixtures("_cudnn")

@@ -112,7 +112,8 @@ def fill_stacks(
     for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         part = params[side]
         stack.scale_embeddings = config.scale_embeddings
-        stack.position_encodings.encodings = _positions(part, config, positions)
+        if config.positions != "rotary":
+            stack.position_encodings.encodings = _positions(part, config, positions)
         if config.norm_position == "pre":
             _fill_norm(stack.layer_norm, part["final_norm"])
         for number, layer in enumerate(stack.layer):
@@ -273,7 +274,11 @@ def write_ctranslate2(
 
 def _specification(config: Config) -> Any:
     from ctranslate2.specs.common_spec import Activation
-    from ctranslate2.specs.transformer_spec import TransformerSpec
+    from ctranslate2.specs.transformer_spec import (
+        TransformerDecoderSpec,
+        TransformerEncoderSpec,
+        TransformerSpec,
+    )
 
     model = config.model
     activations = {
@@ -284,13 +289,16 @@ def _specification(config: Config) -> Any:
         "swiglu": Activation.SWISH,
         "geglu": Activation.GELU,
     }
-    spec = TransformerSpec.from_config(
-        (model.num_layers, decoder_layers(model)),
-        model.num_heads,
-        pre_norm=model.norm_position == "pre",
-        activation=activations[model.activation],
-        ffn_glu=model.activation in GATED,
-        rms_norm=model.norm == "rms",
+    blocks = {
+        "pre_norm": model.norm_position == "pre",
+        "activation": activations[model.activation],
+        "ffn_glu": model.activation in GATED,
+        "rms_norm": model.norm == "rms",
+        "rotary_dim": model.d_k if model.positions == "rotary" else None,
+    }
+    spec = TransformerSpec(
+        TransformerEncoderSpec(model.num_layers, model.num_heads, **blocks),
+        TransformerDecoderSpec(decoder_layers(model), model.num_heads, **blocks),
     )
     # Returned by `return_attention`: the mean of all heads of the layer.
     spec.decoder.alignment_layer = np.int16(config.decoding.attention_layer)

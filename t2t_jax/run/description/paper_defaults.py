@@ -37,8 +37,8 @@ _TRANSLATION = {
     "| {0:g}",
     "network.relu_dropout": "ReLU dropout | none inside the feed-forward networks "
     "(§5.4) | {0:g}",
-    "network.positions": "scale of learned positions | initialisation and scale "
-    "unspecified (Table 3 (E)) | as tokens are, one table for each stack",
+    "network.positions": "kind of positions | sinusoids (§3.5), or learned, of "
+    "unspecified initialisation and scale (Table 3 (E)) | {0}",
     "network.tying": "tying | one matrix for source, target and pre-softmax (§3.4) | "
     "model.tying={0}",
     "network.activation": "activation | max(0, x) (§3.3, equation 2) | {0}",
@@ -108,6 +108,9 @@ _TRANSLATION = {
 }
 
 WORDS = {
+    "learned": "learned, initialised and scaled as tokens are, one table a stack",
+    "rotary": "rotary: nothing is added to embeddings; queries and keys of "
+    "self-attention are rotated by their positions",
     "swiglu": "swiglu, a gate: (swish(x W) * x V) W2, without biases",
     "geglu": "geglu, a gate: (gelu(x W) * x V) W2, without biases",
 }

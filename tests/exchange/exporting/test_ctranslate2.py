@@ -50,6 +50,12 @@ VARIANTS = {
         "tying": "decoder",
         "activation": "gelu",
     },
+    "rotary positions": {"positions": "rotary", "d_k": 6, "num_decoder_layers": 1},
+    "rotary positions, d_v below d_k, all of today's blocks": {
+        **{"positions": "rotary", "d_k": 8, "d_v": 3, "norm": "rms"},
+        **{"norm_position": "pre", "activation": "swiglu", "tying": "decoder"},
+        **{"source_vocab_size": 23, "scale_embeddings": False},
+    },
     "RMS norms after": {"norm": "rms", "layer_norm_epsilon": 0.3},
     "RMS norms before, a gate": {
         **{"norm": "rms", "norm_position": "pre", "activation": "swiglu"},

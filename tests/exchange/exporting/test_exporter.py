@@ -154,10 +154,13 @@ def test_an_export_that_is_wrong_is_caught_and_nothing_is_left(
 
 
 THEIRS = ("marian", "hf_marian")
+ROTARY = {"positions": "rotary", "position_rates": "paper"}
+ROTARY |= {"d_model": 12, "d_k": 6, "d_v": 6}
 UNSUPPORTED = [
     ("marian", {"position_rates": "paper"}, "position_rates=tensor2tensor"),
     ("marian", {"activation": "quick_gelu"}, "=relu or swish or gelu, "),
     *((name, {"norm": "rms"}, "norm=layer, and .* rms") for name in THEIRS),
+    ("hf_marian", ROTARY, "positions=sinusoidal, and .* has rotary"),
     ("hf_marian", {"activation": "geglu"}, "activation=relu or .*, and .* has geglu"),
     ("marian", {"norm_position": "pre"}, "norm_position=post, and .* has pre"),
     ("marian", {"d_k": 5}, "d_k=7, and the model has 5"),

@@ -36,7 +36,7 @@ CHOICES = {
     "model.norm_position": ("pre", "pre-norm"),
     "model.attention_dropout": (0.1, "attention dropout"),
     "model.relu_dropout": (0.1, "ReLU dropout"),
-    "model.positions": ("learned", "scale of learned positions"),
+    "model.positions": ("learned", "kind of positions"),
     "model.tying": ("decoder", "tying"),
     "model.activation": ("swish", "activation"),
     "model.attention_biases": (True, "biases of attention"),
@@ -96,6 +96,18 @@ def test_each_choice_that_departs_is_named(key):
     (found,) = (d for d in departures(config_of(key, value)) if d.key)
     assert (found.name, found.key) == (name, key)
     assert found.paper != found.here
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"positions": "rotary"}, "rotated by their positions"),
+        ({"activation": "geglu"}, "(gelu(x W) * x V) W2, without biases"),
+    ],
+)
+def test_what_a_block_is_stands_in_its_departure(changes, said):
+    (found,) = chosen(model=TransformerConfig(**changes))
+    assert said in found.here
 
 
 def test_a_departure_reports_how_the_paper_has_it_and_how_it_is_here():
