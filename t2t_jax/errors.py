@@ -26,6 +26,14 @@ class UserError(ValueError):
     Attributes:
       problems: the messages, in the order in which they were found.
       exit_code: the exit status of the process (64, usage, unless a subclass sets it).
+
+    Example:
+      >>> import t2t_jax
+      >>> try:
+      ...     t2t_jax.load("runs/nowhere")
+      ... except t2t_jax.UserError as error:
+      ...     print(error.exit_code, *error.problems)
+      66 ...runs/nowhere...
     """
 
     exit_code = 64

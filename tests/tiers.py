@@ -49,6 +49,7 @@ TIERS = {
     "tests/run/description/test_topology_costs.py::test_advice": QUICK,
     "tests/run/description/test_costs.py::test_two_passes": FULL,
     "tests/run/description/test_summary.py": FULL,
+    "tests/architecture/test_public_api.py::test_a_strict": DEFAULT,
     "tests/docs/test_notebooks.py": FULL,
     "tests/docs/test_pages.py": FULL,
     "tests/docs/test_pages.py::test_what": QUICK,

@@ -27,6 +27,11 @@ class TrainState(NamedTuple):
       params: nested dict of float32 arrays, which the updates are added to.
       ema: their exponential moving average, float32; None without
         `training.ema_decay`.
+
+    Example:
+      >>> state = TrainState(jnp.int32(0), {"w": jnp.ones(2)}, optax.EmptyState())
+      >>> evaluation_params(state._replace(ema={"w": jnp.zeros(2)}))["w"].tolist()
+      [0.0, 0.0]
     """
 
     step: jax.Array

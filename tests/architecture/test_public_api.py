@@ -3,13 +3,17 @@
 import ast
 import inspect
 import re
+import subprocess
 import sys
 import typing
+from pathlib import Path
 
 import pytest
 
 import t2t_jax
 from tests.architecture.test_safety import FILES, tree_of
+from tests.docs.commands import blocks
+from tests.integration.tiny import ROOT
 
 FUNCTIONS = [
     name
@@ -18,7 +22,10 @@ FUNCTIONS = [
 ]
 METHODS = [
     f"{name}.{member}"
-    for name in ("TranslationModel", "Translation", "Hypothesis", "PairScore")
+    for name in (
+        *("TranslationModel", "Translation", "Hypothesis", "PairScore"),
+        *("Vocabulary", "Checkpoints"),
+    )
     for member, value in vars(getattr(t2t_jax, name)).items()
     if not member.startswith("_")
     and (inspect.isfunction(value) or isinstance(value, property))
@@ -76,6 +83,27 @@ def test_every_public_function_explains_itself(name):
             part == "Raises:" and name == "default_config"
         )
         assert part in text or has_none, part
+
+
+def test_every_public_name_has_an_example_that_is_run():
+    """In a docstring, or in a block of Python of a page."""
+    prompt = re.compile(r"^ *(?:>>>|\.\.\.) (.*)$", re.MULTILINE)
+    package = [path.read_text() for path in (ROOT / "t2t_jax").rglob("*.py")]
+    code = [line for text in package for line in prompt.findall(text)]
+    pages = [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
+    code += [b.code for page in pages for b in blocks(page) if not b.skipped]
+    shown = set(re.findall(r"\w+", "\n".join(code)))
+    assert {*t2t_jax.__all__} - shown == {"__version__"}
+
+
+def test_a_strict_type_checker_accepts_a_program_with_every_public_name():
+    path = Path(__file__).with_name("user_program.py")
+    found = ast.walk(ast.parse(path.read_text()))
+    used = [node.attr for node in found if isinstance(node, ast.Attribute)]
+    assert {*t2t_jax.__all__} <= {*used}
+    mypy = [sys.executable, "-m", "mypy", "--strict", path]
+    done = subprocess.run(mypy, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def strings_of(tree):

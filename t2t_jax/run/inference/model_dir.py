@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import shutil
 import socket
@@ -15,15 +16,18 @@ from typing import Any
 from t2t_jax.checkpointing.safetensors_io import write_safetensors
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, require_array_path
 from t2t_jax.checkpointing.writer import CheckpointWriter
-from t2t_jax.config import Config, to_dict
+from t2t_jax.config import ARCHITECTURES, Config, to_dict
+from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.line_arguments import as_directory, with_article
 from t2t_jax.data.token_cache.known_words import FILE, KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import OutputError, UserError
 from t2t_jax.files import atomic_write, locked
 from t2t_jax.model.architectures import make_module
+from t2t_jax.model.rnn.rnn import RNN
+from t2t_jax.model.transformer import Transformer
 from t2t_jax.run.inference.load import require_params_of
-from t2t_jax.run.inference.model import TranslationModel
+from t2t_jax.run.inference.model import TranslationModel, learned_positions
 from t2t_jax.run.inference.provenance import provenance_of
 from t2t_jax.run.workdir import Workdir, require_outside_runs
 from t2t_jax.types import Params
@@ -181,7 +185,9 @@ def _conflict(workdir: Workdir, to: Path) -> str:
 _FORMER = ("bleu", "development", "averaged_steps", "unit", "gaps", "forced")
 
 
-def save_model(to: str | Path, model: TranslationModel, *, like: str | Path) -> Path:
+def save_model(
+    to: str | Path, model: TranslationModel, *, like: str | Path | None = None
+) -> Path:
     """Saves a model as a model directory, which `load` and every mode take.
 
     For parameters that were changed in JAX, by further training for instance.
@@ -190,7 +196,8 @@ def save_model(to: str | Path, model: TranslationModel, *, like: str | Path) -> 
       to: directory to create; missing or empty.
       model: with its present parameters and search settings.
       like: the run or model directory that it was loaded from, whose configuration,
-        vocabularies and provenance the new directory gets.
+        vocabularies and provenance the new directory gets; None for a model from
+        `TranslationModel.of`, which has none.
 
     Returns:
       The path of the new directory.
@@ -201,23 +208,28 @@ def save_model(to: str | Path, model: TranslationModel, *, like: str | Path) -> 
       DataError: `like` is damaged.
       UserError: the model is an ensemble.
       ValueError: vocabularies or parameters are not those of the model in `like`.
-      TypeError: a directory is not a path, or `model` is something else.
+      TypeError: a directory is not a path, or `model` is something else; or its module
+        is neither a `Transformer` nor the baseline, so that `load` cannot build it.
 
     Example:
       `t2t_jax.save_model("models/tuned", model, like="runs/phrasebook")`.
     """
     target = as_directory(to, caller="save_model")
-    origin_dir = Workdir(as_directory(like, caller="save_model"))
     _require_single(model)
-    config = dataclasses.replace(origin_dir.read_config(), decoding=model.decoding)
-    vocabularies = origin_dir.read_vocabularies(config.vocabulary)
-    if vocabularies.fingerprint != model.vocabularies.fingerprint:
-        raise ValueError(
-            f"model must have the vocabularies of {like}, and has others. Pass the "
-            "directory that it was loaded from as like."
-        )
+    if like is None:
+        origin_dir, config, known = Workdir(target), _config_of(model), {}
+        model.vocabularies.check(config.vocabulary, name="the model")
+    else:
+        origin_dir = Workdir(as_directory(like, caller="save_model"))
+        config = dataclasses.replace(origin_dir.read_config(), decoding=model.decoding)
+        vocabularies = origin_dir.read_vocabularies(config.vocabulary)
+        if vocabularies.fingerprint != model.vocabularies.fingerprint:
+            raise ValueError(
+                f"model must have the vocabularies of {like}, and has others. Pass the "
+                "directory that it was loaded from as like."
+            )
+        known = provenance_of(origin_dir, model.step)
     require_params_of(make_module(config.network), model.params)
-    known = provenance_of(origin_dir, model.step)
     origin = {name: value for name, value in known.items() if name not in _FORMER}
     try:
         check_new_dir(origin_dir, target)
@@ -227,13 +239,34 @@ def save_model(to: str | Path, model: TranslationModel, *, like: str | Path) -> 
                 model.params,
                 vocabularies=model.vocabularies,
                 config=config,
-                origin={**origin, "kinds": ["changed"]},
+                origin={"step": model.step, **origin, "kinds": ["changed"]},
                 known_words=model.known_words,
             )
     except OutputError as error:  # Here an argument, not a flag.
         messages = [problem.replace("--", "", 1) for problem in error.problems]
         raise OutputError(messages) from error
     return target
+
+
+def _config_of(model: TranslationModel) -> Config:
+    """Returns the configuration of a model without a run, as far as it is known."""
+    if type(model.module) not in (Transformer, RNN):
+        raise TypeError(
+            "save_model takes a model of a Transformer or an RNN, which load builds "
+            f"again, not of {with_article(type(model.module).__name__)}. Save its "
+            "parameters by t2t_jax.Checkpoints."
+        )
+    network: Any = model.module.config
+    name = "rnn" if isinstance(model.module, RNN) else "transformer"
+    longest = min(DataConfig.max_length, learned_positions(model.module) or math.inf)
+    sizes = {"size": network.vocab_size, "source_size": network.source_vocab_size or 0}
+    return Config(
+        data=DataConfig(max_length=int(longest)),
+        vocabulary=VocabularyConfig(**sizes),
+        architecture=name,
+        decoding=model.decoding,
+        **{ARCHITECTURES[name]: network},
+    )
 
 
 def _require_single(model: TranslationModel) -> None:
