@@ -19,7 +19,7 @@ import jax
 import numpy as np
 import tensorstore
 
-from t2t_jax.checkpointing.checksums import dtype_shape
+from t2t_jax.devices.sharding.rules import dtype_shape
 
 _DTYPE = re.compile("[<|][a-z][1248]|bfloat16")
 _MAX_METADATA_BYTES = 4096

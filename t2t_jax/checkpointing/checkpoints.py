@@ -25,8 +25,6 @@ from t2t_jax.checkpointing.checksums import (
     CHECKSUM_KEYS,
     FORMAT,
     checksums,
-    describe_differences,
-    dtype_shapes,
     shapes_of,
     unpack_file,
     verify_checksums,
@@ -39,7 +37,11 @@ from t2t_jax.checkpointing.diagnosis import (
 )
 from t2t_jax.checkpointing.retention import dev_score
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
-from t2t_jax.devices.sharding.rules import path_of
+from t2t_jax.devices.sharding.rules import (
+    describe_differences,
+    dtype_shapes,
+    path_of,
+)
 from t2t_jax.errors import DataError
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
 from t2t_jax.types import Params, PyTree
@@ -170,7 +172,7 @@ class CheckpointReader(StepDirs):
         meta, items = self.read_verified_meta(step), {}
         for name, tree in like.items():
             shapes = shapes_of(meta["checksums"].get(name, {}))
-            if reason := describe_differences(shapes, dtype_shapes(tree)):
+            if reason := describe_differences(dtype_shapes(tree), shapes):
                 raise DataError(
                     f"Checkpoint {self.path(step)} was written for another model: "
                     f"{reason}, in {name}.\nPass a workdir of this model, or the "

@@ -22,7 +22,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from t2t_jax.devices.distributed.gather import fetch_pipelined
-from t2t_jax.devices.sharding.rules import leaves_by_path
+from t2t_jax.devices.sharding.rules import dtype_shape, leaves_by_path
 from t2t_jax.types import PyTree
 
 FORMAT = 1
@@ -82,40 +82,9 @@ def checksums(tree: PyTree) -> dict[str, str]:
     }
 
 
-def dtype_shapes(tree: PyTree) -> dict[str, str]:
-    """Returns dtype and shape of each array of a tree, by path."""
-    return {path: dtype_shape(leaf) for path, leaf in leaves_by_path(tree).items()}
-
-
-def dtype_shape(leaf: Any) -> str:
-    """Returns dtype and shape of an array as the first part of its checksum text.
-
-    Example:
-      >>> dtype_shape(np.zeros((), np.int32))
-      'int32[]'
-    """
-    return f"{np.dtype(leaf.dtype).name}[{','.join(map(str, leaf.shape))}]"
-
-
 def shapes_of(texts: Mapping[str, str]) -> dict[str, str]:
     """Returns the dtype and shape of each text of `checksums`."""
     return {path: text.rpartition(" ")[0] for path, text in texts.items()}
-
-
-def describe_differences(saved: Mapping[str, str], found: Mapping[str, str]) -> str:
-    """Describes the arrays that differ between two maps of path to text; "" if none.
-
-    Example:
-      >>> saved = {"a": "int8[2] 05", "b": "int8[2] 06"}
-      >>> describe_differences(saved, {"a": "int8[2] 07"})
-      'a was saved as int8[2] 05 and is int8[2] 07, and 1 more'
-    """
-    paths = [p for p in dict.fromkeys([*saved, *found]) if saved.get(p) != found.get(p)]
-    if not paths:
-        return ""
-    before, after = (texts.get(paths[0], "missing") for texts in (saved, found))
-    more = f", and {len(paths) - 1} more" if paths[1:] else ""
-    return f"{paths[0]} was saved as {before} and is {after}{more}"
 
 
 def add_checksums(

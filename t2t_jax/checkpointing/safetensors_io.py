@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.checkpointing.checkpoints import CheckpointReader, place
-from t2t_jax.checkpointing.checksums import (
-    checksums,
-    describe_differences,
-    dtype_shapes,
-)
+from t2t_jax.checkpointing.checksums import checksums
 from t2t_jax.checkpointing.diagnosis import as_io_error, short_reason
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta, is_safetensors_dir
-from t2t_jax.devices.sharding.rules import leaves_by_path
+from t2t_jax.devices.sharding.rules import (
+    describe_differences,
+    dtype_shapes,
+    leaves_by_path,
+)
 from t2t_jax.errors import (
     DataError,
     InputMissingError,
@@ -226,7 +226,7 @@ class SafetensorsFile:
     def _read(self, expected: Mapping[str, str], *, max_bytes: int) -> dict[str, Any]:
         """Reads the arrays; checks names and shapes before, checksums after."""
         mapped, metadata = read_safetensors(self._path, max_bytes=max_bytes)
-        if reason := describe_differences(dtype_shapes(mapped), expected):
+        if reason := describe_differences(expected, dtype_shapes(mapped)):
             raise DataError(
                 f"{self._path} was written for another model: {reason}.\nRestore "
                 "the config.json of that model."

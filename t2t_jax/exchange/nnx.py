@@ -11,7 +11,8 @@ from flax import nnx
 
 from t2t_jax.data.line_arguments import with_article
 from t2t_jax.errors import UserError
-from t2t_jax.run.inference.load import load, require_params_of
+from t2t_jax.model.architectures import require_params_of
+from t2t_jax.run.inference.load import load
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import Params
 

@@ -7,6 +7,7 @@ depends on which it is.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.sharding import Mesh
 
+from t2t_jax.devices.sharding.rules import describe_differences, dtype_shapes
 from t2t_jax.errors import UserError
 from t2t_jax.model import counting
 from t2t_jax.model.attention_kernels import resolve_attention
@@ -25,6 +27,7 @@ from t2t_jax.model.config import (
     decoder_layers,
     resolve_compute_dtype,
 )
+from t2t_jax.model.embedding import Embedding
 from t2t_jax.model.rnn import counting as rnn_counting
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.rnn.step_model import RNNStepModel
@@ -94,6 +97,7 @@ def step_model(
 
     Raises:
       TypeError: the module is neither a `Transformer` nor an `RNN`.
+      UserError: the parameters are those of another model.
 
     Example:
       >>> import t2t_jax
@@ -105,6 +109,7 @@ def step_model(
       >>> found.tokens_BxWxT.shape[:2]
       (2, 1)
     """
+    check_params(module, params)
     if isinstance(module, Transformer | RNN) and compute_dtype != "auto":
         config: Any = module.config
         module = module.clone(
@@ -118,6 +123,40 @@ def step_model(
         f"module must be a Transformer or an RNN, not {type(module).__name__}. Pass "
         "beam_search a StepModel of your own, a class with its five methods."
     )
+
+
+def param_shapes(module: nn.Module) -> Params:
+    """Returns the shapes of a module's parameters; tracing it takes seconds."""
+    if isinstance(module, Transformer | RNN):  # Else the loss, of other targets.
+        module = module.clone(head=Embedding.logits)
+
+    def init() -> Params:
+        token = jnp.ones((1, 1), jnp.int32)
+        return module.init(jax.random.key(0), token, token)["params"]
+
+    return jax.eval_shape(init)
+
+
+def require_params_of(module: nn.Module, params: Params) -> None:
+    """Checks names, types and shapes of parameters against their module.
+
+    Raises:
+      UserError: arrays differ, are missing, or are too many.
+    """
+    expected = dtype_shapes(param_shapes(module))
+    if reason := describe_differences(expected, dtype_shapes(params)):
+        raise UserError(
+            f"The parameters are not those of this {type(module).__name__}: {reason}. "
+            "Pass those of a module with the same configuration."
+        )
+
+
+def check_params(module: nn.Module, params: Params) -> None:
+    """Checks parameters as `require_params_of` does, if their number is another one."""
+    if isinstance(module, Transformer | RNN):
+        size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
+        if size != count_parameters(module.config).total:
+            require_params_of(module, params)
 
 
 def count_parameters(config: ModelConfig) -> counting.ParameterCount:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from flax.errors import FlaxError
 
 from t2t_jax.functional.chunked_loss import Weights, chunked_loss_sums
 from t2t_jax.functional.consistency_loss import chunked_consistency_sums
 from t2t_jax.functional.losses import LossSums, loss_sums
+from t2t_jax.model.architectures import check_params, require_params_of
 from t2t_jax.model.embedding import Embedding
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.metrics import Scalar, Sums
@@ -143,19 +146,36 @@ def batch_logits(
 def _apply(
     module: nn.Module, params: Params, batch: Batch, *, dropout_key: jax.Array | None
 ) -> Any:
-    """Returns what the head of the model computes."""
-    return module.apply(
-        {"params": params},
-        batch.source,
-        batch.target_inputs,
-        source_segments=batch.source_segments,
-        target_segments=batch.target_segments,
-        source_positions=batch.source_positions,
-        target_positions=batch.target_positions,
-        rows=batch.rows,
-        deterministic=dropout_key is None,
-        rngs=None if dropout_key is None else {"dropout": dropout_key},
-    )
+    """Returns what the head of the model computes.
+
+    Raises:
+      TypeError: the module is not called as a `Transformer`.
+      UserError: the parameters are those of another module.
+    """
+    arguments = {
+        "source_segments": batch.source_segments,
+        "target_segments": batch.target_segments,
+        "source_positions": batch.source_positions,
+        "target_positions": batch.target_positions,
+        "rows": batch.rows,
+        "deterministic": dropout_key is None,
+    }
+    tokens = (batch.source, batch.target_inputs)
+    try:
+        inspect.signature(module.__call__).bind(*tokens, **arguments)
+    except TypeError as error:
+        raise TypeError(
+            f"{type(module).__name__}.__call__ must take (source, target_inputs, *, "
+            f"{', '.join(arguments)}), as Transformer.__call__ does: {error}. Change "
+            "its arguments."
+        ) from error
+    check_params(module, params)
+    rngs = None if dropout_key is None else {"dropout": dropout_key}
+    try:
+        return module.apply({"params": params}, *tokens, **arguments, rngs=rngs)
+    except (FlaxError, ValueError):
+        require_params_of(module, params)
+        raise
 
 
 def batch_sums(batch: Batch, real_BxT: Array, **sums: Scalar) -> Sums:

@@ -12,7 +12,7 @@ import orbax.checkpoint as ocp
 import pytest
 
 from t2t_jax.checkpointing.array_files import read_arrays
-from t2t_jax.checkpointing.checksums import dtype_shapes
+from t2t_jax.devices.sharding.rules import dtype_shapes
 
 _TREE = {
     "encoder": {"layer_0": {"kernel": np.arange(35, dtype=np.float32).reshape(5, 7)}},

@@ -30,6 +30,7 @@ from t2t_jax.decoding.search.continuations import (
 )
 from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
+    check_returns,
     raise_limits_for_prefix,
     require_params,
     source_array,
@@ -115,8 +116,8 @@ def beam_search(
     Raises:
       UserError: an argument is out of range, the source is not [B, S], or its tokens
         are not in the model's vocabulary.
-      TypeError: the model is not a `StepModel`, `params` is not `BeamParams`, or the
-        source is text.
+      TypeError: the model is not a `StepModel` or one of its methods returns other
+        shapes, `params` is not `BeamParams`, or the source is text.
 
     Example:
       A model of another kind: the next token depends on only the last one.
@@ -152,6 +153,14 @@ def beam_search(
     if not source_BxS.shape[0]:
         return empty_result(params.n_best, max_length)
     memory = model.encode(source_BxS)
+    check_returns(
+        model,
+        memory,
+        rows=source_BxS.shape[0],
+        num_beams=params.beam_size,
+        length=max_length,
+        caller="beam_search",
+    )
     search = BeamSearch(model, params, constraint or UNCONSTRAINED)
     state = init_state(
         search,

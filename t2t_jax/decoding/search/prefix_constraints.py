@@ -12,8 +12,14 @@ from t2t_jax.decoding.search.static_params import (
     SearchParams,
     SpecialIds,
 )
+from t2t_jax.devices.sharding.rules import (
+    describe_differences,
+    dtype_shape,
+    dtype_shapes,
+    leaves_by_path,
+)
 from t2t_jax.errors import UserError
-from t2t_jax.types import Array
+from t2t_jax.types import Array, PyTree, StepModel
 
 _METHODS = ("encode", "init_cache", "step", "reorder", "grow")
 
@@ -114,6 +120,75 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
     if (size := getattr(model, "source_size", None)) is not None:
         _check_tokens(source_BxS, size)
     return jnp.asarray(source_BxS)
+
+
+def check_returns(
+    model: StepModel,
+    memory: PyTree,
+    *,
+    rows: int,
+    num_beams: int,
+    length: int,
+    caller: str,
+) -> None:
+    """Checks by their shapes what the methods of a model return; computes nothing.
+
+    Args:
+      memory: what `encode` has returned.
+      caller: "beam_search" for a search that calls `reorder` too.
+
+    Raises:
+      TypeError: it is not what a `StepModel` returns.
+    """
+    kind = type(model).__name__
+
+    def require(holds: object, method: str, rule: str, found: object) -> None:
+        if not holds:
+            raise TypeError(
+                f"{caller}: {kind}.{method} must return {rule}; it returned {found}. "
+                f"Change {kind}.{method}: see t2t_jax.StepModel."
+            )
+
+    def require_rows(method: str, tree: PyTree) -> None:
+        rule = f"arrays that start with axis B={rows}"
+        for path, leaf in leaves_by_path(tree).items():
+            found = f"{dtype_shape(leaf)} {path}".rstrip()
+            require(leaf.shape[:1] == (rows,), method, rule, found)
+
+    def require_same(method: str, found: PyTree, cache: PyTree) -> None:
+        reason = describe_differences(dtype_shapes(cache), dtype_shapes(found))
+        tree = jax.tree.structure(found)
+        is_same = not reason and tree in [jax.tree.structure(cache)]
+        rule = "a cache of the tree, shapes and types that it was given"
+        require(is_same, method, rule, reason or tree)
+
+    require_rows("encode", jax.eval_shape(lambda: memory))
+    tokens = jax.ShapeDtypeStruct((rows, num_beams), jnp.int32)
+    position = jax.ShapeDtypeStruct((), jnp.int32)
+    first = jax.eval_shape(lambda: model.init_cache(memory, num_beams, length))
+    require_rows("init_cache", first)
+    does_reorder = caller == "beam_search"
+    # It may note a pending reordering in the cache, which `step` removes.
+    cache = jax.eval_shape(model.reorder, first, tokens) if does_reorder else first
+    require_rows("reorder", cache)
+    found = jax.eval_shape(
+        lambda tokens, cache, position: model.step(tokens, memory, cache, position),
+        *(tokens, cache, position),
+    )
+    is_pair = isinstance(found, tuple) and len(found) == 2
+    require(is_pair, "step", "a pair (logits, cache)", f"a {type(found).__name__}")
+    logits, after = found
+    texts = dtype_shapes(logits)
+    is_logits = "" in texts and jnp.issubdtype(logits.dtype, jnp.floating)
+    is_logits = is_logits and logits.ndim == 3 and logits.shape[:2] == tokens.shape
+    rule = f"logits [B={rows}, W={num_beams}, V] of floating point"
+    require(is_logits, "step", rule, ", ".join(texts.values()) or "no array")
+    if does_reorder and dtype_shapes(after) in map(dtype_shapes, (first, cache)):
+        require_same("reorder", jax.eval_shape(model.reorder, after, tokens), cache)
+    else:
+        require_same("step", after, cache)
+    grown = jax.eval_shape(lambda cache: model.grow(cache, length), cache)
+    require_same("grow", grown, cache)
 
 
 def require_params(params: object, kind: type, *, caller: str, name: str) -> None:

@@ -13,6 +13,7 @@ from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
 from t2t_jax.decoding.search.beam_state import run_until
 from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
 from t2t_jax.decoding.search.prefix_constraints import (
+    check_returns,
     forced_tokens,
     raise_limits_for_prefix,
     require_params,
@@ -62,8 +63,9 @@ def sample(
     Raises:
       UserError: an argument is out of range, the source is not [B, S], or its tokens
         are not in the model's vocabulary.
-      TypeError: the model is not a `StepModel`, `sampling_params` is not
-        `SamplingParams`, the source is text, or the key is None.
+      TypeError: the model is not a `StepModel` or one of its methods returns other
+        shapes, `sampling_params` is not `SamplingParams`, the source is text, or the
+        key is None.
 
     Example:
       >>> from typing import NamedTuple
@@ -96,6 +98,14 @@ def sample(
     if not rows:
         return empty_result(sampling_params.num_samples, max_length)
     memory = model.encode(source_BxS)
+    check_returns(
+        model,
+        memory,
+        rows=rows,
+        num_beams=sampling_params.num_samples,
+        length=max_length,
+        caller="sample",
+    )
     search = Sampling(model, sampling_params)
     state = init_state(
         search,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -106,6 +106,48 @@ def leaves_by_path(tree: PyTree) -> dict[str, Any]:
     """Returns the leaves of a tree by `path_of`."""
     leaves, _ = tree_flatten_with_path(tree)
     return {path_of(path): leaf for path, leaf in leaves}
+
+
+def dtype_shapes(tree: PyTree) -> dict[str, str]:
+    """Returns dtype and shape of each array of a tree, by path."""
+    return {path: dtype_shape(leaf) for path, leaf in leaves_by_path(tree).items()}
+
+
+def dtype_shape(leaf: Any) -> str:
+    """Returns dtype and shape of an array as the first part of its checksum text.
+
+    Example:
+      >>> dtype_shape(jax.ShapeDtypeStruct((2, 3), "int32"))
+      'int32[2,3]'
+    """
+    return f"{leaf.dtype.name}[{','.join(map(str, leaf.shape))}]"
+
+
+_WHOLE = "the array"  # where a tree is one array, whose path is ""
+
+
+def describe_differences(expected: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """Describes how a map of path to text differs from another one; "" if it does not.
+
+    Example:
+      >>> expected = {"a": "int8[2]", "b": "int8[2]", "c": "int8[]"}
+      >>> describe_differences(expected, {"a": "int8[3]", "c": "int8[]", "d": "int8[]"})
+      '1 missing (b); 1 not expected (d); 1 different (a is int8[3], not int8[2])'
+    """
+    kinds = {
+        "missing": [path or _WHOLE for path in expected if path not in found],
+        "not expected": [path or _WHOLE for path in found if path not in expected],
+        "different": [
+            f"{path or _WHOLE} is {found[path]}, not {text}"
+            for path, text in expected.items()
+            if found.get(path, text) != text
+        ],
+    }
+    return "; ".join(
+        f"{len(names)} {kind} ({', '.join(names[:3])}{', …' * (len(names) > 3)})"
+        for kind, names in kinds.items()
+        if names
+    )
 
 
 def shardings_for(

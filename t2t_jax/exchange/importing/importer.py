@@ -24,9 +24,13 @@ from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportO
 from t2t_jax.exchange.importing.marian import is_marian, read_marian
 from t2t_jax.exchange.importing.tensor2tensor import is_t2t, read_t2t
 from t2t_jax.files import sha256_of
-from t2t_jax.model.architectures import count_parameters, make_module
+from t2t_jax.model.architectures import (
+    count_parameters,
+    make_module,
+    require_params_of,
+)
 from t2t_jax.run.description.departures import departures
-from t2t_jax.run.inference.load import load, require_params_of
+from t2t_jax.run.inference.load import load
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.inference.model_dir import (
     atomic_directory,

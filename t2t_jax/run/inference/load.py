@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 from flax import linen as nn
 from jax.sharding import SingleDeviceSharding
 
-from t2t_jax.checkpointing.checksums import dtype_shapes
 from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta, is_safetensors_dir
 from t2t_jax.data.corpora.open import reads_trees
@@ -25,7 +23,7 @@ from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
-from t2t_jax.model.architectures import count_parameters, make_module
+from t2t_jax.model.architectures import count_parameters, make_module, param_shapes
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params, PyTree
@@ -218,34 +216,8 @@ def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:
 
 def abstract_params(module: nn.Module) -> PyTree:
     """Returns the shapes of the parameters, with the sharding of the first device."""
-
-    def init() -> PyTree:  # traced as a whole, so that nothing is computed
-        token = jnp.ones((1, 1), jnp.int32)
-        return module.init(jax.random.key(0), token, token)["params"]
-
-    shapes = jax.eval_shape(init)
+    shapes = param_shapes(module)
     sharding = SingleDeviceSharding(jax.local_devices()[0])
     return jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), shapes
     )
-
-
-def require_params_of(module: nn.Module, params: Params) -> None:
-    """Checks names, types and shapes of parameters against their module.
-
-    Raises:
-      ValueError: an array differs, is missing, or is one too many.
-    """
-    expected, found = dtype_shapes(abstract_params(module)), dtype_shapes(params)
-    wrong = [
-        name
-        for name in dict.fromkeys([*expected, *found])
-        if expected.get(name) != found.get(name)
-    ]
-    if wrong:
-        more = f" (and {len(wrong) - 1} other arrays)" if wrong[1:] else ""
-        raise ValueError(
-            f"params/{wrong[0]} must be {expected.get(wrong[0], 'left out')}, and is "
-            f"{found.get(wrong[0], 'missing')}{more}. Pass the parameters of a "
-            f"{type(module).__name__} with the same configuration."
-        )

@@ -23,10 +23,9 @@ from t2t_jax.data.token_cache.known_words import FILE, KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import OutputError, UserError
 from t2t_jax.files import atomic_write, locked
-from t2t_jax.model.architectures import make_module
+from t2t_jax.model.architectures import make_module, require_params_of
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.run.inference.load import require_params_of
 from t2t_jax.run.inference.model import TranslationModel, learned_positions
 from t2t_jax.run.inference.provenance import provenance_of
 from t2t_jax.run.workdir import Workdir, require_outside_runs
