@@ -152,7 +152,7 @@ def _apply(
       TypeError: the module is not called as a `Transformer`.
       UserError: the parameters are those of another module.
     """
-    arguments = {
+    arguments: dict[str, Any] = {
         "source_segments": batch.source_segments,
         "target_segments": batch.target_segments,
         "source_positions": batch.source_positions,

@@ -48,7 +48,7 @@ def test_one_other_bit_of_an_array_is_damage(checkpoints, one):
     save(checkpoints, 5, "final")
     other_value(checkpoints.directory / "5")
     reader = CheckpointReader(checkpoints.directory)
-    reason = r"in params, bias was .*\n.*there: 3\."
+    reason = r"in params, 1 different \(bias is .*\n.*there: 3\."
     with pytest.raises(CorruptCheckpointError, match=reason):
         reader.params(5, like=like(params_of(5), one))
     with pytest.raises(CorruptCheckpointError, match=reason):
