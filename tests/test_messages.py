@@ -10,7 +10,7 @@ from flax import linen as nn
 
 import t2t_jax
 from t2t_jax.errors import UserError
-from t2t_jax.model.architectures import make_module, make_step_model
+from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.training.loss import forward_loss
 from t2t_jax.types import Batch
@@ -116,7 +116,7 @@ def test_parameters_of_another_model_are_compared(function, other):
     # Seen to fail: without `check_params`, where there are more layers.
     module, (config, message) = make_module(SMALL), OTHERS[other]
     call = {
-        "step_model": lambda params: make_step_model(module, params),
+        "step_model": lambda params: step_model(module, params),
         "loss": jax.jit(
             lambda params: forward_loss(module, params, BATCH, label_smoothing=0.0)
         ),
