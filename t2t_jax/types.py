@@ -140,7 +140,10 @@ class StepModel(Protocol):
     def step(
         self, tokens_BxW: Array, memory: PyTree, cache: PyTree, position: Array
     ) -> tuple[Array, PyTree]:
-        """Decodes one token per beam at `position`: (logits_BxWxV, new cache)."""
+        """Decodes one token per beam at `position`: (logits_BxWxV, new cache).
+
+        The cache keeps its tree, shapes and dtypes, but for a note of `reorder`.
+        """
         ...
 
     def reorder(self, cache: PyTree, parents_BxW: Array) -> PyTree:

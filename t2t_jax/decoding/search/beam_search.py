@@ -153,14 +153,8 @@ def beam_search(
     if not source_BxS.shape[0]:
         return empty_result(params.n_best, max_length)
     memory = model.encode(source_BxS)
-    check_returns(
-        model,
-        memory,
-        rows=source_BxS.shape[0],
-        num_beams=params.beam_size,
-        length=max_length,
-        caller="beam_search",
-    )
+    tokens = jax.ShapeDtypeStruct((source_BxS.shape[0], params.beam_size), jnp.int32)
+    check_returns(model, memory, tokens, length=max_length, caller="beam_search")
     search = BeamSearch(model, params, constraint or UNCONSTRAINED)
     state = init_state(
         search,

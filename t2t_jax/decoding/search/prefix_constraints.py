@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -122,12 +124,43 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
     return jnp.asarray(source_BxS)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Returns:
+    """Checks what the methods of a model return to a search."""
+
+    model: StepModel
+    caller: str
+
+    def require(self, holds: object, method: str, rule: str, *, found: object) -> None:
+        """Raises a TypeError unless `holds`."""
+        name = f"{type(self.model).__name__}.{method}"
+        if not holds:
+            raise TypeError(
+                f"{self.caller}: {name} must return {rule}; it returned {found}. "
+                f"Change {name}: see t2t_jax.StepModel."
+            )
+
+    def require_rows(self, method: str, tree: PyTree, *, rows: int) -> None:
+        """Checks the first axis of all arrays."""
+        rule = f"arrays that start with axis B={rows}"
+        for path, leaf in leaves_by_path(tree).items():
+            found = f"{dtype_shape(leaf)} {path}".rstrip()
+            self.require(leaf.shape[:1] == (rows,), method, rule, found=found)
+
+    def require_same(self, method: str, found: PyTree, *, cache: PyTree) -> None:
+        """Checks that a cache stays as it was given."""
+        reason = describe_differences(dtype_shapes(cache), dtype_shapes(found))
+        tree = jax.tree.structure(found)
+        is_same = not reason and tree in [jax.tree.structure(cache)]
+        rule = "a cache of the tree, shapes and types that it was given"
+        self.require(is_same, method, rule, found=reason or tree)
+
+
 def check_returns(
     model: StepModel,
     memory: PyTree,
+    tokens_BxW: jax.ShapeDtypeStruct,
     *,
-    rows: int,
-    num_beams: int,
     length: int,
     caller: str,
 ) -> None:
@@ -135,60 +168,40 @@ def check_returns(
 
     Args:
       memory: what `encode` has returned.
+      tokens_BxW: the shape of the tokens of a step.
       caller: "beam_search" for a search that calls `reorder` too.
 
     Raises:
       TypeError: it is not what a `StepModel` returns.
     """
-    kind = type(model).__name__
-
-    def require(holds: object, method: str, rule: str, found: object) -> None:
-        if not holds:
-            raise TypeError(
-                f"{caller}: {kind}.{method} must return {rule}; it returned {found}. "
-                f"Change {kind}.{method}: see t2t_jax.StepModel."
-            )
-
-    def require_rows(method: str, tree: PyTree) -> None:
-        rule = f"arrays that start with axis B={rows}"
-        for path, leaf in leaves_by_path(tree).items():
-            found = f"{dtype_shape(leaf)} {path}".rstrip()
-            require(leaf.shape[:1] == (rows,), method, rule, found)
-
-    def require_same(method: str, found: PyTree, cache: PyTree) -> None:
-        reason = describe_differences(dtype_shapes(cache), dtype_shapes(found))
-        tree = jax.tree.structure(found)
-        is_same = not reason and tree in [jax.tree.structure(cache)]
-        rule = "a cache of the tree, shapes and types that it was given"
-        require(is_same, method, rule, reason or tree)
-
-    require_rows("encode", jax.eval_shape(lambda: memory))
-    tokens = jax.ShapeDtypeStruct((rows, num_beams), jnp.int32)
-    position = jax.ShapeDtypeStruct((), jnp.int32)
-    first = jax.eval_shape(lambda: model.init_cache(memory, num_beams, length))
-    require_rows("init_cache", first)
-    does_reorder = caller == "beam_search"
+    returns, (rows, beams) = _Returns(model, caller), tokens_BxW.shape
+    returns.require_rows("encode", jax.eval_shape(lambda: memory), rows=rows)
+    first = jax.eval_shape(lambda: model.init_cache(memory, beams, length))
+    returns.require_rows("init_cache", first, rows=rows)
+    reorders = caller == "beam_search"
     # It may note a pending reordering in the cache, which `step` removes.
-    cache = jax.eval_shape(model.reorder, first, tokens) if does_reorder else first
-    require_rows("reorder", cache)
+    cache = jax.eval_shape(model.reorder, first, tokens_BxW) if reorders else first
+    returns.require_rows("reorder", cache, rows=rows)
     found = jax.eval_shape(
         lambda tokens, cache, position: model.step(tokens, memory, cache, position),
-        *(tokens, cache, position),
+        *(tokens_BxW, cache, jax.ShapeDtypeStruct((), jnp.int32)),
     )
-    is_pair = isinstance(found, tuple) and len(found) == 2
-    require(is_pair, "step", "a pair (logits, cache)", f"a {type(found).__name__}")
+    is_pair, kind = isinstance(found, tuple) and len(found) == 2, type(found).__name__
+    returns.require(is_pair, "step", "a pair (logits, cache)", found=f"a {kind}")
     logits, after = found
     texts = dtype_shapes(logits)
     is_logits = "" in texts and jnp.issubdtype(logits.dtype, jnp.floating)
-    is_logits = is_logits and logits.ndim == 3 and logits.shape[:2] == tokens.shape
-    rule = f"logits [B={rows}, W={num_beams}, V] of floating point"
-    require(is_logits, "step", rule, ", ".join(texts.values()) or "no array")
-    if does_reorder and dtype_shapes(after) in map(dtype_shapes, (first, cache)):
-        require_same("reorder", jax.eval_shape(model.reorder, after, tokens), cache)
+    is_logits = is_logits and logits.shape[:-1] == (rows, beams)
+    rule = f"logits [B={rows}, W={beams}, V] of floating point"
+    came = ", ".join(texts.values()) or "no array"
+    returns.require(is_logits, "step", rule, found=came)
+    if reorders and dtype_shapes(after) in map(dtype_shapes, (first, cache)):
+        after = jax.eval_shape(model.reorder, after, tokens_BxW)
+        returns.require_same("reorder", after, cache=cache)
     else:
-        require_same("step", after, cache)
+        returns.require_same("step", after, cache=cache)
     grown = jax.eval_shape(lambda cache: model.grow(cache, length), cache)
-    require_same("grow", grown, cache)
+    returns.require_same("grow", grown, cache=cache)
 
 
 def require_params(params: object, kind: type, *, caller: str, name: str) -> None:

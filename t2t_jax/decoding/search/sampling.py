@@ -98,14 +98,8 @@ def sample(
     if not rows:
         return empty_result(sampling_params.num_samples, max_length)
     memory = model.encode(source_BxS)
-    check_returns(
-        model,
-        memory,
-        rows=rows,
-        num_beams=sampling_params.num_samples,
-        length=max_length,
-        caller="sample",
-    )
+    tokens = jax.ShapeDtypeStruct((rows, sampling_params.num_samples), jnp.int32)
+    check_returns(model, memory, tokens, length=max_length, caller="sample")
     search = Sampling(model, sampling_params)
     state = init_state(
         search,
