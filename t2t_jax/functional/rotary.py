@@ -46,12 +46,11 @@ def rotate(x_BxHxLxD: Array, positions_BxL: Array) -> jax.Array:
     x32_BxHxLxD = jnp.asarray(x_BxHxLxD, jnp.float32)
     angles_BxLxI = position_angles(positions_BxL, depth)
     angles_Bx1xLxD = jnp.repeat(angles_BxLxI, 2, axis=-1)[:, None]
-    # (-x_1, x_0, -x_3, x_2, ...): rolled, as TPUs are slow with axes of two.
+    # (-x_1, x_0, -x_3, x_2, ...), rolled: an axis of two fills 2 of a TPU's 128 lanes.
     is_first_D = jnp.arange(depth)[None, None, None] % 2 == 0
     turned_BxHxLxD = jnp.where(
         is_first_D, -jnp.roll(x32_BxHxLxD, -1, -1), jnp.roll(x32_BxHxLxD, 1, -1)
     )
-    rotated_BxHxLxD = x32_BxHxLxD * jnp.cos(angles_Bx1xLxD) + turned_BxHxLxD * jnp.sin(
-        angles_Bx1xLxD
-    )
+    cos_Bx1xLxD, sin_Bx1xLxD = jnp.cos(angles_Bx1xLxD), jnp.sin(angles_Bx1xLxD)
+    rotated_BxHxLxD = x32_BxHxLxD * cos_Bx1xLxD + turned_BxHxLxD * sin_Bx1xLxD
     return rotated_BxHxLxD.astype(x_BxHxLxD.dtype)
