@@ -33,6 +33,7 @@ def real_sizes(config):
 
 LEARNED = {"positions": "learned", "max_positions": 31}
 SOURCE_OF_ITS_OWN = {"source_vocab_size": 23}
+ROTARY = {"positions": "rotary", "d_k": 6}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_where_the_flops_of_base_go():
     [
         {},
         {"norm_position": "pre"},
-        {"norm_position": "pre", "activation": "swiglu", "norm": "rms"},
+        {"norm_position": "pre", "activation": "swiglu", "norm": "rms", **ROTARY},
     ],
     ids=["post", "pre", "blocks"],
 )
