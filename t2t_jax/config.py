@@ -37,6 +37,7 @@ from t2t_jax.training.config import (
     LoggingConfig,
     OptimizerConfig,
     ProfileConfig,
+    PythonConfig,
     TrainingConfig,
 )
 
@@ -99,6 +100,7 @@ class Config:
       model: The Transformer; its `vocab_size` always equals `vocabulary.size`.
       rnn: The recurrent baseline; its `vocab_size` too.
       optimizer: The optimizer and its learning-rate schedule.
+      python: A module or an optimizer that `t2t_jax.train` was given.
       training: The loss, micro-batches, and when a run stops.
       mesh: How parameters and batches are sharded over devices.
       evaluation: Scoring the development set during training.
@@ -117,6 +119,7 @@ class Config:
     model: TransformerConfig = field(default_factory=TransformerConfig)
     rnn: RNNConfig = field(default_factory=RNNConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    python: PythonConfig = field(default_factory=PythonConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
     mesh: MeshConfig = field(default_factory=MeshConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.defaults import check_positions
@@ -99,3 +100,54 @@ class TransformerStepModel(BoundModel):
         """
         check_positions(self.model.config, length)
         return cache.grow(length)
+
+
+@as_pytree
+@dataclasses.dataclass(frozen=True)
+class RecomputingStepModel:
+    """Any module that is called as the Transformer is, bound to its parameters.
+
+    It has no cache of keys and values: a step runs the whole model on the tokens so
+    far, so that a search takes as many times longer as its outputs are long.
+    """
+
+    model: Any
+    params: Params = dataclasses.field(repr=False)
+
+    def encode(self, source_BxS: Array) -> jax.Array:
+        """Returns the source itself."""
+        return jnp.asarray(source_BxS)
+
+    def init_cache(self, memory: jax.Array, num_beams: int, length: int) -> jax.Array:
+        """Allocates the tokens of every beam, [B, W, length]."""
+        return jnp.zeros((len(memory), num_beams, length), jnp.int32)
+
+    def step(
+        self, tokens_BxW: Array, memory: jax.Array, cache: jax.Array, position: Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Decodes one token of every beam at `position`."""
+        cache = cache.at[:, :, position].set(tokens_BxW)
+        (batch, beams, length), rows = cache.shape, cache.shape[0] * cache.shape[1]
+        source = jnp.repeat(memory, beams, axis=0)
+        positions = (jnp.arange(size)[None] for size in (source.shape[1], length))
+        source_positions, target_positions = (
+            jnp.broadcast_to(one, (rows, one.size)) for one in positions
+        )
+        logits = self.model.apply(
+            {"params": self.params},
+            source,
+            cache.reshape(rows, length),
+            source_segments=segments_of(source),
+            target_segments=jnp.ones((rows, length), jnp.int32),
+            source_positions=source_positions,
+            target_positions=target_positions,
+        )
+        return logits[:, position].reshape(batch, beams, -1), cache
+
+    def reorder(self, cache: jax.Array, parents_BxW: Array) -> jax.Array:
+        """Continues the beams `parents_BxW` [B, W] of each sentence."""
+        return jnp.take_along_axis(cache, jnp.asarray(parents_BxW)[:, :, None], axis=1)
+
+    def grow(self, cache: jax.Array, length: int) -> jax.Array:
+        """Grows the tokens to `length` positions, filled with pad."""
+        return jnp.pad(cache, ((0, 0), (0, 0), (0, length - cache.shape[2])))

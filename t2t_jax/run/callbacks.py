@@ -22,7 +22,7 @@ from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.optimizer import make_schedule
+from t2t_jax.training.optimizer import Schedule
 from t2t_jax.training.progress_and_patience import Record, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter
@@ -50,6 +50,7 @@ class RunCallbacks:
       estimate: describes the time left after a step, given `step_seconds` and
         `tokens_per_second`.
       write_report: called on process 0 after each evaluation; raises nothing.
+      schedule: of the learning rate; None if it is not known.
       others: of the user, called with the records of training and of evaluations.
       must_stop: whether one of them has raised an error, on any process.
     """
@@ -62,6 +63,7 @@ class RunCallbacks:
     evaluator: Evaluator | None
     estimate: Callable[..., str]
     write_report: Callable[[], None]
+    schedule: Schedule | None = None
     processes: Processes = SINGLE_PROCESS
     others: Sequence[Callback] = ()
     must_stop: bool = False
@@ -82,7 +84,7 @@ class RunCallbacks:
 
     def log(self, record: Record, state: TrainState) -> None:
         """Writes a training record; logs the failure of a checkpoint save."""
-        record = with_learning_rate(record, self.config)
+        record = with_learning_rate(record, self.schedule)
         self.metrics.write(record)
         self.console.remember(record)
         self.checkpointer.check_for_errors()
@@ -111,7 +113,7 @@ class RunCallbacks:
 
     def show(self, record: Record) -> None:
         """Shows a training record, and once, after enough steps, the time left."""
-        self.console.show(with_learning_rate(record, self.config))
+        self.console.show(with_learning_rate(record, self.schedule))
         now, step = time.perf_counter() - self._paused, record["step"]
         self._shown_first = self._shown_first or (step, now)
         steps, seconds = step - self._shown_first[0], now - self._shown_first[1]
@@ -207,9 +209,9 @@ class RunCallbacks:
             self.checkpointer.wait()
             self.console.log(f"Saved step {progress.step:,} in {self.workdir.path}.")
 
-
-def with_learning_rate(record: Record, config: Config) -> Record:
-    """Adds the learning rate of the record's last update."""
-    schedule = make_schedule(config.optimizer, d_model=config.network.d_model)
+def with_learning_rate(record: Record, schedule: Schedule | None) -> Record:
+    """Adds the learning rate of the record's last update, if it is known."""
+    if schedule is None:
+        return record
     rate = schedule(record["step"] - record["skipped"] - 1)
     return {**record, "learning_rate": float(rate)}

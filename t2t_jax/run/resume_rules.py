@@ -49,9 +49,12 @@ FIXED_ON_RESUME = {
     "model": "it defines the parameters and the computation",
     "rnn": "it defines the parameters and the computation",
     "optimizer": "its moments and its schedule continue across steps",
+    "python": "it stands for a module or an optimizer of the experiment",
     "training": "it defines the loss, and which updates are made",
 }
 """Sections whose other keys define the experiment, and why."""
+
+_ADVICE = {"python": "Pass the one that it began with to t2t_jax.train"}
 
 
 def with_decay_steps(config: Config, *, saved: Config | None) -> Config:
@@ -80,8 +83,9 @@ def forbidden_changes(old: Config, new: Config) -> list[str]:
     """Returns an error message for each key that may not change on resume."""
     return [
         f"{key} was {before!r} when this run began and is {after!r} now: it cannot "
-        f"change on resume ({FIXED_ON_RESUME[key.split('.')[0]]}). Set config.{key} to "
-        "its old value, or use a new workdir."
+        f"change on resume ({FIXED_ON_RESUME[key.split('.')[0]]}). "
+        + _ADVICE.get(key.partition(".")[0], f"Set config.{key} to its old value")
+        + ", or use a new workdir."
         for key, before, after in differences(old, new)
         if not {key, key.split(".")[0]} & CHANGEABLE_ON_RESUME.keys()
     ]

@@ -178,6 +178,24 @@ class OptimizerConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PythonConfig:
+    """What `t2t_jax.train` was given in place of what the other sections configure.
+
+    That function writes these keys, and alone can train such a run. Its other
+    arguments leave no trace here: pairs from Python become `data.train`.
+
+    Attributes:
+      module: Name of the Linen module, with its attributes; empty for the model of
+        `architecture`.
+      optimizer: Names of the optimizer's states, or of the schedule of the learning
+        rate; empty for those of `optimizer`.
+    """
+
+    module: str = ""
+    optimizer: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
     """What the training step computes, and in how many parts.
 

@@ -25,6 +25,8 @@ from t2t_jax.types import Params, PyTree
 Schedule = Callable[[jax.Array | int], jax.Array]
 """Maps the number of updates so far to the learning rate of the next."""
 
+_Scheduled = Callable[[OptimizerConfig], Schedule]
+
 
 def make_schedule(config: OptimizerConfig, *, d_model: int) -> Schedule:
     """Makes the schedule of `config.schedule`, by Optax's update count.
@@ -77,7 +79,11 @@ def make_schedule(config: OptimizerConfig, *, d_model: int) -> Schedule:
 
 
 def make_optimizer(
-    config: OptimizerConfig, *, d_model: int, frozen: str = ""
+    config: OptimizerConfig,
+    *,
+    d_model: int,
+    frozen: str = "",
+    own: optax.GradientTransformation | Schedule | None = None,
 ) -> optax.GradientTransformation:
     """Builds the optimizer; its state's moments mirror the parameters' tree.
 
@@ -86,13 +92,19 @@ def make_optimizer(
     Args:
       d_model: width of the model, which sets the paper's peak learning rate.
       frozen: patterns of `TrainingConfig.frozen`; these parameters have no moments.
+      own: takes the place of the configured optimizer, or of its schedule.
 
     Paper: §5.3. No gradient clipping, and no weight decay by default.
 
     Departs: `frozen` parameters are not trained; optimizers other than "adam".
     """
-    build = _muon if config.name == "muon" else _adam
-    optimizer = build(config, d_model)
+    if isinstance(own, optax.GradientTransformation):
+        optimizer = own
+    else:
+        build = _muon if config.name == "muon" else _adam
+        optimizer = build(
+            config, lambda config: own or make_schedule(config, d_model=d_model)
+        )
     if not frozen:
         return optimizer
     parts = {"trained": optimizer, "frozen": optax.set_to_zero()}
@@ -110,9 +122,9 @@ def trained_part(gradient: Params, frozen: str) -> list[jax.Array]:
     return [g for g, label in zip(leaves, labels, strict=True) if label == "trained"]
 
 
-def _adam(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
+def _adam(config: OptimizerConfig, scheduled: _Scheduled) -> optax.GradientTransformation:
     """Builds Adam, with decoupled weight decay or an average of the parameters."""
-    schedule = make_schedule(config, d_model=d_model)
+    schedule = scheduled(config)
     keys: dict[str, Any] = {
         "b1": config.beta1,
         "b2": config.beta2,
@@ -126,7 +138,7 @@ def _adam(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation
     return optax.adamw(schedule, **keys)
 
 
-def _muon(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation:
+def _muon(config: OptimizerConfig, scheduled: _Scheduled) -> optax.GradientTransformation:
     """Builds Muon for the kernels, and Adam for all other parameters.
 
     `optax.contrib.muon` would have Adam with Nesterov's momentum for the others.
@@ -145,9 +157,9 @@ def _muon(config: OptimizerConfig, d_model: int) -> optax.GradientTransformation
             )
         ),
         optax.add_decayed_weights(config.weight_decay, mask=_is_decayed),
-        optax.scale_by_learning_rate(make_schedule(config, d_model=d_model)),
+        optax.scale_by_learning_rate(scheduled(config)),
     )
-    others = _adam(dataclasses.replace(config, peak_learning_rate=peak), d_model)
+    others = _adam(dataclasses.replace(config, peak_learning_rate=peak), scheduled)
     return optax.partition(
         {"muon": matrices, "adam": others},
         partial(_map_paths, lambda path, _: "muon" if is_matrix(path) else "adam"),

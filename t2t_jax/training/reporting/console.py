@@ -142,8 +142,9 @@ class Console:
         """Formats a record; in several lines where the terminal is narrow."""
         plots = sparkline(self._losses_so_far.values(), width=_BAR_PLOT)
         plot = f" {plots}" * self._plots
+        rate = record.get("learning_rate")  # Not known of an optimizer from Python.
         others = [
-            f"lr {record['learning_rate']:.2e}",
+            *([] if rate is None else [f"lr {rate:.2e}"]),
             f"|grad| {record['gradient_norm']:.2f}",
             f"{record['target_tokens_per_second']:,.0f} target tokens/s",
             f"padding {100 * record['padding_fraction']:.1f} %",
