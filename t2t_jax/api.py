@@ -27,29 +27,36 @@ from t2t_jax.devices.distributed.processes import (
     failing_together,
 )
 from t2t_jax.errors import InputMissingError
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable, with_decay_steps
 from t2t_jax.run.start import open_shared_run, require_trainable
 from t2t_jax.run.workdir import Workdir
+from t2t_jax.training.config import PythonConfig
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.stopping import InterruptRequest, SharedStopRequest
 
 if TYPE_CHECKING:
     import jax
+    import optax
+    from flax import linen as nn
 
     from t2t_jax.run.callbacks import Callback
     from t2t_jax.run.inference.model import TranslationModel
+    from t2t_jax.training.optimizer import Schedule
 
     ConfigLike: TypeAlias = (
         Config | config_dict.ConfigDict | Mapping[str, Any] | str | Path
     )
 
 
-def train(
+def train(  # noqa: PLR0913  # as few words as a program needs
     config: ConfigLike | None,
     workdir: str | Path,
     *,
+    module: nn.Module | None = None,
+    optimizer: optax.GradientTransformation | Schedule | None = None,
     train: Pairs | None = None,
     dev: Pairs | None = None,
     callbacks: Iterable[Callback] = (),
@@ -81,6 +88,15 @@ def train(
         workdir with its own configuration.
       workdir: directory of the run, created if it does not exist. If it holds a run,
         only keys that may change on resume can differ, such as `config.steps`.
+      module: instead of the configured model, any Linen module that is called as
+        `Transformer` is, such as a subclass of it with another block. If its `config`
+        is a `TransformerConfig`, this becomes `config.model`. Its name and attributes
+        are recorded as `config.python.module`; `t2t_jax.load(workdir, module=…)` opens
+        the run. It is searched as `t2t_jax.step_model` says.
+      optimizer: instead of the configured one, any of Optax, with its schedule; or a
+        schedule alone, which maps the number of updates so far to the learning rate of
+        the next one. What its state consists of is recorded as
+        `config.python.optimizer`; its constants are not known, nor its learning rate.
       train: pairs to train on, instead of `config.data.train`: (source, target) each,
         or mappings such as the rows of Hugging Face's `datasets` and the examples of
         TFDS, `{"en": …, "de": …}` with the source first. They are read once, and
@@ -122,7 +138,7 @@ def train(
     enable_cache_in_process()
     processes = current_processes()
     disable_cache_on_multiprocess_cpu(processes.count)
-    parsed, overrides = _resolve_config(config, directory)
+    parsed, overrides = _resolve_config(config, directory, module, optimizer)
     with ExitStack() as held:
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
@@ -147,14 +163,21 @@ def train(
                 text,
                 console=console,
                 processes=processes,
-                devices=devices,
-                callbacks=callbacks,
+                own={
+                    "devices": devices,
+                    "callbacks": callbacks,
+                    "module": module,
+                    "optimizer": optimizer,
+                },
             )
-    return _load_best(directory, processes, devices)
+    return _load_best(directory, processes, devices, module)
 
 
 def _load_best(
-    workdir: Workdir, processes: Processes, devices: Sequence[jax.Device] | None
+    workdir: Workdir,
+    processes: Processes,
+    devices: Sequence[jax.Device] | None,
+    module: nn.Module | None,
 ) -> TranslationModel:
     """Loads the checkpoint that is the best as process 0 sees it."""
     from t2t_jax.run.inference.load import load, resolve_checkpoint, shared_steps
@@ -163,7 +186,7 @@ def _load_best(
         return [resolve_checkpoint(workdir.path)]
 
     (step,) = shared_steps(processes, workdir, choose)
-    return load(workdir.path, checkpoint=step, devices=devices)
+    return load(workdir.path, checkpoint=step, devices=devices, module=module)
 
 
 def _with_pairs(
@@ -179,23 +202,46 @@ def _with_pairs(
 
 
 def _resolve_config(
-    config: ConfigLike | None, workdir: Workdir
+    config: ConfigLike | None, workdir: Workdir, module: Any, optimizer: Any
 ) -> tuple[Config, dict[str, Any]]:
     """Returns the configuration, and the overrides to save with it."""
-    if config is None:
-        if not workdir.has_config:
-            raise InputMissingError(
-                f"{workdir.path} holds no run to resume. Pass a config to start one."
-            )
-        return workdir.read_config(), workdir.read_overrides()
     saved = workdir.read_config() if workdir.has_config else None
-    parsed = with_decay_steps(_parse(config, saved=saved), saved=saved)
+    if config is not None:
+        parsed = with_decay_steps(_parse(config, saved=saved), saved=saved)
+    elif saved is not None:
+        parsed = saved
+    else:
+        raise InputMissingError(
+            f"{workdir.path} holds no run to resume. Pass a config to start one."
+        )
+    parsed = _with_own(parsed, module, optimizer)
     if saved is None:
         return parsed, {}
     require_resumable(saved, parsed, workdir=workdir.path)
     # Keys set by earlier command lines now have the values of this configuration.
     values = dict(flatten(to_dict(parsed)))
     return parsed, {key: values[key] for key in workdir.read_overrides()}
+
+
+def _with_own(config: Config, module: Any, optimizer: Any) -> Config:
+    """Checks a module and an optimizer of the user, and records their names."""
+    if module is None and optimizer is None:
+        return replace(config, python=PythonConfig())
+    from t2t_jax.model.architectures import make_module, module_name
+    from t2t_jax.training.loss import check_module
+    from t2t_jax.training.optimizer import optimizer_name
+
+    used = make_module(config.network) if module is None else module
+    params = check_module(used, config.training, vocab_size=config.vocabulary.size)
+    if module is not None and isinstance(
+        getattr(module, "config", None), TransformerConfig
+    ):
+        config = replace(config, architecture="transformer", model=module.config)
+    python = PythonConfig(
+        module=module_name(module) if module is not None else "",
+        optimizer=optimizer_name(optimizer, params) if optimizer is not None else "",
+    )
+    return replace(config, python=python)
 
 
 def _parse(config: ConfigLike, *, saved: Config | None) -> Config:
@@ -249,8 +295,7 @@ def _train(
     *,
     console: Console,
     processes: Processes,
-    devices: Sequence[jax.Device] | None,
-    callbacks: Sequence[Callback],
+    own: Mapping[str, Any],
 ) -> None:
     from t2t_jax.report.writer import ReportWriter
     from t2t_jax.run.trainer import Trainer, is_complete
@@ -261,10 +306,9 @@ def _train(
         text=text,
         console=console,
         processes=processes,
-        devices=devices,
         owns_process=False,
         write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
-        callbacks=callbacks,
+        **own,
     )
     is_alone = processes.count == 1
     stop = InterruptRequest(console.log) if is_alone else SharedStopRequest()

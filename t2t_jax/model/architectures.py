@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -31,7 +33,7 @@ from t2t_jax.model.embedding import Embedding
 from t2t_jax.model.rnn import counting as rnn_counting
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.rnn.step_model import RNNStepModel
-from t2t_jax.model.step_model import TransformerStepModel
+from t2t_jax.model.step_model import RecomputingStepModel, TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params, PyTree, StepModel
 
@@ -86,8 +88,10 @@ def step_model(
     """Binds a module to its parameters, as `beam_search` and `sample` take them.
 
     Args:
-      module: a `Transformer`, or one with changed parts that has its methods; or the
-        recurrent baseline.
+      module: a `Transformer` or the recurrent baseline, which search with a cache; or
+        any module that is called as they are, which is run on all tokens at each step.
+        So is a subclass of `Transformer` that replaces `__call__`, `decode` or `setup`,
+        unless it defines `step` too, or says `step = Transformer.step`.
       params: nested dict of arrays, such as `state.params`.
       compute_dtype: "float32" or "bfloat16"; "auto" for that of the module.
 
@@ -96,7 +100,7 @@ def step_model(
       argument is compiled once for all checkpoints.
 
     Raises:
-      TypeError: the module is neither a `Transformer` nor an `RNN`.
+      TypeError: the module is not one of Flax Linen.
       UserError: the parameters are those of another model.
 
     Example:
@@ -116,11 +120,16 @@ def step_model(
             config=dataclasses.replace(config, compute_dtype=compute_dtype)
         )
     if isinstance(module, Transformer):
-        return TransformerStepModel(module, params)
+        replaced = _replaced(type(module))
+        if "step" in replaced or not replaced & {"__call__", "decode", "setup"}:
+            return TransformerStepModel(module, params)
+        return RecomputingStepModel(module, params)
     if isinstance(module, RNN):
         return RNNStepModel(module, params)
+    if isinstance(module, nn.Module):
+        return RecomputingStepModel(module, params)
     raise TypeError(
-        f"module must be a Transformer or an RNN, not {type(module).__name__}. Pass "
+        f"module must be one of Flax Linen, not {type(module).__name__}. Pass "
         "beam_search a StepModel of your own, a class with its five methods."
     )
 
@@ -157,6 +166,49 @@ def check_params(module: nn.Module, params: Params) -> None:
         size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
         if size != count_parameters(module.config).total:
             require_params_of(module, params)
+
+
+def has_head(module: nn.Module) -> bool:
+    """Returns whether what `head` returns is what a module returns.
+
+    So it is of both models, but for subclasses that do more with the logits.
+    """
+    is_known = isinstance(module, Transformer | RNN)
+    return is_known and not _replaced(type(module)) & {"__call__", "decode"}
+
+
+def _replaced(kind: type) -> set[str]:
+    """Returns the names that subclasses of the two models define."""
+    classes = kind.__mro__
+    first = min(classes.index(one) for one in (Transformer, RNN) if one in classes)
+    return {name for one in classes[:first] for name in vars(one)}
+
+
+def qualified_name(value: object) -> str:
+    """Names a class or a function by its module, which of a script is its file.
+
+    Example:
+      >>> qualified_name(Transformer)
+      't2t_jax.model.transformer.Transformer'
+    """
+    where = str(value.__module__)
+    if where == "__main__":
+        where = Path(getattr(sys.modules[where], "__file__", None) or where).stem
+    return f"{where}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+
+
+def module_name(module: nn.Module) -> str:
+    """Names the class of a module, with those of its attributes that are plain values.
+
+    Example:
+      >>> module_name(Transformer(TransformerConfig(), cutoff=0.5))
+      't2t_jax.model.transformer.Transformer(cutoff=0.5)'
+    """
+    fields = [one.name for one in dataclasses.fields(module) if one.init]
+    values = {name: getattr(module, name) for name in fields if name != "name"}
+    plain = {n: v for n, v in values.items() if isinstance(v, bool | int | float | str)}
+    shown = ", ".join(f"{name}={value!r}" for name, value in plain.items())
+    return f"{qualified_name(type(module))}({shown})"
 
 
 def count_parameters(config: ModelConfig) -> counting.ParameterCount:
@@ -201,6 +253,11 @@ class AlignmentExtractor:
     layer: int = -1
 
     def __post_init__(self) -> None:
+        if not isinstance(self.module, Transformer | RNN):
+            raise UserError(
+                f"Attention weights are those of a Transformer, and a "
+                f"{type(self.module).__name__} has none that are known. Leave them out."
+            )
         layers = _num_layers(self.module)
         if not -layers <= self.layer < layers:
             raise UserError(

@@ -95,6 +95,7 @@ def _standings(runs: Sequence[Run]) -> Table:
         of_all = f" of {stands['steps']:,}" if stands["step"] != stands["steps"] else ""
         time = format_duration(stands["minutes"] * 60) if run.records else NONE
         size = f"{count_parameters(run.config.network).total / 1e6:.4g}M"
+        size = NONE if run.config.python.module else size
         scores = (figure(scored, "bleu"), figure(scored, "perplexity", 3))
         at = f"{best['step']:,}" if best else NONE
         steps = f"{stands['step']:,}{of_all}"

@@ -113,10 +113,11 @@ def _read(parts: Callable[[], Iterable[Part]]) -> list[Part]:
 
 
 def _header(config: Config, stands: Mapping[str, Any]) -> Block:
-    parameters = count_parameters(config.network).total
+    parameters = f"{count_parameters(config.network).total:,} parameters"
+    usual = f"{config.architecture.capitalize()} · {parameters}"
     shown = {
         **{name: stands[name] for name in ("state", "reason", "step")},
-        "model": f"{config.architecture.capitalize()} · {parameters:,} parameters",
+        "model": config.python.module or usual,
         "corpus": short_name(config.data.train),
         "steps": max(stands["steps"], 1),
         "figures": _figures(stands),

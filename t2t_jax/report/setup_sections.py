@@ -41,6 +41,8 @@ def setup(config: Config) -> Iterator[Part]:
             for n in ("encoder", "decoder")
         ),
     ]
+    if own := config.python.module:
+        rows = [("module from Python", own)]
     row = table3_row(config)
     if printed := paper_result(row):
         about = ", ".join(

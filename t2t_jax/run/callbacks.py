@@ -209,6 +209,7 @@ class RunCallbacks:
             self.checkpointer.wait()
             self.console.log(f"Saved step {progress.step:,} in {self.workdir.path}.")
 
+
 def with_learning_rate(record: Record, schedule: Schedule | None) -> Record:
     """Adds the learning rate of the record's last update, if it is known."""
     if schedule is None:

@@ -124,7 +124,8 @@ def size_advice(config: Config, pairs: int) -> str:
       vocabulary). --config=own_text:small suits 50,000 pairs or fewer; all of it takes
       80 minutes on two CPU cores.'
     """
-    if config.architecture != "transformer" or "phrasebook:" in config.data.train:
+    is_own = config.python.module or config.architecture != "transformer"
+    if is_own or "phrasebook:" in config.data.train:
         return ""
     counted = count_parameters(config.model)
     size = counted.encoder + counted.decoder

@@ -29,6 +29,7 @@ from t2t_jax.run.resume_rules import (
 )
 from t2t_jax.run.text import with_absolute_text
 from t2t_jax.run.workdir import Workdir
+from t2t_jax.training.config import PythonConfig
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
@@ -56,6 +57,17 @@ def require_trainable(workdir: Workdir) -> None:
             f"{workdir.path} is a model and not a training run: it has no optimizer "
             "state. Pass the run that it was made from."
         )
+
+
+def require_configured(config: Config) -> None:
+    """Raises a ConfigError if a run has a part that only a program has."""
+    for name, value in asdict(config.python).items():
+        if value:
+            raise ConfigError(
+                f"python.{name}={value!r} is what t2t_jax.train was given, which "
+                "config.json only names. Call t2t_jax.train(None, workdir, "
+                f"{name}=…) to train on, and t2t_jax.load for the model."
+            )
 
 
 def make_console(config: Config, *, stream: TextIO | None = None) -> Console:
@@ -107,7 +119,7 @@ def open_run(
         from t2t_jax.devices.sharding.mesh import make_mesh
 
         make_mesh(None, **config.mesh.axes)
-    if config.training.frozen:
+    if config.training.frozen and config.python == PythonConfig():
         _check_frozen(config)
     with workdir.create_locked() as owner:
         require_unchanged(workdir, config)

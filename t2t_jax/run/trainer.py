@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any
 
 import jax
+import optax
+from flax import linen as nn
 
 from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.corpora.open import reads_trees
@@ -24,7 +26,7 @@ from t2t_jax.devices.sharding.mesh import local_batch_shard, make_mesh, row_shar
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator
-from t2t_jax.model.architectures import make_module, step_model
+from t2t_jax.model.architectures import make_module, resolve_module, step_model
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.run.callbacks import Callback, RunCallbacks
@@ -39,7 +41,7 @@ from t2t_jax.training.compiled_step import (
     device_memory_limit,
 )
 from t2t_jax.training.loop import TrainingLoop
-from t2t_jax.training.optimizer import make_optimizer
+from t2t_jax.training.optimizer import Schedule, make_optimizer, make_schedule
 from t2t_jax.training.progress_and_patience import Intervals, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import (
@@ -80,7 +82,7 @@ class Trainer:
         process; False in a user's program.
       write_report: called on process 0 after each evaluation, and with True at the end
         of the training; raises nothing.
-      callbacks: of the user; see `t2t_jax.train`.
+      callbacks, module, optimizer: of the user; see `t2t_jax.train`.
 
     Raises:
       ConfigError: `config.mesh` does not fit the devices.
@@ -95,6 +97,8 @@ class Trainer:
     owns_process: bool = True
     write_report: Callable[[bool], None] = lambda is_over: None
     callbacks: Sequence[Callback] = ()
+    module: nn.Module | None = None
+    optimizer: optax.GradientTransformation | Schedule | None = None
 
     def __post_init__(self) -> None:
         self._mesh = make_mesh(self.devices, **self.config.mesh.axes)
@@ -103,14 +107,19 @@ class Trainer:
             with_absolute_text(self.config), self._mesh
         )
         self.config, network, training = config, config.network, config.training
-        self._module = make_module(
-            network,
-            devices=self._mesh.devices.flatten().tolist(),
-            mesh=self._mesh.shape,
-        )
+        if self.module is None:
+            devices = self._mesh.devices.flatten().tolist()
+            how: Any = {"devices": devices, "mesh": self._mesh.shape}
+            self._module = make_module(network, **how)
+        else:
+            self._module = resolve_module(self.module, self._mesh)
+        how = {"d_model": network.d_model}
         self._optimizer = make_optimizer(
-            config.optimizer, d_model=network.d_model, frozen=training.frozen
+            config.optimizer, **how, frozen=training.frozen, own=self.optimizer
         )
+        self._schedule = self.optimizer or make_schedule(config.optimizer, **how)
+        if isinstance(self._schedule, optax.GradientTransformation):
+            self._schedule = None  # It is inside, and not known.
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
         model, ema = (self._module, self._optimizer), training.ema_decay > 0
         self._checkpointer = RunCheckpointer(
@@ -173,10 +182,9 @@ class Trainer:
 
     def _log_model(self) -> None:
         """Logs the model's size, and the chosen attention kernel, which is saved."""
-        self.console.log(
-            f"{self._num_parameters:,} parameters, computing in "
-            f"{self._module.config.compute_dtype}"
-        )
+        config = getattr(self._module, "config", None)
+        dtype = getattr(config, "compute_dtype", "the module's types")
+        self.console.log(f"{self._num_parameters:,} parameters, computing in {dtype}")
         if self._attention:
             self.console.log(self._attention)
             if self.processes.is_first:
@@ -230,6 +238,7 @@ class Trainer:
             ),
             write_report=partial(self.write_report, False),
             processes=self.processes,
+            schedule=self._schedule,
             others=self.callbacks,
         )
 

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 from flax import linen as nn
 from flax.errors import FlaxError
 
+from t2t_jax.errors import ConfigError
 from t2t_jax.functional.chunked_loss import Weights, chunked_loss_sums
 from t2t_jax.functional.consistency_loss import chunked_consistency_sums
 from t2t_jax.functional.losses import LossSums, loss_sums
-from t2t_jax.model.architectures import check_params, require_params_of
+from t2t_jax.model.architectures import check_params, has_head, require_params_of
 from t2t_jax.model.embedding import Embedding
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.metrics import Scalar, Sums
@@ -97,7 +98,7 @@ def forward_loss(
             bias_V=pre_softmax.bias,
         )
 
-    if hasattr(module, "head"):  # It computes the loss in place of the logits.
+    if has_head(module):  # It computes the loss in place of the logits.
         with_loss = module.clone(head=loss)
         found = _apply(with_loss, params, batch, dropout_key=dropout_key)
     else:
@@ -141,6 +142,65 @@ def batch_logits(
     """
     logits: jax.Array = _apply(module, params, batch, dropout_key=dropout_key)
     return logits
+
+
+def check_module(
+    module: nn.Module, config: TrainingConfig, *, vocab_size: int
+) -> Params:
+    """Checks by shapes alone that a module can be trained as the Transformer is.
+
+    Returns:
+      The shapes of its parameters.
+
+    Raises:
+      ConfigError: it has no `head`, which a key of the training needs.
+      TypeError: it is not a Linen module, is called in another way, or returns
+        something else than logits.
+    """
+    if not isinstance(module, nn.Module):
+        what = f"the class {module.__name__}" if isinstance(module, type) else module
+        raise TypeError(
+            f"module must be an object of a Flax Linen module, not {what!r:.60}. Pass "
+            "Transformer(config), or an object of your own class."
+        )
+    name, key = type(module).__name__, jax.eval_shape(jax.random.key, 0)
+    shapes = ((2, 3),) * 3 + ((2, 3),) * 4 + ((2,),)
+    batch = Batch._make(jax.ShapeDtypeStruct(one, jnp.int32) for one in shapes)
+    try:
+        variables = jax.eval_shape(module.init, key, batch.source, batch.target_inputs)
+        logits = jax.eval_shape(
+            lambda *given: batch_logits(module, *given[:2], dropout_key=given[2]),
+            variables["params"],
+            batch,
+            key,
+        )
+        found = f"{logits.dtype}{[*logits.shape]}"
+    except Exception as error:
+        raise TypeError(
+            f"{name} must be called as Transformer is: (source, target_inputs, *, "
+            "source_segments, target_segments, source_positions, target_positions, "
+            f"rows, deterministic) -> logits. It raised {type(error).__name__}: "
+            f"{(str(error).splitlines() or [''])[0]}"
+        ) from error
+    if found != (wanted := f"float32{[2, 3, vocab_size]}"):
+        raise TypeError(
+            f"{name} must return logits of [B, T, V], here {wanted} with "
+            f"vocabulary.size={vocab_size}, and returns {found}. Change the module, or "
+            "config.vocabulary.size."
+        )
+    leaves = jax.tree.leaves(variables["params"])
+    if set(variables) != {"params"} or {str(x.dtype) for x in leaves} != {"float32"}:
+        raise TypeError(
+            f"{name} must have parameters of float32 and no other variables, and has "
+            f"{', '.join(variables)}. Keep nothing else in it."
+        )
+    if not has_head(module) and (config.passes > 1 or config.loss_chunks > 1):
+        raise ConfigError(
+            "training.loss_chunks, training.r_drop and training.simcut need the `head` "
+            "of Transformer, or of a subclass that leaves __call__ and decode as they "
+            f"are, and {name} is none. Leave them out."
+        )
+    return variables["params"]
 
 
 def _apply(

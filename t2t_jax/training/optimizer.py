@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from functools import partial
@@ -18,6 +19,7 @@ from optax.contrib import MuonDimensionNumbers, scale_by_muon
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.errors import ConfigError
 from t2t_jax.functional.schedule import inverse_square_root, linear_warmup
+from t2t_jax.model.architectures import qualified_name
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.schedule_free import schedule_free_adamw
 from t2t_jax.types import Params, PyTree
@@ -111,6 +113,37 @@ def make_optimizer(
     return optax.partition(parts, lambda params: _labels(params, frozen))
 
 
+def optimizer_name(own: object, params: Params) -> str:
+    """Names what the state of an optimizer consists of, or a schedule.
+
+    Args:
+      own: a `GradientTransformation`, or a schedule.
+      params: their shapes.
+
+    Raises:
+      TypeError: it is neither.
+
+    Example:
+      >>> params = {"table": jax.ShapeDtypeStruct((3, 2), jnp.float32)}
+      >>> optimizer_name(optax.adam(optax.constant_schedule(0.1)), params)
+      'ScaleByAdamState, ScaleByScheduleState'
+      >>> optimizer_name(optax.constant_schedule(0.1), params)
+      'optax.schedules._schedule.constant_schedule'
+    """
+    if isinstance(own, optax.GradientTransformation):
+        structure = str(jax.tree.structure(jax.eval_shape(own.init, params)))
+        names = dict.fromkeys(re.findall(r"namedtuple\[(\w+)\]", structure))
+        return ", ".join(names) or "no state"
+    if not callable(own) or isinstance(own, type):
+        raise TypeError(
+            "optimizer must be a GradientTransformation of Optax, such as "
+            "optax.adamw(1e-4), or a schedule, such as optax.constant_schedule(1e-4), "
+            f"not {own!r:.60}. What has a name goes into config.optimizer.name."
+        )
+    float(own(0))  # Of another kind of callable this fails.
+    return qualified_name(own).partition(".<locals>")[0]
+
+
 def trained_part(gradient: Params, frozen: str) -> list[jax.Array]:
     """Returns the gradients of the parameters that are trained.
 
@@ -122,7 +155,9 @@ def trained_part(gradient: Params, frozen: str) -> list[jax.Array]:
     return [g for g, label in zip(leaves, labels, strict=True) if label == "trained"]
 
 
-def _adam(config: OptimizerConfig, scheduled: _Scheduled) -> optax.GradientTransformation:
+def _adam(
+    config: OptimizerConfig, scheduled: _Scheduled
+) -> optax.GradientTransformation:
     """Builds Adam, with decoupled weight decay or an average of the parameters."""
     schedule = scheduled(config)
     keys: dict[str, Any] = {
@@ -138,7 +173,9 @@ def _adam(config: OptimizerConfig, scheduled: _Scheduled) -> optax.GradientTrans
     return optax.adamw(schedule, **keys)
 
 
-def _muon(config: OptimizerConfig, scheduled: _Scheduled) -> optax.GradientTransformation:
+def _muon(
+    config: OptimizerConfig, scheduled: _Scheduled
+) -> optax.GradientTransformation:
     """Builds Muon for the kernels, and Adam for all other parameters.
 
     `optax.contrib.muon` would have Adam with Nesterov's momentum for the others.

@@ -4,16 +4,23 @@ Seen to fail: where an exception of a callback left the loop at once; where the 
 of a resumed run were not compared.
 """
 
+import dataclasses
 import json
 import re
 import subprocess
 import sys
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
 import pytest
+from flax import linen as nn
 
 import t2t_jax
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.errors import DataError
+from t2t_jax.training.optimizer import make_schedule
 from tests.faults import running
 from tests.integration import tiny
 
@@ -153,3 +160,124 @@ def test_two_processes_that_are_killed_are_one_run_of_eight_devices(tmp_path):
         assert (one["epoch"], one["batch"]) == (two["epoch"], two["batch"])
         # float32 sums in another order, carried by twelve steps of Adam
         assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
+
+
+class Gated(nn.Module):
+    """A model that shares nothing with the package but how it is called."""
+
+    vocab_size: int
+    width: int = 16
+
+    @nn.compact
+    def __call__(
+        self, source, target_inputs, *, source_segments=None, target_segments=None,
+        source_positions=None, target_positions=None, rows=None, deterministic=True,
+    ):  # fmt: skip
+        embed = nn.Embed(self.vocab_size, self.width, name="embedding")
+        if source_segments is None:
+            source_segments, target_segments = source > 0, target_inputs > -1
+        same = target_segments[:, :, None] == source_segments[:, None, :]
+        weights = same / jnp.maximum(same.sum(-1, keepdims=True), 1)
+        x = embed(target_inputs) + weights @ embed(source)
+        x = nn.Dropout(0.2, deterministic=deterministic)(x)
+        return nn.Dense(self.vocab_size)(nn.swish(nn.Dense(self.width)(x)) * x)
+
+
+class Doubled(t2t_jax.Transformer):
+    """The Transformer with another block: what the decoder computes is doubled."""
+
+    scale: float = 2.0
+
+    def decode(self, *args, **kwargs):
+        return self.scale * super().decode(*args, **kwargs)
+
+
+def quick(tmp_path, **changed):
+    how = {"steps": 4, "evaluation__every_steps": 4, "data__dev": tiny.TINY["data.dev"]}
+    how |= {"data__train": tiny.TINY["data.train"], "checkpoint__every_steps": 2}
+    return configured(tmp_path, **how | changed)
+
+
+def sized(config, kind, **attributes):
+    names = {one.name for one in dataclasses.fields(t2t_jax.TransformerConfig)}
+    keys = {key: value for key, value in config.model.items() if key in names}
+    network = t2t_jax.TransformerConfig(vocab_size=150, **keys)
+    return kind(network, **attributes)
+
+
+@pytest.mark.parametrize("kind", ["own", "changed"])
+def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_path):
+    config, run = quick(tmp_path, training__frozen="embedding"), tmp_path / "run"
+    module, other = Gated(150), Gated(150, width=8)
+    if kind == "changed":
+        # What is trained is what the configuration says afterwards.
+        module, other = sized(config, Doubled), sized(config, Doubled, scale=3.0)
+        config.model.num_layers = 5
+    model = t2t_jax.train(config, run, module=module, quiet=True)
+    saved = json.loads((run / "config.json").read_text())
+    assert saved["python"]["module"].startswith(f"{__name__}.{type(module).__name__}(")
+    assert kind == "own" or saved["model"]["num_layers"] == 1
+    assert [one["kind"] for one in running.metrics(run)].count("eval") == 1
+    assert "Parameters" in (run / "report.html").read_text("utf-8")
+    # Teacher forcing gives the tokens of the search the same probability.
+    lines = ["Two men.", "A dog barks."]
+    for one in model.translations(lines, token_scores=True, beam_size=3):
+        best = one.hypotheses[0]
+        assert sum(best.token_log_probabilities) == pytest.approx(
+            best.log_probability, rel=1e-4
+        )
+    with pytest.raises(t2t_jax.UserError, match=r"was trained with the module .*Pass"):
+        t2t_jax.load(run)
+    for wrong in (None, other):
+        with pytest.raises(
+            t2t_jax.UserError, match=r"python\.module was .* Pass the o"
+        ):
+            t2t_jax.train(None, run, module=wrong)
+    assert t2t_jax.load(run, module=module).translate(lines) == model.translate(lines)
+    config.steps = 6
+    resumed = t2t_jax.train(config, run, module=module, quiet=True)
+    whole = t2t_jax.train(config, tmp_path / "whole", module=module, quiet=True)
+    jax.tree.map(np.testing.assert_array_equal, resumed.params, whole.params)
+    export = ("export", "--format=model_dir", f"--to={tmp_path / 'model'}")
+    for mode, *flags in (["train"], ["translate"], export, ["describe"]):
+        done = tiny.run(f"--mode={mode}", f"--workdir={run}", *flags)
+        assert done.returncode in (1, 78), done.stderr
+        assert b"t2t_jax." in done.stderr
+        assert type(module).__name__.encode() in done.stderr
+
+
+@pytest.mark.parametrize("given", ["optimizer", "schedule"])
+def test_the_configured_adam_given_as_an_object_trains_the_same(given, tmp_path):
+    settings = t2t_jax.Config().optimizer
+    schedule = make_schedule(settings, d_model=16)
+    own = schedule
+    if given == "optimizer":
+        own = optax.adam(schedule, b1=0.9, b2=0.98, eps=1e-9)
+    config = quick(tmp_path, evaluation__every_steps=0, training__ema_decay=0.9)
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    t2t_jax.train(config, ours, optimizer=own, quiet=True)
+    t2t_jax.train(config, theirs, quiet=True)
+    running.require_bit_equal(
+        running.parameters(ours, 4), running.parameters(theirs, 4)
+    )
+    rates = [
+        [one.get("learning_rate") for one in running.metrics(w)] for w in (ours, theirs)
+    ]
+    assert rates[0] == (rates[1] if given == "schedule" else [None] * 5)
+    with pytest.raises(t2t_jax.UserError, match=r"python\.optimizer was '.+' when"):
+        t2t_jax.train(None, ours, optimizer=optax.sgd(0.1))
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"module": Gated}, TypeError, "an object of a Flax Linen module, not 'the cl"),
+        ({"module": Gated(151)}, TypeError, r"\[2, 3, 150\] .* returns float32\[2, 3"),
+        ({"module": nn.Dense(3)}, TypeError, "must be called as Transformer is: .*Ty"),
+        ({"optimizer": "adam"}, TypeError, "GradientTransformation of Optax, .* 'ada"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_trained_is_refused_at_once(given, error, message, tmp_path):
+    with pytest.raises(error, match=message):
+        t2t_jax.train(quick(tmp_path), tmp_path / "run", **given)
+    assert not (tmp_path / "run").exists()

@@ -14,6 +14,7 @@ from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.files import read_json_object
+from t2t_jax.run.start import require_configured
 from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def run(options: DescribeOptions) -> int:
     Raises:
       UserError: a corpus is invalid, or the devices do not fit the mesh.
     """
+    require_configured(options.config)
     request, note, peak = None, "", options.peak_tflops
     if options.topology:
         from t2t_jax.devices.sharding.mesh import make_mesh

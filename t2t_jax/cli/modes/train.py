@@ -9,7 +9,11 @@ from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData
-from t2t_jax.run.start import open_shared_run, require_trainable
+from t2t_jax.run.start import (
+    open_shared_run,
+    require_configured,
+    require_trainable,
+)
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
 
@@ -24,6 +28,7 @@ def run(options: TrainOptions) -> int:
     """
     workdir, processes = options.workdir, options.processes
     require_trainable(workdir)
+    require_configured(options.config)
     with open_shared_run(
         options.config,
         workdir=workdir,

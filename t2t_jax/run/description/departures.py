@@ -152,6 +152,13 @@ _ALWAYS_OF_PARSERS = [
 ]
 
 
+# What a part from Python replaces, and the key that decides on it otherwise.
+_REPLACED = (
+    ("module", "the Transformer (Figure 1)", "architecture"),
+    ("optimizer", "Adam, with equation 3 (§5.3)", "optimizer.name"),
+)
+
+
 def matches(config: Config) -> list[Match]:
     """Lists what the configuration does exactly as the paper.
 
@@ -185,6 +192,9 @@ def departures(config: Config) -> list[Departure]:
         key = "" if least == DecodingConfig.min_tokens else "decoding.min_tokens"
         here = f"at least {least} before the end; none by the protocol vaswani2017"
         fixed.append(Departure("shortest output", "no bound (§6.1)", here, key))
+    for name, paper, key in _REPLACED:
+        if here := getattr(config.python, name):
+            fixed.append(Departure(f"{name} from Python", paper, here, key))
     return [*fixed, *_from_defaults(config), *_derived(config)]
 
 

@@ -98,6 +98,11 @@ class Variation(NamedTuple):
     row: str
 
 
+def _is_transformer(config: Config) -> bool:
+    is_own = bool(config.python.module)
+    return config.architecture == "transformer" and not (is_own or is_parser(config))
+
+
 def table3_row(config: Config) -> str:
     """Returns the name of the row that a configuration equals, or "".
 
@@ -107,7 +112,7 @@ def table3_row(config: Config) -> str:
       >>> table3_row(Config()), table3_row(Config(steps=7))
       ('base', '')
     """
-    if config.architecture != "transformer" or is_parser(config):
+    if not _is_transformer(config):
         return ""
     changed = {key: here for key, _, here in _changed_keys(config)}
     return next((name for name, row in ROWS.items() if row.changes == changed), "")
@@ -122,7 +127,7 @@ def closest_row(config: Config) -> str:
       >>> closest_row(Config(steps=7)), closest_row(Config())
       ('base', 'base')
     """
-    if config.architecture != "transformer" or is_parser(config):
+    if not _is_transformer(config):
         return ""
 
     def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:

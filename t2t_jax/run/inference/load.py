@@ -13,6 +13,7 @@ from jax.sharding import SingleDeviceSharding
 
 from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta, is_safetensors_dir
+from t2t_jax.config import Config
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
 from t2t_jax.data.source_lines import SourceLines, Spread
@@ -21,9 +22,14 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.compilation_cache import enable_cache_in_process
 from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
-from t2t_jax.model.architectures import count_parameters, make_module, param_shapes
+from t2t_jax.model.architectures import (
+    count_parameters,
+    make_module,
+    module_name,
+    param_shapes,
+)
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params, PyTree
@@ -38,6 +44,7 @@ def load(
     decoding: DecodingConfig | None = None,
     devices: Sequence[jax.Device] | None = None,
     ensemble: Iterable[str | Path | tuple[str | Path, str | int]] = (),
+    module: nn.Module | None = None,
 ) -> TranslationModel:
     """Loads a trained model, or an ensemble.
 
@@ -52,11 +59,13 @@ def load(
         this process.
       ensemble: further directories, whose `best` checkpoints, or (directory,
         checkpoint), form an ensemble with this one: the probabilities are averaged.
+      module: that `t2t_jax.train` was given, if it was.
 
     Returns:
       The model, replicated over `devices`.
 
     Raises:
+      ConfigError: the run was trained with another `module`.
       InputMissingError: a directory is not a run or a model.
       DataError: it is damaged, has no such checkpoint, or another vocabulary.
       TypeError: `ensemble` is a single directory.
@@ -67,7 +76,7 @@ def load(
     require_lines(ensemble, caller="load", noun="directories in ensemble")
     enable_cache_in_process()
     _check_types(decoding, devices)
-    first = _load_one(directory, checkpoint, decoding, devices=devices)
+    first = _load_one(directory, checkpoint, decoding, devices=devices, module=module)
     members = list(ensemble)
     return _load_ensemble(first, members, devices) if members else first
 
@@ -78,9 +87,11 @@ def _load_one(
     decoding: DecodingConfig | None = None,
     *,
     devices: Sequence[jax.Device] | None,
+    module: nn.Module | None = None,
 ) -> TranslationModel:
     workdir = Workdir(as_directory(directory, caller="load"))
     config = workdir.read_config()
+    own = _require_module(workdir, config, module)
     vocabularies = workdir.read_vocabularies(config.vocabulary)
     devices = list(devices or jax.local_devices())
     checkpoints = open_parameters(workdir.path)
@@ -88,8 +99,9 @@ def _load_one(
 
     def read(step: int) -> tuple[int, Meta, nn.Module, Params]:
         meta = checkpoints.meta(step)
-        checkpoints.check_size(step, parameters=size)
-        module = make_module(config.network, devices=devices)
+        if own is None:
+            checkpoints.check_size(step, parameters=size)
+        module = own or make_module(config.network, devices=devices)
         workdir.check_vocabularies(vocabularies, meta.get("fingerprints", {}))
         params = checkpoints.params(step, like=abstract_params(module))
         return step, meta, module, params
@@ -108,6 +120,22 @@ def _load_one(
         known_words=KnownWords.load(workdir.path),
         source_lines=SourceLines.load(workdir.path) or unmeasured,
         is_parser=reads_trees(config.data.train),
+    )
+
+
+def _require_module(
+    workdir: Workdir, config: Config, module: nn.Module | None
+) -> nn.Module | None:
+    """Returns the module of the user, if the run was trained with one of its name."""
+    name = "" if module is None else module_name(module)
+    if (wanted := config.python.module) == name:
+        return module
+    raise ConfigError(
+        f"{workdir.path} was trained with "
+        + (f"the module {wanted}" if wanted else "the model of its configuration")
+        + (f", not {name}." if name else ", which is in a program of yours.")
+        + (" Pass it" if wanted else " Leave module out, instead of passing one")
+        + " to t2t_jax.load(…, module=…)."
     )
 
 

@@ -228,7 +228,9 @@ def save_model(
                 "directory that it was loaded from as like."
             )
         known = provenance_of(origin_dir, model.step)
-    require_params_of(make_module(config.network), model.params)
+    is_own = bool(config.python.module)
+    module = model.module if is_own else make_module(config.network)
+    require_params_of(module, model.params)
     origin = {name: value for name, value in known.items() if name not in _FORMER}
     try:
         check_new_dir(origin_dir, target)
