@@ -163,25 +163,8 @@ def check_module(
             f"module must be an object of a Flax Linen module, not {what!r:.60}. Pass "
             "Transformer(config), or an object of your own class."
         )
-    name, key = type(module).__name__, jax.eval_shape(jax.random.key, 0)
-    shapes = ((2, 3),) * 3 + ((2, 3),) * 4 + ((2,),)
-    batch = Batch._make(jax.ShapeDtypeStruct(one, jnp.int32) for one in shapes)
-    try:
-        variables = jax.eval_shape(module.init, key, batch.source, batch.target_inputs)
-        logits = jax.eval_shape(
-            lambda *given: batch_logits(module, *given[:2], dropout_key=given[2]),
-            variables["params"],
-            batch,
-            key,
-        )
-        found = f"{logits.dtype}{[*logits.shape]}"
-    except Exception as error:
-        raise TypeError(
-            f"{name} must be called as Transformer is: (source, target_inputs, *, "
-            "source_segments, target_segments, source_positions, target_positions, "
-            f"rows, deterministic) -> logits. It raised {type(error).__name__}: "
-            f"{(str(error).splitlines() or [''])[0]}"
-        ) from error
+    name, (variables, logits) = type(module).__name__, _shapes(module)
+    found = f"{logits.dtype}{[*logits.shape]}"
     if found != (wanted := f"float32{[2, 3, vocab_size]}"):
         raise TypeError(
             f"{name} must return logits of [B, T, V], here {wanted} with "
@@ -201,6 +184,32 @@ def check_module(
             f"are, and {name} is none. Leave them out."
         )
     return variables["params"]
+
+
+def _shapes(module: nn.Module) -> tuple[dict[str, Params], Any]:
+    """Returns the shapes of a module's variables, and of the logits of a batch.
+
+    Raises:
+      TypeError: it cannot be called as the program calls it.
+    """
+    key = jax.eval_shape(jax.random.key, 0)
+    shapes = ((2, 3),) * 7 + ((2,),)
+    batch = Batch._make(jax.ShapeDtypeStruct(one, jnp.int32) for one in shapes)
+    try:
+        variables = jax.eval_shape(module.init, key, batch.source, batch.target_inputs)
+        return variables, jax.eval_shape(
+            lambda *given: batch_logits(module, *given[:2], dropout_key=given[2]),
+            variables["params"],
+            batch,
+            key,
+        )
+    except Exception as error:
+        raise TypeError(
+            f"{type(module).__name__} must be called as Transformer is: (source, "
+            "target_inputs, *, source_segments, target_segments, source_positions, "
+            "target_positions, rows, deterministic) -> logits. It raised "
+            f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        ) from error
 
 
 def _apply(
