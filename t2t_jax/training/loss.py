@@ -205,10 +205,9 @@ def _shapes(module: nn.Module) -> tuple[dict[str, Params], Any]:
         )
     except Exception as error:
         raise TypeError(
-            f"{type(module).__name__} must be called as Transformer is: (source, "
-            "target_inputs, *, source_segments, target_segments, source_positions, "
-            "target_positions, rows, deterministic) -> logits. It raised "
-            f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+            f"{type(module).__name__} must be called as Transformer is, module(source, "
+            f"target_inputs, …). It raised {type(error).__name__}: "
+            f"{(str(error).splitlines() or [''])[0]}"
         ) from error
 
 
