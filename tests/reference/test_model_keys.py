@@ -120,7 +120,7 @@ def test_steps_with_a_cache_agree_with_the_transcription(changes):
 
 
 @pytest.mark.parametrize("changes", [ROTARY, TODAYS], ids=["rotary", "todays"])
-def test_rotary_positions_restart_in_each_sentence_of_a_row(changes):
+def test_rotary_positions_agree_with_the_transcription_in_a_packed_row(changes):
     agree(dataclasses.replace(TINY, **changes))
 
 
