@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +24,7 @@ from t2t_jax.data.corpora.python_pairs import Pairs, open_pairs
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.errors import DataError
 from t2t_jax.types import Batch, BatchShard, DataPosition
 
 if TYPE_CHECKING:
@@ -228,7 +227,7 @@ def batches(
       DataError: text is not valid, or no pair is short enough; or processes have read
         different pairs.
       TypeError: something else than pairs of text, or an unknown setting.
-      UserError: a setting is not valid.
+      ConfigError: a setting is not valid.
 
     Example:
       >>> import tempfile
@@ -295,7 +294,7 @@ def _encode(
     return cache
 
 
-_OF_A_RUN = ("train", "dev", "dev_pairs", "held_out", "subword_joiner")
+_OF_A_RUN = {"train", "dev", "dev_pairs", "held_out", "subword_joiner"}
 
 
 def _batch_config(settings: dict[str, Any]) -> DataConfig:
@@ -303,19 +302,12 @@ def _batch_config(settings: dict[str, Any]) -> DataConfig:
 
     Raises:
       TypeError: a setting is not one of `batches`.
-      UserError: a value is not valid.
+      ConfigError: a value is not valid.
     """
-    known = [f.name for f in dataclasses.fields(DataConfig) if f.name not in _OF_A_RUN]
-    if unknown := [name for name in settings if name not in known]:
-        raise TypeError(
-            f"{unknown[0]} is not a setting of batches. Use {', '.join(known)}."
-        )
+    if wrong := sorted(settings.keys() & _OF_A_RUN):
+        raise TypeError(f"{wrong[0]} is no setting of batches, only of t2t_jax.train.")
     longest = settings.get("row_length", DataConfig.row_length)
-    try:
-        return DataConfig(**{"max_length": longest, **settings})
-    except ConfigError as error:  # Here an argument, not a configuration key.
-        names = (p.replace("config.data.", "") for p in error.problems)
-        raise UserError(p.replace("data.", "") for p in names) from error
+    return DataConfig(**{"max_length": longest, **settings})
 
 
 def find_batch(

@@ -122,12 +122,12 @@ def test_batches_of_rows_of_hugging_face_s_datasets(vocabulary, tmp_path):
         (
             {"train": "a"},
             TypeError,
-            "train is not a setting of batches. Use",
+            "^train is no setting of batches",
         ),
         (
             {"row_length": 1},
             UserError,
-            "\nrow_length=1 must be at least 2",
+            r"\ndata.row_length=1 must be at least 2",
         ),
         ({"mesh": jax.make_mesh((2,), ("x",))}, ValueError, "has x of type Explicit"),
     ],
