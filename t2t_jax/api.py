@@ -271,16 +271,12 @@ def _require_stream(log: Any) -> None:
 
 
 def _require_callbacks(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
-    if not isinstance(callbacks, Iterable):
-        callbacks = [callbacks]
-    found = tuple(callbacks)
-    for one in found:
-        if not callable(one):
-            raise TypeError(
-                "train takes callbacks that are called with a record and the state, "
-                f"not {with_article(type(one).__name__)}. Pass [print], or functions "
-                "of your own."
-            )
+    found = tuple(callbacks) if isinstance(callbacks, Iterable) else (callbacks,)
+    if wrong := [one for one in found if not callable(one)]:
+        raise TypeError(
+            "train takes callbacks that are called with a record and the state, not "
+            f"{with_article(type(wrong[0]).__name__)}. Pass functions, such as [print]."
+        )
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,7 +15,12 @@ from t2t_jax.errors import ConfigError
 from t2t_jax.functional.chunked_loss import Weights, chunked_loss_sums
 from t2t_jax.functional.consistency_loss import chunked_consistency_sums
 from t2t_jax.functional.losses import LossSums, loss_sums
-from t2t_jax.model.architectures import check_params, has_head, require_params_of
+from t2t_jax.model.architectures import (
+    check_params,
+    has_head,
+    param_shapes,
+    require_params_of,
+)
 from t2t_jax.model.embedding import Embedding
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.metrics import Scalar, Sums
@@ -163,19 +169,16 @@ def check_module(
             f"module must be an object of a Flax Linen module, not {what!r:.60}. Pass "
             "Transformer(config), or an object of your own class."
         )
-    name, (variables, logits) = type(module).__name__, _shapes(module)
-    found = f"{logits.dtype}{[*logits.shape]}"
+    shapes = ((2, 3),) * 7 + ((2,),)
+    batch = Batch._make(jax.ShapeDtypeStruct(one, jnp.int32) for one in shapes)
+    params = param_shapes(module)
+    logits = jax.eval_shape(partial(batch_logits, module), params, batch)
+    found, name = f"{logits.dtype}{[*logits.shape]}", type(module).__name__
     if found != (wanted := f"float32{[2, 3, vocab_size]}"):
         raise TypeError(
             f"{name} must return logits of [B, T, V], here {wanted} with "
             f"vocabulary.size={vocab_size}, and returns {found}. Change the module, or "
             "config.vocabulary.size."
-        )
-    leaves = jax.tree.leaves(variables["params"])
-    if set(variables) != {"params"} or {str(x.dtype) for x in leaves} != {"float32"}:
-        raise TypeError(
-            f"{name} must have parameters of float32 and no other variables, and has "
-            f"{', '.join(variables)}. Keep nothing else in it."
         )
     if not has_head(module) and (config.passes > 1 or config.loss_chunks > 1):
         raise ConfigError(
@@ -183,32 +186,7 @@ def check_module(
             "of Transformer, or of a subclass that leaves __call__ and decode as they "
             f"are, and {name} is none. Leave them out."
         )
-    return variables["params"]
-
-
-def _shapes(module: nn.Module) -> tuple[dict[str, Params], Any]:
-    """Returns the shapes of a module's variables, and of the logits of a batch.
-
-    Raises:
-      TypeError: it cannot be called as the program calls it.
-    """
-    key = jax.eval_shape(jax.random.key, 0)
-    shapes = ((2, 3),) * 7 + ((2,),)
-    batch = Batch._make(jax.ShapeDtypeStruct(one, jnp.int32) for one in shapes)
-    try:
-        variables = jax.eval_shape(module.init, key, batch.source, batch.target_inputs)
-        return variables, jax.eval_shape(
-            lambda *given: batch_logits(module, *given[:2], dropout_key=given[2]),
-            variables["params"],
-            batch,
-            key,
-        )
-    except Exception as error:
-        raise TypeError(
-            f"{type(module).__name__} must be called as Transformer is, module(source, "
-            f"target_inputs, …). It raised {type(error).__name__}: "
-            f"{(str(error).splitlines() or [''])[0]}"
-        ) from error
+    return params
 
 
 def _apply(

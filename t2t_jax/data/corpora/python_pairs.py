@@ -12,15 +12,14 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.corpora.text_files import PYTHON_PAIRS, TextCorpus
-from t2t_jax.data.files.lines import MAX_LINE_BYTES, LineProblems
+from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.line_arguments import with_article
 from t2t_jax.data.token_cache.cache_paths import (
@@ -31,6 +30,7 @@ from t2t_jax.data.token_cache.cache_paths import (
     token_caches,
     write_errors,
 )
+from t2t_jax.errors import short_repr
 
 Pairs: TypeAlias = Iterable[Sequence[str | bytes] | Mapping[str, object]]
 """Pairs as `open_pairs` takes them."""
@@ -60,8 +60,8 @@ def open_pairs(
       log: gets a line with the number of pairs and, of mappings, the direction.
 
     Raises:
-      DataError: there is no pair; or text has a line break or a NUL, is not UTF-8 or
-        longer than a line of a file may be. Reported together, counted from 0.
+      DataError: there is no pair, or text has a line break. Pairs are counted from 0.
+        Other faults of text are found as in any file when the corpus is read.
       OutputError: the directory cannot be written.
       TypeError: something else than pairs of text was given.
 
@@ -82,28 +82,32 @@ def open_pairs(
             '[("A dog barks.", "Ein Hund bellt.")], or one split of a dataset; the '
             "name of a corpus goes into config.data.train."
         )
-    rows, home = _Rows(name), token_caches(config)
+    keys: list[str] = []
+    home = token_caches(config)
     with ExitStack() as held:
         with write_errors(home):
             home.mkdir(parents=True, exist_ok=True)
             new = TemporaryDirectory(BUILDING, f"{PYTHON_PAIRS}-", home)
             folder = Path(held.enter_context(new)) / "pairs"
             folder.mkdir()
-        _write(rows.checked(pairs), folder)
-        suffixes = rows.keys if all(map(_LANGUAGE.fullmatch, rows.keys)) else SIDES
-        names = [f"pairs.{suffix}" for suffix in suffixes]
-        for side, file in zip(SIDES, names, strict=True):
-            (folder / side).rename(folder / file)
-        content = _corpus(folder, names).fingerprint()
-        path = home / f"{PYTHON_PAIRS}-{content[:24]}-{'-'.join(suffixes)}"
-        corpus = _corpus(path, names)
+        with (folder / "0").open("wb") as sources, (folder / "1").open("wb") as targets:
+            for source, target in _checked(pairs, name, keys):
+                sources.write(source + b"\n")
+                targets.write(target + b"\n")
+        is_named = all(map(_LANGUAGE.fullmatch, keys))
+        sides = [f"pairs.{one}" for one in ((is_named and keys) or SIDES)]
+        for number, file in enumerate(sides):
+            (folder / str(number)).rename(folder / file)
+        content = _corpus(folder, sides).fingerprint()
+        path = home / f"{PYTHON_PAIRS}-{content[:24]}-{sides[0][6:]}-{sides[1][6:]}"
+        corpus = _corpus(path, sides)
         with write_errors(home), exclusive_lock(partial_path(path), ProgressBar(log)):
-            is_there = all((path / file).is_file() for file in names)
+            is_there = all((path / file).is_file() for file in sides)
             if not is_there or corpus.fingerprint() != content:
                 publish(folder, path)
             shutil.rmtree(partial_path(path), ignore_errors=True)
-    way = f", {rows.keys[0]} to {rows.keys[1]}" * (rows.keys != SIDES)
-    log(f"{name}: {rows.count:,} pairs from Python{way}, stored in {path}.")
+    way = f", {' to '.join(keys)}" * bool(keys)
+    log(f"{name}: {corpus.num_pairs():,} pairs from Python{way}, stored in {path}.")
     return corpus
 
 
@@ -112,97 +116,43 @@ def _corpus(folder: Path, names: Sequence[str]) -> TextCorpus:
     return TextCorpus(f"text:{source},{target}", source, target)
 
 
-def _write(pairs: Iterable[tuple[bytes, bytes]], folder: Path) -> None:
-    with (folder / SIDES[0]).open("wb") as sources:
-        with (folder / SIDES[1]).open("wb") as targets:
-            for source, target in pairs:
-                sources.write(source + b"\n")
-                targets.write(target + b"\n")
+def _checked(pairs: Pairs, name: str, keys: list[str]) -> Iterator[tuple[bytes, bytes]]:
+    """Yields the pairs in UTF-8; raises what no two lines of text can be.
 
-
-@dataclass
-class _Rows:
-    """Checks the pairs of an argument, one after the other.
-
-    Attributes:
-      keys: of the mappings, the source's first; those of pairs are `SIDES`.
-      count: pairs read.
+    Args:
+      keys: gets those of the first mapping, the source's first.
     """
-
-    name: str
-    keys: tuple[str, str] = SIDES
-    count: int = 0
-
-    def checked(self, pairs: Pairs) -> Iterator[tuple[bytes, bytes]]:
-        """Yields the pairs in UTF-8; raises the faults of their text at the end."""
-        problems = LineProblems()
-        for number, row in enumerate(pairs):
-            sides: Any = [self._text(one, number) for one in self._sides(row, number)]
-            self.count += 1
-            faults = list(filter(None, map(_fault, sides)))
-            if faults:
-                place = f"{self.name}[{number}]"
-                advice = 'Change it, as " ".join(text.split()) does, or leave it out.'
-                problems.add_line(self.name, number, faults[0], advice, location=place)
-            elif not problems.count:
-                yield sides[0], sides[1]
-        if not self.count:
-            problems.add(
-                f"{self.name} has no pairs. Pass some; an iterator that was read "
-                "before has none left."
+    problems, number = LineProblems(), -1
+    for number, row in enumerate(pairs):
+        texts: Any = row
+        if isinstance(row, Mapping):
+            inner = row.get("translation")
+            named = inner if isinstance(inner, Mapping) else row
+            keys[:] = keys or map(str, named)
+            texts = [named[key] for key in keys] if {*named} == {*keys} else ()
+        is_pair = isinstance(texts, Sequence) and not isinstance(texts, str | bytes)
+        sides = [_utf8(text) for text in texts] if is_pair else []
+        if len(sides) != 2 or None in sides:
+            raise TypeError(
+                f"{name}[{number}] is {short_repr(row)}, and must be two texts (source,"
+                " target), or a mapping of two like {'en': …, 'de': …} with the same "
+                f"keys in all rows. Pass ((row[…], row[…]) for row in {name})."
             )
-        problems.raise_if_any()
-
-    def _sides(self, row: Any, number: int) -> Sequence[object]:
-        inner = row.get("translation") if isinstance(row, Mapping) else None
-        texts = inner if isinstance(inner, Mapping) else row
-        if not isinstance(texts, Mapping):
-            if not isinstance(texts, Sequence) or isinstance(texts, str | bytes):
-                self._refuse(number, f"is {with_article(type(row).__name__)}")
-            if len(texts) != 2:
-                self._refuse(number, f"has {len(texts)} elements")
-            return texts
-        keys = tuple(map(str, texts))
-        if not number and len(keys) == 2:
-            self.keys = keys[0], keys[1]
-        if {*keys} != {*self.keys}:
-            self._refuse(number, f"has the keys {', '.join(keys) or '(none)'}")
-        return [texts[key] for key in self.keys]
-
-    def _text(self, text: Any, number: int) -> bytes:
-        if hasattr(text, "numpy"):  # A tensor of TensorFlow.
-            text = text.numpy()
-        if isinstance(text, str):  # Half of a surrogate pair is found as not UTF-8.
-            return text.encode(errors="surrogatepass")
-        if not isinstance(text, bytes):
-            what = with_article(type(text).__name__)
-            self._refuse(number, f"has {what} where a text belongs")
-        return bytes(text)
-
-    def _refuse(self, number: int, what: str) -> NoReturn:
-        like = f"{{{self.keys[0]!r}: …, {self.keys[1]!r}: …}}"
-        like = "like {'en': …, 'de': …}" if self.keys == SIDES else f"with {like}"
-        raise TypeError(
-            f"{self.name}[{number}] {what}, and must be a pair (source, target) or a "
-            f"mapping {like}. Pass ((row[…], row[…]) for row in {self.name})."
-        )
+        source, target = sides
+        if b"\n" in source + target or source.endswith(b"\r") or target.endswith(b"\r"):
+            fault, advice = "has a line break.", 'Replace it: " ".join(text.split()).'
+            place = f"{name}[{number}]"
+            problems.add_line(name, number, fault, advice, location=place)
+        elif not problems.count:
+            yield source, target
+    if number < 0:
+        problems.add(f"{name} has no pairs. An iterator can be read only once.")
+    problems.raise_if_any()
 
 
-def _fault(line: bytes) -> str:
-    r"""Describes what a line of a text file could not hold; "" if it can.
-
-    Example:
-      >>> _fault(b"A dog\nbarks."), _fault(b"A dog barks.")
-      ('has a line break.', '')
-    """
-    if b"\n" in line or line.endswith(b"\r"):
-        return "has a line break."
-    if b"\0" in line:
-        return "holds a NUL byte."
-    if len(line) >= MAX_LINE_BYTES:
-        return f"has over {MAX_LINE_BYTES:,} bytes, more than a line may have."
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return "is not UTF-8."
-    return ""
+def _utf8(text: Any) -> Any:
+    """Returns text as bytes, a tensor of TensorFlow too; None for anything else."""
+    text = text.numpy() if hasattr(text, "numpy") else text
+    if isinstance(text, str):  # Half of a surrogate pair is found by who reads it.
+        return text.encode(errors="surrogatepass")
+    return text if isinstance(text, bytes) else None
