@@ -31,6 +31,7 @@ def get_config():
     config.model.dropout = 0.0  # no sentence is seen more than twice
     config.optimizer.warmup_steps = 150  # steps
     config.optimizer.peak_learning_rate = 4e-3
+    config.training.ema_decay = 0.98  # as the paper averages its last checkpoints
     config.evaluation.every_steps = 750
     config.checkpoint.every_steps = 250
     config.checkpoint.every_minutes = 0.0

@@ -26,6 +26,7 @@ TINY = {
     "model.num_heads": 2,
     "model.d_k": 8,
     "model.d_v": 8,
+    "training.ema_decay": 0.0,
     "steps": 12,
     "evaluation.every_steps": 8,
     "evaluation.bleu_sentences": 3,
