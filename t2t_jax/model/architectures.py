@@ -21,6 +21,7 @@ from jax.sharding import Mesh
 from t2t_jax.devices.sharding.rules import describe_differences, dtype_shapes
 from t2t_jax.errors import UserError
 from t2t_jax.model import counting
+from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import (
     ModelConfig,
@@ -36,6 +37,9 @@ from t2t_jax.model.rnn.step_model import RNNStepModel
 from t2t_jax.model.step_model import RecomputingStepModel, TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params, PyTree, StepModel
+
+# What a subclass may compute otherwise than the `step` that it inherits.
+_COMPUTING = {"__call__", "decode", "keys_values", "setup"}
 
 
 def make_module(
@@ -91,7 +95,8 @@ def step_model(
       module: a `Transformer` or the recurrent baseline, which search with a cache; or
         any module that is called as they are, which is run on all tokens at each step.
         So is a subclass of `Transformer` that replaces `__call__`, `decode` or `setup`,
-        unless it defines `step` too, or says `step = Transformer.step`.
+        unless it defines `step` too, or says `step = Transformer.step`; and one whose
+        `attention` replaces `__call__`, `keys_values` or `setup`, but not `step`.
       params: nested dict of arrays, such as `state.params`.
       compute_dtype: "float32" or "bfloat16"; "auto" for that of the module.
 
@@ -120,8 +125,9 @@ def step_model(
             config=dataclasses.replace(config, compute_dtype=compute_dtype)
         )
     if isinstance(module, Transformer):
-        replaced = _replaced(type(module))
-        if "step" in replaced or not replaced & {"__call__", "decode", "setup"}:
+        kinds = (type(module), Transformer), (module.attention, MultiHeadAttention)
+        replaced = [_replaced(*kind) for kind in kinds]
+        if all("step" in names or not names & _COMPUTING for names in replaced):
             return TransformerStepModel(module, params)
         return RecomputingStepModel(module, params)
     if isinstance(module, RNN):
@@ -174,13 +180,14 @@ def has_head(module: nn.Module) -> bool:
     So it is of both models, but for subclasses that do more with the logits.
     """
     is_known = isinstance(module, Transformer | RNN)
-    return is_known and not _replaced(type(module)) & {"__call__", "decode"}
+    base = Transformer if isinstance(module, Transformer) else RNN
+    return is_known and not _replaced(type(module), base) & {"__call__", "decode"}
 
 
-def _replaced(kind: type) -> set[str]:
-    """Returns the names that subclasses of the two models define."""
-    classes = kind.__mro__
-    first = min(classes.index(one) for one in (Transformer, RNN) if one in classes)
+def _replaced(kind: Any, base: type) -> set[str]:
+    """Returns the names that a subclass defines, and all of another class."""
+    classes = getattr(kind, "__mro__", (kind,))
+    first = classes.index(base) if base in classes else len(classes)
     return {name for one in classes[:first] for name in vars(one)}
 
 
@@ -198,17 +205,25 @@ def qualified_name(value: object) -> str:
 
 
 def module_name(module: nn.Module) -> str:
-    """Names the class of a module, with those of its attributes that are plain values.
+    """Names the class of a module, with its attributes that are values or classes.
+
+    Classes that are the default are not named.
 
     Example:
       >>> module_name(Transformer(TransformerConfig(), cutoff=0.5))
       't2t_jax.model.transformer.Transformer(cutoff=0.5)'
+      >>> module_name(Transformer(TransformerConfig(), attention=MultiHeadAttention))
+      't2t_jax.model.transformer.Transformer(cutoff=0.0)'
     """
-    fields = [one.name for one in dataclasses.fields(module) if one.init]
-    values = {name: getattr(module, name) for name in fields if name != "name"}
-    plain = {n: v for n, v in values.items() if isinstance(v, bool | int | float | str)}
-    shown = ", ".join(f"{name}={value!r}" for name, value in plain.items())
-    return f"{qualified_name(type(module))}({shown})"
+    shown = []
+    for field in dataclasses.fields(module):
+        value = getattr(module, field.name)
+        if isinstance(value, type) and value is not field.default:
+            shown.append(f"{field.name}={qualified_name(value)}")
+        elif field.init and isinstance(value, bool | int | float | str):
+            shown.append(f"{field.name}={value!r}")
+    named = ", ".join(one for one in shown if not one.startswith("name="))
+    return f"{qualified_name(type(module))}({named})"
 
 
 def count_parameters(config: ModelConfig) -> counting.ParameterCount:

@@ -14,7 +14,7 @@ from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.past import Cache, CrossKV, KVPair, LayerPast, Position
-from t2t_jax.model.sublayer import AddAndNorm, Dropout, Norm
+from t2t_jax.model.sublayer import AddAndNorm, Block, Dropout, Norm
 from t2t_jax.types import Array
 
 
@@ -25,14 +25,16 @@ class DecoderLayer(nn.Module):
     """
 
     config: TransformerConfig
+    attention: Block = MultiHeadAttention
+    feed_forward_network: Block = FeedForward
 
     def setup(self) -> None:
         """Declares three sub-layers, each with its "Add & Norm"."""
-        self.self_attention = MultiHeadAttention(self.config)
+        self.self_attention = self.attention(self.config)
         self.self_attention_norm = AddAndNorm(self.config)
-        self.cross_attention = MultiHeadAttention(self.config)
+        self.cross_attention = self.attention(self.config)
         self.cross_attention_norm = AddAndNorm(self.config)
-        self.feed_forward = FeedForward(self.config)
+        self.feed_forward = self.feed_forward_network(self.config)
         self.feed_forward_norm = AddAndNorm(self.config)
 
     def __call__(
@@ -124,6 +126,8 @@ class Decoder(nn.Module):
     """
 
     config: TransformerConfig
+    attention: Block = MultiHeadAttention
+    feed_forward_network: Block = FeedForward
 
     def setup(self) -> None:
         """Declares positions, N layers, and the final norm of pre-norm."""
@@ -131,7 +135,8 @@ class Decoder(nn.Module):
         self.positions = Positions(config)
         self.dropout = Dropout(config.dropout)
         layer = nn.remat(DecoderLayer) if config.remat else DecoderLayer
-        self.layer = [layer(config) for _ in range(decoder_layers(config))]
+        blocks = (self.attention, self.feed_forward_network)
+        self.layer = [layer(config, *blocks) for _ in range(decoder_layers(config))]
         if config.norm_position == "pre":
             self.final_norm = Norm(config)
 

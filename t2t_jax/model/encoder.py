@@ -10,7 +10,7 @@ from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
-from t2t_jax.model.sublayer import AddAndNorm, Dropout, Norm
+from t2t_jax.model.sublayer import AddAndNorm, Block, Dropout, Norm
 from t2t_jax.types import Array
 
 
@@ -21,12 +21,14 @@ class EncoderLayer(nn.Module):
     """
 
     config: TransformerConfig
+    attention: Block = MultiHeadAttention
+    feed_forward_network: Block = FeedForward
 
     def setup(self) -> None:
         """Declares two sub-layers, each with its "Add & Norm"."""
-        self.self_attention = MultiHeadAttention(self.config)
+        self.self_attention = self.attention(self.config)
         self.self_attention_norm = AddAndNorm(self.config)
-        self.feed_forward = FeedForward(self.config)
+        self.feed_forward = self.feed_forward_network(self.config)
         self.feed_forward_norm = AddAndNorm(self.config)
 
     def __call__(
@@ -63,6 +65,8 @@ class Encoder(nn.Module):
     """
 
     config: TransformerConfig
+    attention: Block = MultiHeadAttention
+    feed_forward_network: Block = FeedForward
 
     def setup(self) -> None:
         """Declares positions, N layers, and the final norm of pre-norm."""
@@ -70,7 +74,8 @@ class Encoder(nn.Module):
         self.positions = Positions(config)
         self.dropout = Dropout(config.dropout)
         layer = nn.remat(EncoderLayer) if config.remat else EncoderLayer
-        self.layer = [layer(config) for _ in range(config.num_layers)]
+        blocks = (self.attention, self.feed_forward_network)
+        self.layer = [layer(config, *blocks) for _ in range(config.num_layers)]
         if config.norm_position == "pre":
             self.final_norm = Norm(config)
 

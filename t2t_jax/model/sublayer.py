@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import jax
 from flax import linen as nn
@@ -13,6 +14,9 @@ from t2t_jax.functional.rms_norm import rms_norm
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.initializers import declare, ones, zeros
 from t2t_jax.types import Array
+
+Block: TypeAlias = Callable[[TransformerConfig], nn.Module]
+"""Makes the module of a sub-layer from the configuration, as its class does."""
 
 
 class Norm(nn.Module):

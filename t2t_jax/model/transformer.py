@@ -8,6 +8,7 @@ from flax import linen as nn
 
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
+from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig, require_config
 from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.defaults import default_segments_and_positions, dropout_rows
@@ -18,7 +19,9 @@ from t2t_jax.model.embedding import (
     declare_matrices,
 )
 from t2t_jax.model.encoder import Encoder
+from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.past import Cache, empty_past
+from t2t_jax.model.sublayer import Block
 from t2t_jax.types import BOS, EOS, Array
 
 
@@ -34,6 +37,11 @@ class Transformer(nn.Module):
         by default the logits.
       cutoff: probability with which the embedding of a token is zeroed, where there is
         dropout; see `TokenCutoff`.
+      attention: class of the attentions; one with other formulas has the methods of
+        `MultiHeadAttention`. Without a `step` of its own it is searched by `decode`.
+      feed_forward: class of the feed-forward networks: it is made with the
+        configuration, and called with [B, L, D] and the rows of `dropout`, which are
+        None without dropout. Its positions must not depend on one another.
 
     Paper: Figure 1, §3, and the dropout of §5.4.
 
@@ -55,6 +63,8 @@ class Transformer(nn.Module):
     config: TransformerConfig
     head: Head = Embedding.logits
     cutoff: float = 0.0
+    attention: Block = MultiHeadAttention
+    feed_forward: Block = FeedForward
 
     def __post_init__(self) -> None:
         """Checks the type of the configuration.
@@ -76,8 +86,8 @@ class Transformer(nn.Module):
         )
         self.source_cutoff = TokenCutoff(self.cutoff, spared=EOS)
         self.target_cutoff = TokenCutoff(self.cutoff, spared=BOS)
-        self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
+        self.encoder = Encoder(config, self.attention, self.feed_forward)
+        self.decoder = Decoder(config, self.attention, self.feed_forward)
 
     def __call__(
         self,

@@ -7,11 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flax import linen as nn
 from numpy.testing import assert_allclose, assert_array_equal
 
+from t2t_jax.model.architectures import step_model
+from t2t_jax.model.attention import MultiHeadAttention
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.rnn.step_model import RNNStepModel
-from t2t_jax.model.step_model import TransformerStepModel
+from t2t_jax.model.step_model import RecomputingStepModel, TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import search
 from tests.model.tiny import (
@@ -136,3 +140,42 @@ def test_its_leaves_are_the_parameters_and_one_compilation_serves_them_all(
 
     assert not jnp.array_equal(encode(model), encode(other))
     assert len(compilations) == 1
+
+
+class Squared(nn.Module):
+    """A feed-forward network with another formula and other parameters."""
+
+    config: TransformerConfig
+
+    @nn.compact
+    def __call__(self, x, rows):
+        inner = nn.relu(nn.Dense(self.config.d_ff, name="inner")(x)) ** 2
+        return nn.Dense(self.config.d_model, name="outer")(inner)
+
+
+class Sharper(MultiHeadAttention):
+    """An attention whose `step` was forgotten."""
+
+    def __call__(self, x, *arguments, **named):
+        return super().__call__(3 * x, *arguments, **named)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "kind"),
+    [
+        ({"feed_forward": Squared}, TransformerStepModel),
+        ({"attention": Sharper}, RecomputingStepModel),
+    ],
+)
+def test_a_block_of_ones_own_is_searched_as_it_is_trained(blocks, kind):
+    module = Transformer(TINY, **blocks)
+    params = module.init(jax.random.key(3), SOURCE, TARGET)["params"]
+    model = step_model(module, params)
+    assert type(model) is kind
+    logits = module.apply({"params": params}, SOURCE, TARGET)
+    paper = Transformer(TINY).init(jax.random.key(3), SOURCE, TARGET)["params"]
+    usual = Transformer(TINY).apply({"params": paper}, SOURCE, TARGET)
+    assert not np.allclose(logits, usual, **CLOSE)
+    real = np.asarray(TARGET) > 0
+    stepped = run(model, TARGET[:, None])[:, 0]
+    assert_allclose(stepped[real], logits[real], **CLOSE)
