@@ -30,11 +30,11 @@ class DecoderLayer(nn.Module):
 
     def setup(self) -> None:
         """Declares three sub-layers, each with its "Add & Norm"."""
-        self.self_attention = self.attention(self.config)
+        self.self_attention: MultiHeadAttention = self.attention(self.config)
         self.self_attention_norm = AddAndNorm(self.config)
-        self.cross_attention = self.attention(self.config)
+        self.cross_attention: MultiHeadAttention = self.attention(self.config)
         self.cross_attention_norm = AddAndNorm(self.config)
-        self.feed_forward = self.feed_forward_network(self.config)
+        self.feed_forward: FeedForward = self.feed_forward_network(self.config)
         self.feed_forward_norm = AddAndNorm(self.config)
 
     def __call__(

@@ -26,9 +26,9 @@ class EncoderLayer(nn.Module):
 
     def setup(self) -> None:
         """Declares two sub-layers, each with its "Add & Norm"."""
-        self.self_attention = self.attention(self.config)
+        self.self_attention: MultiHeadAttention = self.attention(self.config)
         self.self_attention_norm = AddAndNorm(self.config)
-        self.feed_forward = self.feed_forward_network(self.config)
+        self.feed_forward: FeedForward = self.feed_forward_network(self.config)
         self.feed_forward_norm = AddAndNorm(self.config)
 
     def __call__(

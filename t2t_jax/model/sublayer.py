@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 from flax import linen as nn
@@ -15,7 +15,7 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.initializers import declare, ones, zeros
 from t2t_jax.types import Array
 
-Block: TypeAlias = Callable[[TransformerConfig], nn.Module]
+Block: TypeAlias = Callable[[TransformerConfig], Any]
 """Makes the module of a sub-layer from the configuration, as its class does."""
 
 
