@@ -51,7 +51,7 @@ def chunked_loss_sums(
 
     Returns:
       The sums over the batch. `loss` has a gradient, for `y`, table and bias, in
-      reverse mode; in several chunks nothing else has, nor is there a forward mode.
+      reverse mode; in several chunks nothing else has.
 
     Raises:
       ValueError: the shapes do not agree.

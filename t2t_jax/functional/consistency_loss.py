@@ -22,13 +22,13 @@ Departs: The Transformer's loss is CE(p) alone (§5.4).
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from t2t_jax.functional.chunked_loss import Weights, Words, sums_in_chunks
-from t2t_jax.functional.custom_gradient import custom_gradient
 from t2t_jax.functional.embedding import logits
 from t2t_jax.functional.losses import label_smoothed_nll, loss_sums
 from t2t_jax.functional.shapes import check_axes
@@ -164,7 +164,7 @@ def divergence(
 
         dKL / dlogits_p = p (d - KL),    dKL / dlogits_q = q - p.
 
-    They are computed in one pass.
+    They are computed in one pass, in reverse mode only.
 
     Args:
       symmetric: whether to take (KL(p || q) + KL(q || p)) / 2 = sum((p - q) d) / 2.
@@ -188,12 +188,16 @@ def divergence(
             f"{list(logits_p_xV.shape)} and {list(logits_q_xV.shape)}. Pass the "
             "logits of the same targets."
         )
-    found: jax.Array = _divergence(symmetric, logits_p_xV, logits_q_xV)
-    return found
+    return _divergence(logits_p_xV, logits_q_xV, symmetric)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _divergence(logits_p_xV: Array, logits_q_xV: Array, symmetric: bool) -> jax.Array:
+    return _forward(logits_p_xV, logits_q_xV, symmetric)[0]
 
 
 def _forward(
-    symmetric: bool, logits_p_xV: Array, logits_q_xV: Array
+    logits_p_xV: Array, logits_q_xV: Array, symmetric: bool
 ) -> tuple[jax.Array, tuple[Array, ...]]:
     # Sums over V = 37,000 words: in float32, whatever the dtype of the logits.
     lse_p_x = jax.nn.logsumexp(logits_p_xV.astype(jnp.float32), axis=-1)
@@ -231,4 +235,4 @@ def _backward(
     )
 
 
-_divergence = custom_gradient(_forward, _backward, static=1)
+_divergence.defvjp(_forward, _backward)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.functional.custom_gradient import custom_gradient
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
 
@@ -65,10 +64,19 @@ def dropout(x_Bx: Array, *, rate: float, key: Array, rows_B: Array) -> jax.Array
     return jnp.where(keep_Bx, scaled_Bx, 0).astype(x_Bx.dtype)
 
 
-# The gradient is stored in the dtype of the input: where a sum over all tokens reads
-# it, XLA would store it in float32, and read that twice.
-_round_gradient = custom_gradient(
-    lambda x: (x, None), lambda _, g: (jax.lax.optimization_barrier(g),)
+@jax.custom_vjp
+def _round_gradient(x: jax.Array) -> jax.Array:
+    """Returns `x`, whose gradient is stored in its dtype.
+
+    Where a sum over all tokens reads it, XLA would store it in float32, and read that
+    twice.
+    """
+    return x
+
+
+_round_gradient.defvjp(
+    lambda x: (x, None),
+    lambda _, g: (jax.lax.optimization_barrier(g),),
 )
 
 

@@ -8,11 +8,12 @@ devices, is rounded to bfloat16 before it is summed.
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from t2t_jax.functional.custom_gradient import custom_gradient
 from t2t_jax.types import Array
 
 
@@ -21,7 +22,8 @@ def einsum_f32(
 ) -> jax.Array:
     """Multiplies two arrays, in the dtype of the first.
 
-    The gradient is custom where dtypes differ. Pure float32 is left to JAX.
+    The gradient is custom where dtypes differ: reverse mode only, also twice, but not
+    `jax.jvp`. Pure float32 is left to JAX.
 
     Args:
       equation: of `jnp.einsum`, with its arrow. Every axis occurs in two of its three
@@ -45,19 +47,23 @@ def einsum_f32(
     result = jnp.dtype(dtype or x.dtype)
     if x.dtype == y.dtype == result == jnp.float32:
         return jnp.einsum(equation, x, y)
-    found: jax.Array = _product(equation, result, x, y)
-    return found
+    return _product(equation, result, x, y)
 
 
-def _forward(
-    equation: str, dtype: DTypeLike, x: jax.Array, y: jax.Array
-) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _product(equation: str, dtype: DTypeLike, x: jax.Array, y: jax.Array) -> jax.Array:
     # XLA:CPU multiplies bfloat16 only where the result is float32; otherwise it widens
     # both first, which takes twice the time on processors with AVX512_BF16. Compilers
     # for accelerators round within the product's kernel.
     factors = (x, y.astype(x.dtype))
     product = jnp.einsum(equation, *factors, preferred_element_type=jnp.float32)
-    return product.astype(dtype), (x, y)
+    return product.astype(dtype)
+
+
+def _forward(
+    equation: str, dtype: DTypeLike, x: jax.Array, y: jax.Array
+) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return _product(equation, dtype, x, y), (x, y)
 
 
 def _backward(
@@ -77,4 +83,4 @@ def _backward(
     )
 
 
-_product = custom_gradient(_forward, _backward, static=2)
+_product.defvjp(_forward, _backward)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.functional.custom_gradient import custom_gradient
 from t2t_jax.types import Array
 
 
@@ -15,6 +15,8 @@ def layer_norm(
     x_xD: Array, scale_D: Array, *, bias_D: Array, epsilon: float = 1e-6
 ) -> jax.Array:
     """Normalizes each vector to mean 0 and variance 1, then applies scale and bias.
+
+    Unless the input is float32, the gradient is custom: reverse mode only.
 
     Args:
       epsilon: added to the variance, so that a constant vector gives the bias.
@@ -47,9 +49,15 @@ def scaled_norm(
       [..., D] float32. Unless the input is float32, the gradient is custom.
     """
     if x_xD.dtype == jnp.float32:
-        return _forward(epsilon, centered, x_xD, scale_xD)[0]
-    scaled_xD: jax.Array = _scaled_norm(epsilon, centered, x_xD, scale_xD)
-    return scaled_xD
+        return _forward(x_xD, scale_xD, epsilon, centered)[0]
+    return _scaled_norm(x_xD, scale_xD, epsilon, centered)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _scaled_norm(
+    x_xD: jax.Array, scale_xD: jax.Array, epsilon: float, centered: bool
+) -> jax.Array:
+    return _forward(x_xD, scale_xD, epsilon, centered)[0]
 
 
 _Residuals: TypeAlias = tuple[jax.Array, jax.Array, jax.Array | None, jax.Array]
@@ -57,7 +65,7 @@ _Residuals: TypeAlias = tuple[jax.Array, jax.Array, jax.Array | None, jax.Array]
 
 
 def _forward(
-    epsilon: float, centered: bool, x_xD: jax.Array, scale_xD: jax.Array
+    x_xD: jax.Array, scale_xD: jax.Array, epsilon: float, centered: bool
 ) -> tuple[jax.Array, _Residuals]:
     # A variance is a difference of close numbers: in bfloat16 it would be noise.
     x32_xD = x_xD.astype(jnp.float32)
@@ -94,4 +102,4 @@ def _backward(
     return dx_xD.astype(x_xD.dtype), dscale_xD.astype(scale_xD.dtype)
 
 
-_scaled_norm = custom_gradient(_forward, _backward, static=2)
+_scaled_norm.defvjp(_forward, _backward)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.functional.custom_gradient import custom_gradient
 from t2t_jax.types import Array
 
 
@@ -38,7 +38,7 @@ def loss_sums(
       2
     """
     _check(logits_xV, targets_x, label_smoothing)
-    loss_x, nll_x, is_best_x = _smoothed(label_smoothing, logits_xV, targets_x)
+    loss_x, nll_x, is_best_x = _smoothed(logits_xV, targets_x, label_smoothing)
     return LossSums(
         loss=jnp.sum(loss_x, where=real_x),
         nll=jnp.sum(nll_x, where=real_x),
@@ -57,6 +57,8 @@ def label_smoothed_nll(
         loss = logsumexp(z) - (1 - eps) z_y - u sum(z),
 
     so neither probabilities nor one-hot vectors are materialized.
+
+    The gradient is custom: reverse mode only, also twice, but not `jax.jvp`.
 
     Args:
       targets_x: [...] the target word y. At padding the loss is meaningless, and the
@@ -81,8 +83,7 @@ def label_smoothed_nll(
       ([1.386...], [1.386...])
     """
     _check(logits_xV, targets_x, label_smoothing)
-    loss_x, nll_x, _ = _smoothed(label_smoothing, logits_xV, targets_x)
-    return loss_x, nll_x
+    return _smoothed(logits_xV, targets_x, label_smoothing)[:2]
 
 
 def _check(logits_xV: Array, targets_x: Array, label_smoothing: float) -> None:
@@ -103,8 +104,13 @@ Smoothed: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 """The loss, that without smoothing, and whether the target's logit is the largest."""
 
 
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _smoothed(logits_xV: Array, targets_x: Array, label_smoothing: float) -> Smoothed:
+    return _smoothed_forward(logits_xV, targets_x, label_smoothing)[0]
+
+
 def _smoothed_forward(
-    label_smoothing: float, logits_xV: Array, targets_x: Array
+    logits_xV: Array, targets_x: Array, label_smoothing: float
 ) -> tuple[Smoothed, tuple[Array, Array, jax.Array]]:
     # Sums over V = 37,000 words: in float32, whatever the dtype of the logits.
     z_xV = jnp.asarray(logits_xV, jnp.float32)
@@ -193,7 +199,7 @@ def _smoothed_backward(
     return gradient_xV.astype(logits_xV.dtype), None
 
 
-_smoothed = custom_gradient(_smoothed_forward, _smoothed_backward, static=1)
+_smoothed.defvjp(_smoothed_forward, _smoothed_backward)
 
 
 def _is_target(z_xV: Array, targets_x: Array) -> jax.Array:

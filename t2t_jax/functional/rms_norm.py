@@ -12,7 +12,7 @@ from t2t_jax.types import Array
 def rms_norm(x_xD: Array, scale_D: Array, *, epsilon: float = 1e-6) -> jax.Array:
     """Divides each vector by its root mean square, then applies the scale.
 
-    Unless the input is float32, the gradient is custom.
+    Unless the input is float32, the gradient is custom: reverse mode only.
 
     Args:
       epsilon: added to the mean square, so that a vector of zeros stays one.
