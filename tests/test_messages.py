@@ -10,6 +10,7 @@ from flax import linen as nn
 
 import t2t_jax
 from t2t_jax.errors import UserError
+from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.training.loss import forward_loss
@@ -150,3 +151,14 @@ def test_a_module_that_takes_other_arguments_is_told_which():
     )
     with pytest.raises(TypeError, match=message):
         forward_loss(Bag(), params, BATCH, label_smoothing=0.0)
+
+
+def test_forward_mode_is_refused_by_name():
+    def loss(logits):
+        return label_smoothed_nll(logits, jnp.array(2))[0]
+
+    logits = jnp.zeros(7)
+    for call in (jax.jacfwd(loss), lambda x: jax.jvp(loss, (x,), (x,))):
+        with pytest.raises(TypeError, match=r"reverse mode only\. Use jax\.grad, jax"):
+            call(logits)
+    assert jax.hessian(loss)(logits).shape == (7, 7)  # of reverse mode

@@ -38,7 +38,7 @@ def loss_sums(
       2
     """
     _check(logits_xV, targets_x, label_smoothing)
-    loss_x, nll_x, is_best_x = _smoothed(logits_xV, targets_x, label_smoothing)
+    loss_x, nll_x, is_best_x = _with_gradient(logits_xV, targets_x, label_smoothing)
     return LossSums(
         loss=jnp.sum(loss_x, where=real_x),
         nll=jnp.sum(nll_x, where=real_x),
@@ -83,7 +83,7 @@ def label_smoothed_nll(
       ([1.386...], [1.386...])
     """
     _check(logits_xV, targets_x, label_smoothing)
-    return _smoothed(logits_xV, targets_x, label_smoothing)[:2]
+    return _with_gradient(logits_xV, targets_x, label_smoothing)[:2]
 
 
 def _check(logits_xV: Array, targets_x: Array, label_smoothing: float) -> None:
@@ -102,6 +102,19 @@ def _check(logits_xV: Array, targets_x: Array, label_smoothing: float) -> None:
 
 Smoothed: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 """The loss, that without smoothing, and whether the target's logit is the largest."""
+
+
+def _with_gradient(*arguments: Any) -> Smoothed:
+    try:
+        return _smoothed(*arguments)
+    except TypeError as error:
+        if "forward-mode" not in str(error):
+            raise
+        raise TypeError(
+            "The loss has derivatives in reverse mode only. Use jax.grad, jax.vjp or "
+            "jax.jacrev in place of jax.jvp or jax.jacfwd, or write the loss with "
+            "jax.nn.log_softmax."
+        ) from error
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
