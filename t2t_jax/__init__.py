@@ -13,6 +13,10 @@ Train one:
     config.steps = 200
     model = t2t_jax.train(config, "runs/mine")
 
+With pairs, a Linen module and an optimizer of your own, and the rest as it is:
+
+    t2t_jax.train(config, "runs/own", train=pairs, module=module, optimizer=optimizer)
+
 Import one of Marian, Hugging Face, fairseq or tensor2tensor:
 
     model = t2t_jax.import_model("opus-mt-en-de", to="models/en-de")
