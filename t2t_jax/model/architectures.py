@@ -205,25 +205,22 @@ def qualified_name(value: object) -> str:
 
 
 def module_name(module: nn.Module) -> str:
-    """Names the class of a module, with its attributes that are values or classes.
+    """Names the class of a module, and its attributes.
 
-    Classes that are the default are not named.
+    Those are plain values, and classes and functions that are not the default.
 
     Example:
       >>> module_name(Transformer(TransformerConfig(), cutoff=0.5))
       't2t_jax.model.transformer.Transformer(cutoff=0.5)'
-      >>> module_name(Transformer(TransformerConfig(), attention=MultiHeadAttention))
-      't2t_jax.model.transformer.Transformer(cutoff=0.0)'
     """
     shown = []
     for field in dataclasses.fields(module):
         value = getattr(module, field.name)
-        if isinstance(value, type) and value is not field.default:
-            shown.append(f"{field.name}={qualified_name(value)}")
-        elif field.init and isinstance(value, bool | int | float | str):
+        if isinstance(value, bool | int | float | str) and field.name != "name":
             shown.append(f"{field.name}={value!r}")
-    named = ", ".join(one for one in shown if not one.startswith("name="))
-    return f"{qualified_name(type(module))}({named})"
+        elif callable(value) and value is not field.default and field.name != "parent":
+            shown.append(f"{field.name}={qualified_name(value)}")
+    return f"{qualified_name(type(module))}({', '.join(shown)})"
 
 
 def count_parameters(config: ModelConfig) -> counting.ParameterCount:

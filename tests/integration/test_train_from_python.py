@@ -20,6 +20,7 @@ from flax import linen as nn
 import t2t_jax
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.errors import DataError
+from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.training.optimizer import make_schedule
 from tests.faults import running
 from tests.integration import tiny
@@ -192,6 +193,10 @@ class Doubled(t2t_jax.Transformer):
         return self.scale * super().decode(*args, **kwargs)
 
 
+class Wide(FeedForward):
+    """Another class, which is another model."""
+
+
 def quick(tmp_path, **changed):
     how = {"steps": 4, "evaluation__every_steps": 4, "data__dev": tiny.TINY["data.dev"]}
     how |= {"data__train": tiny.TINY["data.train"], "checkpoint__every_steps": 2}
@@ -211,7 +216,10 @@ def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_p
     module, other = Gated(150), Gated(150, width=8)
     if kind == "changed":
         # What is trained is what the configuration says afterwards.
-        module, other = sized(config, Doubled), sized(config, Doubled, scale=3.0)
+        module, other = (
+            sized(config, Doubled),
+            sized(config, Doubled, feed_forward=Wide),
+        )
         config.model.num_layers = 5
     model = t2t_jax.train(config, run, module=module, quiet=True)
     saved = json.loads((run / "config.json").read_text())
