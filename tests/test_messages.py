@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 from flax import linen as nn
 
@@ -40,9 +41,10 @@ def returning(method, change):
         ("encode", lambda x: {"a": x, "n": x[0, 0]}, "axis B=2", "float32[] n"),
         ("init_cache", lambda x: (x, x[0]), "axis B=2", "float32[3,4,5] 1"),
         ("step", lambda x: x[0], "a pair (logits, cache)", "a "),
-        ("step", lambda x: (x[0][:, 0], x[1]), "[B=2, W=3, V]", "float32[2,11]"),
+        ("step", lambda x: (x[0][:, 0], x[1]), "[B=2, W=3, V > 2]", "float32[2,11]"),
+        ("step", lambda x: (x[0][..., :2], x[1]), "V > 2]", "float32[2,3,2]"),
         ("step", lambda x: (x[0].astype(int), x[1]), "of floating point", "int32[2,3"),
-        ("step", lambda x: (None, x[1]), "[B=2, W=3, V]", "no array"),
+        ("step", lambda x: (None, x[1]), "[B=2, W=3, V > 2]", "no array"),
         ("step", lambda x: (x[0], x[1][:, :, 1:]), GIVEN, "float32[2,3,3,5], not floa"),
         ("step", lambda x: (x[0], [x[1]]), GIVEN, "1 missing (the array); 1 n"),
         ("step", lambda x: (x[0], x[1].astype("bfloat16")), GIVEN, "bfloat16[2,3,4,5]"),
@@ -70,11 +72,37 @@ def test_a_method_that_returns_something_else_is_named(
         assert f"Change Mine.{method}" in returned[2]
 
 
-def test_a_cache_that_reorder_changes_is_named_and_a_search_that_needs_none_runs():
-    model = returning("reorder", lambda x: jnp.concatenate([x, x], axis=2))
+@pytest.mark.parametrize(
+    "change", [lambda x: jnp.concatenate([x, x], axis=2), lambda x: x[:, :1]]
+)
+def test_a_cache_that_reorder_changes_is_named_and_a_search_that_needs_none_runs(
+    change,
+):
+    model = returning("reorder", change)
     with pytest.raises(TypeError, match=r"Mine\.reorder must return a cache"):
         t2t_jax.beam_search(model, SOURCE, max_length=4)
     t2t_jax.sample(model, SOURCE, jax.random.key(0), max_length=4)
+
+
+@pytest.mark.parametrize(
+    ("change", "came"),
+    [
+        (lambda x: x, "float32[2,3,11]"),
+        (lambda x: (x.sum(), {}), "('float32[]', {})"),
+        (lambda x: x.sum().astype(int), "int32[]"),
+        (lambda x: None, "None"),
+    ],
+)
+def test_a_loss_that_is_not_a_scalar_is_named(change, came):
+    def loss(module, params, batch, dropout_key):
+        return change(t2t_jax.batch_logits(module, params, batch))
+
+    module, mesh = make_module(SMALL), t2t_jax.make_mesh(jax.devices()[:1])
+    step = t2t_jax.make_train_step(module, optax.sgd(0.1), mesh=mesh, loss=loss)
+    state = t2t_jax.init_state(module, optax.sgd(0.1), 0, mesh=mesh)
+    with pytest.raises(TypeError, match=r"loss= must .* sum over the real") as error:
+        step(state, BATCH, 0)
+    assert f"returned {came}. Return jnp.sum" in str(error.value)
 
 
 TINY = {"vocab_size": 11, "num_layers": 2}

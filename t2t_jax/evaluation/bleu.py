@@ -105,7 +105,11 @@ def known_metrics(metrics: Iterable[str], *, caller: str) -> list[str]:
 
 
 def check_aligned(
-    hypotheses: Iterable[str], references: Iterable[str], *, caller: str
+    hypotheses: Iterable[str],
+    references: Iterable[str],
+    *,
+    caller: str,
+    noun: str = "hypotheses",
 ) -> tuple[list[str], list[str]]:
     """Returns translations and references as two lists of the same length.
 
@@ -113,12 +117,12 @@ def check_aligned(
       DataError: the numbers of lines differ, or there are none.
       TypeError: a side is a single string, or holds something other than strings.
     """
-    hypotheses = as_lines(hypotheses, caller=caller, noun="hypotheses")
+    hypotheses = as_lines(hypotheses, caller=caller, noun=noun)
     references = as_lines(references, caller=caller, noun="references")
     if len(hypotheses) != len(references) or not references:
         raise DataError(
-            f"Scoring needs as many translations as references, and at least one: "
-            f"{len(hypotheses)} and {len(references)} came. Check that both files "
-            "have the same lines."
+            f"Scoring needs as many {noun} as references, and at least one: "
+            f"{len(hypotheses)} and {len(references)} came. Check that each line has "
+            "its reference."
         )
     return hypotheses, references

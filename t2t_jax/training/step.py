@@ -14,7 +14,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_jax.devices.fault_injection import with_injected_nan
 from t2t_jax.devices.sharding.mesh import ROW_AXES, mesh_or_default
-from t2t_jax.devices.sharding.rules import batch_sharding, replicated
+from t2t_jax.devices.sharding.rules import batch_sharding, dtype_shape, replicated
 from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.model.architectures import resolve_module
@@ -44,9 +44,9 @@ class StepOutput(NamedTuple):
 
 
 Step: TypeAlias = Callable[
-    [TrainState, Batch, jax.Array], tuple[TrainState, StepOutput]
+    [TrainState, Batch, jax.Array | int], tuple[TrainState, StepOutput]
 ]
-"""(state, batch, key) -> (state after the step, its metrics)."""
+"""(state, batch, key or seed) -> (state after the step, its metrics)."""
 
 Loss: TypeAlias = Callable[[nn.Module, Params, Batch, jax.Array], jax.Array]
 """(module, params, batch, dropout key) -> a sum over the batch's real target tokens."""
@@ -57,7 +57,7 @@ DEFAULT = TrainingConfig()
 def train_step(
     state: TrainState,
     batch: Batch,
-    key: jax.Array,
+    key: jax.Array | int,
     *,
     config: TrainingConfig,
     module: nn.Module,
@@ -71,16 +71,22 @@ def train_step(
     their number.
 
     Args:
-      key: the run's dropout key; that of the step is folded from it and `state.step`.
+      key: the run's dropout key, or a seed; that of the step is folded from it and
+        `state.step`.
       loss: instead of `training_loss`.
+
+    Raises:
+      TypeError: `loss` does not return a scalar.
 
     Paper: §5.3, §5.4.
     """
+    if jnp.issubdtype(jnp.result_type(key), jnp.integer) and not jnp.ndim(key):
+        key = jax.random.key(key)
     dropout_key = jax.random.fold_in(key, state.step)
 
     def loss_and_sums(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
         if loss is not None:
-            total = loss(module, params, rows, dropout_key)
+            total = _as_scalar(loss(module, params, rows, dropout_key))
             unknown, real = jnp.asarray(jnp.nan), rows.target_segments > 0
             return total, batch_sums(
                 rows, real, loss=total, nll=unknown, correct=unknown
@@ -110,6 +116,19 @@ def train_step(
         ema = moving_average(ema, params, decay=config.ema_decay, count=state.step)
     output = StepOutput(sums, norm)
     return TrainState(state.step + 1, params, moments, ema), output
+
+
+def _as_scalar(total: Any) -> jax.Array:
+    """Checks what a loss of the user returns."""
+    is_scalar = jax.tree_util.all_leaves([total]) and not jnp.ndim(total)
+    if is_scalar and jnp.issubdtype(jnp.result_type(total), jnp.floating):
+        return jnp.asarray(total)
+    found = jax.tree.map(lambda leaf: dtype_shape(jnp.asarray(leaf)), total)
+    raise TypeError(
+        "loss= must return a floating-point scalar, a sum over the real target tokens, "
+        f"and returned {found}. Return jnp.sum(…, where=batch.target_segments > 0), "
+        "and nothing else."
+    )
 
 
 def accumulate_gradients(
@@ -247,7 +266,7 @@ def skip_bad_updates(step: Step, *, skip_gradient_norm: float = 0.0) -> Step:
     """
 
     def guarded_step(
-        state: TrainState, batch: Batch, key: jax.Array
+        state: TrainState, batch: Batch, key: jax.Array | int
     ) -> tuple[TrainState, StepOutput]:
         after, output = step(state, batch, key)
         norm = output.gradient_norm
@@ -276,9 +295,9 @@ def make_train_step(
     """Makes the jitted training step for all devices of a mesh.
 
     The step takes the state of `init_state`, a batch of the rows of all devices, and a
-    PRNG key, the same at every step, into which it folds `state.step`. It donates the
-    state, and where loss or gradient are not finite it changes only `state.step`. Each
-    shape of batches is compiled when it is first seen.
+    PRNG key or a seed, the same at every step, into which it folds `state.step`. It
+    donates the state, and where loss or gradient are not finite it changes only
+    `state.step`. Each shape of batches is compiled when it is first seen.
 
     Args:
       module: a `Transformer`, or any Linen module that is called as one. Type and
@@ -293,10 +312,11 @@ def make_train_step(
       shardings: those of the state, if it was given some.
 
     Returns:
-      (state, batch, key) -> (state after the step, `StepOutput`).
+      (state, batch, key or seed) -> (state after the step, `StepOutput`).
 
     Raises:
       ConfigError, ValueError: as in `init_state`.
+      TypeError: by the step, if `loss` does not return a scalar.
 
     Example:
       >>> import optax
@@ -307,7 +327,7 @@ def make_train_step(
       >>> step = make_train_step(module, optimizer)
       >>> rows = jnp.ones((8, 5), jnp.int32)
       >>> batch = Batch(*[rows] * 7, rows=jnp.arange(8))
-      >>> state, output = step(state, batch, jax.random.key(1))
+      >>> state, output = step(state, batch, 1)
       >>> int(state.step), int(output.sums.target_tokens), bool(output.applied)
       (1, 40, True)
 

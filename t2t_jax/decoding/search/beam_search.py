@@ -154,7 +154,9 @@ def beam_search(
         return empty_result(params.n_best, max_length)
     memory = model.encode(source_BxS)
     tokens = jax.ShapeDtypeStruct((source_BxS.shape[0], params.beam_size), jnp.int32)
-    check_returns(model, memory, tokens, length=max_length, caller="beam_search")
+    check_returns(
+        model, memory, tokens, params=params, length=max_length, caller="beam_search"
+    )
     search = BeamSearch(model, params, constraint or UNCONSTRAINED)
     state = init_state(
         search,

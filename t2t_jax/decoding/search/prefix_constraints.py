@@ -107,7 +107,8 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
     if missing:
         raise TypeError(
             f"{caller} takes a StepModel, not {kind}, which has no "
-            f"{' and no '.join(missing)}. Pass the step_model of a loaded model."
+            f"{' and no '.join(missing)}. Pass t2t_jax.step_model(module, params), or "
+            f"a class with the methods {', '.join(_METHODS)}."
         )
     is_text = any(
         isinstance(leaf, str | bytes)
@@ -161,6 +162,7 @@ def check_returns(
     memory: PyTree,
     tokens_BxW: jax.ShapeDtypeStruct,
     *,
+    params: SearchParams,
     length: int,
     caller: str,
 ) -> None:
@@ -182,6 +184,10 @@ def check_returns(
     # It may note a pending reordering in the cache, which `step` removes.
     cache = jax.eval_shape(model.reorder, first, tokens_BxW) if reorders else first
     returns.require_rows("reorder", cache, rows=rows)
+    kept = dtype_shapes(first)
+    moved = {name: dtype_shapes(cache).get(name, text) for name, text in kept.items()}
+    changed = describe_differences(kept, moved)
+    returns.require(not changed, "reorder", "a cache of the same shapes", found=changed)
     found = jax.eval_shape(
         lambda tokens, cache, position: model.step(tokens, memory, cache, position),
         *(tokens_BxW, cache, jax.ShapeDtypeStruct((), jnp.int32)),
@@ -192,7 +198,9 @@ def check_returns(
     texts = dtype_shapes(logits)
     is_logits = "" in texts and jnp.issubdtype(logits.dtype, jnp.floating)
     is_logits = is_logits and logits.shape[:-1] == (rows, beams)
-    rule = f"logits [B={rows}, W={beams}, V] of floating point"
+    largest = max(params.ids[:3])  # pad, bos, eos
+    is_logits = is_logits and logits.shape[-1] > largest
+    rule = f"logits [B={rows}, W={beams}, V > {largest}] of floating point"
     came = ", ".join(texts.values()) or "no array"
     returns.require(is_logits, "step", rule, found=came)
     if reorders and dtype_shapes(after) in map(dtype_shapes, (first, cache)):

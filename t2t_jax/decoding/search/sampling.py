@@ -99,7 +99,14 @@ def sample(
         return empty_result(sampling_params.num_samples, max_length)
     memory = model.encode(source_BxS)
     tokens = jax.ShapeDtypeStruct((rows, sampling_params.num_samples), jnp.int32)
-    check_returns(model, memory, tokens, length=max_length, caller="sample")
+    check_returns(
+        model,
+        memory,
+        tokens,
+        params=sampling_params,
+        length=max_length,
+        caller="sample",
+    )
     search = Sampling(model, sampling_params)
     state = init_state(
         search,

@@ -131,12 +131,16 @@ def _sizes(config: MeshConfig, devices: int) -> tuple[int, int, int]:
             data, fsdp, tensor = sizes
             return data, fsdp, tensor
     product = " x ".join(f"{axis}={size}" for axis, size in requested.items())
-    keys = [f"config.mesh.{axis}" for axis, n in requested.items() if n not in (1, -1)]
+    keys = [
+        f"{axis} (config.mesh.{axis})"
+        for axis, n in requested.items()
+        if n not in (1, -1)
+    ]
     count = f"the {devices} devices" if devices > 1 else "1 device"
     rest, reason = "", f"{devices} is not a multiple of {fixed}"
     if -1 not in requested.values():
         reason = f"the product is {fixed}"
-        rest = ", or config.mesh.data=-1 for the rest of them"
+        rest = ", or set data=-1 for the rest of them"
     raise ConfigError(
         f"mesh {product} must arrange {count}: {reason}. "
         f"Change {', '.join(keys)}{rest}."

@@ -401,7 +401,9 @@ def evaluate(
     Example:
       `t2t_jax.evaluate(t2t_jax.load("runs/mine"), sources, references)["bleu"]`
     """
-    sources, references = check_aligned(sources, references, caller="evaluate")
+    sources, references = check_aligned(
+        sources, references, caller="evaluate", noun="sources"
+    )
     translator, began = model.translator(), time.perf_counter()
 
     def translate_share(lines: list[str], first: int) -> list[str]:
