@@ -35,19 +35,21 @@ nitpick_ignore_regex = [
     # Types in signatures that are other packages', whose sites are not read.
     (
         r"py:class",
-        r"(collections\.abc|flax|jax|jaxlib|ml_collections|numpy|pathlib)\..*",
+        r"(collections\.abc|flax|jax|jaxlib|ml_collections|nn|numpy|optax|pathlib)\..*",
     ),
     # Types of the package whose modules have no page here.
     (
         r"py:class",
-        r"t2t_jax\..*\.(Cache|ImportOptions|Parse|RNNConfig|Scorer|SpecialIds"
-        r"|TextsWithAttention|Translator)",
+        r"t2t_jax\..*\.(Cache|FeedForward|ImportOptions|MultiHeadAttention|Parse"
+        r"|RestoredState|RNNConfig|Scorer|Scores|SpecialIds|StepOutput"
+        r"|TextsWithAttention|Translator|VocabularyConfig|VocabularyPair)",
     ),
     (r"py:class", r"Parse|SourceLines"),
+    (r"py:class", r"Array|Batches|Callback|Mesh|Pairs|Params|PyTree|Schedule"),
     # Units, which attributes have in the place of a type.
     (r"py:class", r"[a-z]+( (/ )?[a-z]+)*"),
     # What docstrings name without its module.
-    (r"py:exc", r"(Config|Data|InputMissing|Output)Error"),
+    (r"py:exc", r"(Config|Data|InputMissing|Output|Storage)Error"),
     (r"py:class", r"(\w+Config|ConfigLike|KnownWords|Module|Path|VocabularyPair)"),
 ]
 

@@ -323,8 +323,8 @@ class Checkpoints:
         Corrupt ones above it are renamed, and logged.
 
         Args:
-          like: a tree of the state's structure and shapes, whose arrays, or
-            `jax.ShapeDtypeStruct`s, have the shardings to restore to: those of another
+          like: a tree of the state's structure and shapes, of arrays or
+            `jax.ShapeDtypeStruct`, with the shardings to restore to: those of another
             mesh than that of the save, if you like.
 
         Raises:

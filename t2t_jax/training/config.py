@@ -224,7 +224,7 @@ class TrainingConfig:
         update is not applied. "skip" continues, "stop" ends the run.
       max_bad_steps (optimizer steps): The run ends after this many consecutive steps
         without an update.
-      skip_gradient_norm (L2 norm): Updates whose global gradient norm is above this are
+      skip_gradient_norm (norm): Updates whose global gradient norm is above this are
         skipped; 0 to apply all. Departs: above 0, updates of the paper's optimizer are
         left out.
       ema_decay (decay rate): Decay rate of an exponential moving average of the
@@ -279,7 +279,7 @@ class TrainingConfig:
 
     @property
     def passes(self) -> int:
-        """Forward and backward passes of a step: 2 with a consistency term."""
+        """How often a step passes forwards and backwards; 2 with a consistency term."""
         return 2 if self.simcut or self.r_drop else 1
 
     def _check_second_pass(self, problems: ErrorCollector) -> None:
