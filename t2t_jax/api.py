@@ -202,7 +202,10 @@ def _with_pairs(
 
 
 def _resolve_config(
-    config: ConfigLike | None, workdir: Workdir, module: Any, optimizer: Any
+    config: ConfigLike | None,
+    workdir: Workdir,
+    module: Any = None,
+    optimizer: Any = None,
 ) -> tuple[Config, dict[str, Any]]:
     """Returns the configuration, and the overrides to save with it."""
     saved = workdir.read_config() if workdir.has_config else None
