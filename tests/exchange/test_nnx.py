@@ -172,7 +172,9 @@ def test_other_arguments_are_refused(directory, tmp_path):
     model = t2t_jax.load(directory)
     ensemble = dataclasses.replace(model, others=(model,))
     resized = dataclasses.replace(model, params=tiny_params(CONFIG))
-    to_nnx = t2t_jax.to_nnx
+    gelu = dataclasses.replace(model.module.config, activation="gelu")
+    gelu = dataclasses.replace(model, module=model.module.clone(config=gelu))
+    to_nnx, of = t2t_jax.to_nnx, t2t_jax.TranslationModel.of
     other = to_nnx(LINEN, tiny_params(CONFIG))
     save = functools.partial(t2t_jax.save_model, like=directory)
     for call, kind, message in (
@@ -181,6 +183,9 @@ def test_other_arguments_are_refused(directory, tmp_path):
         (lambda: to_nnx(LINEN, model.params), ValueError, r"not float32\[14,3,5\]"),
         (lambda: t2t_jax.from_nnx(other, model), ValueError, r"\d+ different \("),
         (lambda: save(tmp_path, resized), ValueError, "not those of this Transformer"),
+        (lambda: save(tmp_path, gelu), ValueError, "activation='gelu', not 'relu'"),
+        (lambda: of(LINEN, {}, model.vocabularies), UserError, "not those of this Tra"),
+        (lambda: of({}, {}, model.vocabularies), TypeError, "not dict"),
         (lambda: save(directory, model), OutputError, "^to=.* is not empty"),
     ):
         with pytest.raises(kind, match=message):

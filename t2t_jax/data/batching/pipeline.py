@@ -212,7 +212,8 @@ def batches(
         the key "translation") and examples of TFDS are; or the name of a corpus as in
         `config.data.train`, such as "text:train.en,train.de".
       vocabulary: of both sides, or a pair of them.
-      mesh: over whose devices rows are split; None for all devices along `data`.
+      mesh: over whose devices rows are split; None for all devices along `data`. Empty
+        rows fill a batch up to a multiple of these devices times `micro_batches`.
       start: the position to continue from.
       micro_batches: those of the step, which divide the rows of a device.
       settings: `tokens_per_batch=24_576` (slots of all devices, on each side),

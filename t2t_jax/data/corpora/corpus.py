@@ -96,8 +96,8 @@ class SliceCorpus:
         if number < self.start:
             raise DataError(
                 f"{self.spec} begins after the last of {number + 1} pairs. Lower the "
-                f"{self.start} (config.data.dev_pairs, if it holds pairs out), or "
-                "choose another corpus."
+                f"{self.start} (config.data.dev_pairs, if it holds pairs out), choose "
+                "another corpus, or pass t2t_jax.train pairs as dev=."
             )
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:

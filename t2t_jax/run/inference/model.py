@@ -106,6 +106,10 @@ class TranslationModel:
           params: such as `state.params`; they are replicated over the devices of this
             process.
           vocabulary: of both sides, or a pair of them.
+          step: that of the state, `int(state.step)`.
+
+        Raises:
+          TypeError, UserError: as in `t2t_jax.step_model`.
 
         Example:
           >>> import t2t_jax
@@ -117,6 +121,7 @@ class TranslationModel:
           >>> len(TranslationModel.of(module, params, words).translate(["a dog"]))
           1
         """
+        step_model(module, params)  # checks them
         if isinstance(vocabulary, Vocabulary):
             vocabulary = VocabularyPair(vocabulary, vocabulary)
         params = replicate(gather_to_local_devices(params))

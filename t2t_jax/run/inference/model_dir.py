@@ -206,7 +206,8 @@ def save_model(
       InputMissingError: `like` is not a run or a model.
       DataError: `like` is damaged.
       UserError: the model is an ensemble.
-      ValueError: vocabularies or parameters are not those of the model in `like`.
+      ValueError: vocabularies, parameters or the module's configuration are not those
+        of the model in `like`.
       TypeError: a directory is not a path, or `model` is something else; or its module
         is neither a `Transformer` nor the baseline, so that `load` cannot build it.
 
@@ -226,6 +227,11 @@ def save_model(
             raise ValueError(
                 f"model must have the vocabularies of {like}, and has others. Pass the "
                 "directory that it was loaded from as like."
+            )
+        if differing := _differences(model.module, config.network):
+            raise ValueError(
+                f"model must have the configuration of {like}, and its module has "
+                f"{differing}. Leave like out, or pass the run of this module."
             )
         known = provenance_of(origin_dir, model.step)
     is_own = bool(config.python.module)
@@ -247,6 +253,16 @@ def save_model(
         messages = [problem.replace("--", "", 1) for problem in error.problems]
         raise OutputError(messages) from error
     return target
+
+
+def _differences(module: Any, network: Any) -> str:
+    """Describes what a module's configuration has otherwise, but for the devices."""
+    config, resolved = getattr(module, "config", None), {"attention", "compute_dtype"}
+    return ", ".join(
+        f"{name}={getattr(config, name)!r}, not {value!r}"
+        for name, value in vars(network).items()
+        if name not in resolved and getattr(config, name, value) != value
+    )
 
 
 def _config_of(model: TranslationModel) -> Config:
