@@ -97,7 +97,7 @@ class SliceCorpus:
             raise DataError(
                 f"{self.spec} begins after the last of {number + 1} pairs. Lower the "
                 f"{self.start} (config.data.dev_pairs, if it holds pairs out), choose "
-                "another corpus, or pass t2t_jax.train pairs as dev=."
+                "another corpus, or pass other pairs to t2t_jax.train as dev=."
             )
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
