@@ -244,9 +244,9 @@ def _open_dev(config: Config, spec: str) -> Corpus:
     if not spec:
         raise ConfigError(
             f"evaluation.every_steps={config.evaluation.every_steps} needs development "
-            "text, and data.dev is empty. Set config.data.dev (of "
-            "t2t_jax.train dev=), or config.data.dev_pairs to hold pairs out of "
-            "data.train, or config.evaluation.every_steps=0 to train without evaluation."
+            "text, and data.dev is empty. Set config.data.dev (dev= "
+            "of t2t_jax.train), or config.data.dev_pairs to hold pairs out of "
+            "data.train, or config.evaluation.every_steps=0 for no evaluation."
         )
     # Held-out pairs (`data.dev_pairs`) come from the training corpus.
     key = "data.dev" if config.data.dev else "data.train"
