@@ -303,7 +303,9 @@ class Checkpoints:
 
         Args:
           state: any pytree of arrays with elements of 1, 2 or 4 bytes, PRNG keys and
-            Python numbers. Its buffers may be donated once this returns.
+            Python numbers, which are stored as int32 and float32: exact ones belong in
+            `meta`. Of several processes, all arrays are global. Its buffers may be
+            donated once this returns.
           meta: JSON values, such as the position of the data.
           score: of this state, higher is better: the checkpoint with the highest one is
             kept too.

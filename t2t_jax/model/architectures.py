@@ -96,7 +96,8 @@ def step_model(
         any module that is called as they are, which is run on all tokens at each step.
         So is a subclass of `Transformer` that replaces `__call__`, `decode` or `setup`,
         unless it defines `step` too, or says `step = Transformer.step`; and one whose
-        `attention` replaces `__call__`, `keys_values` or `setup`, but not `step`.
+        `attention` replaces `__call__`, `keys_values` or `setup`, but not both `step`
+        and `attend_to_memory`.
       params: nested dict of arrays, such as `state.params`.
       compute_dtype: "float32" or "bfloat16"; "auto" for that of the module.
 
@@ -127,7 +128,11 @@ def step_model(
     if isinstance(module, Transformer):
         kinds = (type(module), Transformer), (module.attention, MultiHeadAttention)
         replaced = [_replaced(*kind) for kind in kinds]
-        if all("step" in names or not names & _COMPUTING for names in replaced):
+        steps = {"step"}, {"step", "attend_to_memory"}
+        if all(
+            own <= names or not names & _COMPUTING
+            for own, names in zip(steps, replaced, strict=True)
+        ):
             return TransformerStepModel(module, params)
         return RecomputingStepModel(module, params)
     if isinstance(module, RNN):

@@ -38,7 +38,8 @@ class Transformer(nn.Module):
       cutoff: probability with which the embedding of a token is zeroed, where there is
         dropout; see `TokenCutoff`.
       attention: class of the attentions; one with other formulas has the methods of
-        `MultiHeadAttention`. Without a `step` of its own it is searched by `decode`.
+        `MultiHeadAttention`. Without a `step` and an `attend_to_memory` of its own it
+        is searched by `decode`.
       feed_forward: class of the feed-forward networks: it is made with the
         configuration, and called with [B, L, D] and the rows of `dropout`, which are
         None without dropout. Its positions must not depend on one another.

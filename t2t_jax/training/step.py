@@ -304,7 +304,8 @@ def make_train_step(
         attention kernel that are "auto" become those for the devices.
       optimizer: any of Optax.
       mesh: that of the state; None for all devices along `data`.
-      config: label smoothing, micro-batches and all else that the step computes.
+      config: label smoothing, micro-batches and what else the step computes; `frozen`
+        is the optimizer's, and what follows a bad step the loop's.
       loss: (module, params, batch, dropout key) -> scalar, instead of the paper's; a
         sum over the real target tokens of the rows that it is given, which are a part
         of the batch. The step differentiates its sum over the batch, divided by the

@@ -104,7 +104,8 @@ class TranslationModel:
 
         Args:
           params: such as `state.params`; they are replicated over the devices of this
-            process.
+            process, and not copied where they are already: a step that donates them
+            ends the model.
           vocabulary: of both sides, or a pair of them.
           step: that of the state, `int(state.step)`.
 
@@ -386,7 +387,7 @@ class Scores(TypedDict):
 def evaluate(
     model: TranslationModel, sources: Iterable[str], references: Iterable[str]
 ) -> Scores:
-    """Translates and scores a corpus, as `--mode=evaluate` does.
+    """Translates and scores a corpus, as `--mode=evaluate` does by default.
 
     Of several processes all call it, with the same lines: each translates a share, and
     all get the scores.
