@@ -63,6 +63,12 @@ class Batch(NamedTuple):
       target_positions: [B, T] position inside the segment, from 0.
       rows: [B] the row's number in the global batch; dropout depends on it, so that
         a row gets the same mask on any device.
+
+    Example:
+      >>> import numpy as np
+      >>> tokens = np.ones((2, 5), np.int32)
+      >>> Batch(*[tokens] * 7, rows=np.arange(2)).target_outputs.shape
+      (2, 5)
     """
 
     source: Array

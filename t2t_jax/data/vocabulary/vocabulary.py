@@ -126,6 +126,14 @@ class Vocabulary:
           DataError: the file is not a vocabulary, is too large, or has other
             special ids.
           InputMissingError: the file does not exist or cannot be read.
+
+        Example:
+          >>> import tempfile
+          >>> words = Vocabulary.train(["a dog barks", "ein Hund bellt"] * 9, 30)
+          >>> folder = tempfile.mkdtemp()
+          >>> words.save(folder)
+          >>> Vocabulary.load(f"{folder}/vocab.model").size
+          30
         """
         require_files(path)
         model = read_limited(Path(path), max_bytes=MAX_VOCABULARY_BYTES, advice=advice)
