@@ -282,13 +282,15 @@ def _warnings(config: Config, pairs: int) -> Iterator[str]:
             "every_epochs are 0): a crash or kill -9 costs all steps since the last "
             "best or stopped one."
         )
-    if config.steps <= (warmup := config.optimizer.warmup_steps):
+    has_schedule = not config.python.optimizer
+    if has_schedule and config.steps <= (warmup := config.optimizer.warmup_steps):
         yield (
             f"warning: steps={config.steps:,} is not above optimizer.warmup_steps="
             f"{warmup:,}: the learning rate never reaches its peak. Raise "
             "config.steps, or lower config.optimizer.warmup_steps."
         )
-    if config.optimizer.decays and config.steps != config.optimizer.decay_steps:
+    ends = has_schedule and config.optimizer.decays
+    if ends and config.steps != config.optimizer.decay_steps:
         steps, end = config.steps, config.optimizer.decay_steps
         what = "stays at its end from there on" if steps > end else "never reaches it"
         yield (
