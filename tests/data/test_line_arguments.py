@@ -12,7 +12,7 @@ from t2t_jax.evaluation import bleu, protocol
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.run.inference.load import load, translate
 from t2t_jax.run.inference.model import TranslationModel
-from tests.model.tiny import TINY
+from tests.model.tiny import TINY, tiny_params
 
 
 @pytest.mark.parametrize("log", ["train.log", 7, Path("train.log")])
@@ -64,7 +64,8 @@ def vocabulary():
 def takers(vocabulary):
     """Calls every public function of lines; none of them gets as far as its model."""
     words = VocabularyPair(vocabulary, vocabulary)
-    model = TranslationModel(Transformer(TINY), {}, words, DecodingConfig(), step=1)
+    params = tiny_params()
+    model = TranslationModel(Transformer(TINY), params, words, DecodingConfig(), step=1)
     a = ["a"]
     return {
         "model.translate": model.translate,

@@ -16,7 +16,6 @@ from flax import nnx
 from numpy.testing import assert_allclose
 
 import t2t_jax
-from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import batch_sharding, shardings_for
 from t2t_jax.model.transformer import Transformer
@@ -48,7 +47,7 @@ def test_gradients_of_packed_rows_on_a_mesh_are_those_of_one_device(changes):
 
         return jax.grad(total)(params)
 
-    mesh = make_mesh(config=MeshConfig(fsdp=2, tensor=2))
+    mesh = make_mesh(fsdp=2, tensor=2)
     shardings = shardings_for(params, mesh)
     split = jax.jit(
         gradient,

@@ -15,7 +15,7 @@ def test_without_settings_initialize_returns_a_single_process():
     assert initialize(environ={"JAX_PLATFORMS": "cpu"}) is SINGLE_PROCESS
     with pytest.raises(UserError, match="belong together"):
         initialize(num_processes=2, environ={})
-    assert current_processes() is SINGLE_PROCESS
+    assert current_processes() == SINGLE_PROCESS
 
 
 def test_a_single_process_does_not_import_jax():
