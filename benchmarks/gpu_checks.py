@@ -36,7 +36,7 @@ from scaled_step import Trainee
 from step_figures import machine, versions
 from step_options import SIZES
 
-from t2t_jax.checkpointing.checkpoints import Checkpoints
+from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.config import parse
 from t2t_jax.config_files import load_config
 from t2t_jax.devices.topology import TARGETS
@@ -227,7 +227,7 @@ def check_repeats(options: argparse.Namespace) -> dict[str, Any]:
                 for last in (steps // 2, steps) if run == "resumed" else (steps,):
                     ends = [f"--workdir={path}", f"--config.steps={last}"]
                     _program([*flags, *ends], XLA_FLAGS=xla)
-                meta = Checkpoints(path / "checkpoints").read_verified_meta(steps)
+                meta = CheckpointReader(path / "checkpoints").read_verified_meta(steps)
                 sums[run] = meta["checksums"]
         found[name] = {run: sums[run] == sums["first"] for run in ("again", "resumed")}
     return {"steps": steps, "same_bits": found, "agrees": True}
