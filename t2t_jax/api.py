@@ -78,7 +78,8 @@ def train(  # noqa: PLR0913  # as few words as a program needs
 
     After `jax.distributed.initialize` it is collective: call it on every process, in
     the main thread, with the same arguments and a workdir that all processes share.
-    SIGTERM and SIGINT of one then stop all after the same step.
+    SIGTERM and SIGINT of one then stop all after the same step; a second one ends its
+    process at once.
 
     Args:
       config: the experiment: a ConfigDict, as `t2t_jax.default_config()` (the paper's
@@ -133,7 +134,12 @@ def train(  # noqa: PLR0913  # as few words as a program needs
     """
     directory = Workdir(as_directory(workdir, caller="train"))
     _require_stream(log)
-    callbacks = _require_callbacks(callbacks)
+    own = {
+        "devices": devices,
+        "callbacks": _require_callbacks(callbacks),
+        "module": module,
+        "optimizer": optimizer,
+    }
     require_trainable(directory)
     enable_cache_in_process()
     processes = current_processes()
@@ -143,33 +149,19 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
         with failing_together(processes, "read the pairs"):
-            parsed = _with_pairs(
-                parsed,
-                {"train": train, "dev": dev},
-                log=partial(print_line, stream=log) if processes.is_first else _drop,
-            )
+            show = partial(print_line, stream=log) if processes.is_first else _drop
+            parsed = _with_pairs(parsed, {"train": train, "dev": dev}, log=show)
         run = open_shared_run(
             parsed,
             workdir=directory,
             overrides=overrides,
             processes=processes,
             stream=log,
+            devices=devices,
         )
         text, console = held.enter_context(run)
         if text is not None:
-            _train(
-                parsed,
-                directory,
-                text,
-                console=console,
-                processes=processes,
-                own={
-                    "devices": devices,
-                    "callbacks": callbacks,
-                    "module": module,
-                    "optimizer": optimizer,
-                },
-            )
+            _train(parsed, directory, text, console, processes=processes, own=own)
     return _load_best(directory, processes, devices, module)
 
 
@@ -291,8 +283,8 @@ def _train(
     config: Config,
     workdir: Workdir,
     text: PreparedData,
-    *,
     console: Console,
+    *,
     processes: Processes,
     own: Mapping[str, Any],
 ) -> None:

@@ -1,4 +1,4 @@
-"""What a programmer is told who passes something else: the rule, and what came."""
+"""Messages for programmers: the rule, and what came."""
 
 import dataclasses
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
 
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.data.corpora.splits import train_and_dev
@@ -32,6 +32,9 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.config import PythonConfig
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import read_metrics
+
+if TYPE_CHECKING:
+    import jax
 
 # May differ between hosts: paths of the same text, and how it is encoded.
 _HOST_KEYS = ("data.train", "data.dev", "data.cache_dir", "data.workers")
@@ -100,6 +103,7 @@ def open_run(
     console: Console,
     stream: TextIO | None = None,
     distributed: bool = False,
+    devices: Sequence[jax.Device] | None = None,
 ) -> Iterator[OpenedRun]:
     """Locks the workdir of a run while it is open, and prepares its text.
 
@@ -110,6 +114,7 @@ def open_run(
       workdir: created if it does not exist.
       overrides: the keys set on the command line, to be saved.
       stream: gets the progress of encoding; None means stderr.
+      devices: to train on; None means all.
 
     Raises:
       UserError: text, configuration or workdir are not valid.
@@ -118,7 +123,7 @@ def open_run(
     if distributed or config.mesh != MeshConfig():
         from t2t_jax.devices.sharding.mesh import make_mesh
 
-        make_mesh(None, **config.mesh.axes)
+        make_mesh(devices, **config.mesh.axes)
     if config.training.frozen and config.python == PythonConfig():
         _check_frozen(config)
     with workdir.create_locked() as owner:
@@ -226,6 +231,7 @@ def open_shared_run(
     processes: Processes,
     stream: TextIO | None = None,
     open_log: Callable[[Path], TextIO] = _OPEN_LOG,
+    devices: Sequence[jax.Device] | None = None,
 ) -> Iterator[tuple[PreparedData | None, Console]]:
     """Opens a run on every process: process 0 prepares the text, the others join it.
 
@@ -235,6 +241,7 @@ def open_shared_run(
     Args:
       stream: gets the log of process 0; None means stderr.
       open_log: opens the log of another process.
+      devices: to train on; None means all.
 
     Yields:
       The text, or None if the run is complete; and the console of this process.
@@ -254,6 +261,7 @@ def open_shared_run(
                         console=console,
                         stream=stream,
                         distributed=processes.count > 1,
+                        devices=devices,
                     )
                 )
                 text = opened.text

@@ -77,8 +77,8 @@ def init_state(
 
     Raises:
       ConfigError: an axis of the model is not divisible by one of the mesh.
-      ValueError: the mesh is not one of `make_mesh`; or it splits parameters, and one
-        of the module has no rule that says how.
+      ValueError: the mesh is not one of `make_mesh`; or it splits parameters, and no
+        sharding rule matches one of the module's.
 
     Example:
       >>> import optax

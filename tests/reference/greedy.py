@@ -7,8 +7,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from t2t_jax.decoding.search.checks import validated_max_length
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
-from t2t_jax.decoding.search.prefix_constraints import validated_max_length
 from t2t_jax.decoding.search.static_params import (
     DEFAULT_IDS,
     BeamParams,

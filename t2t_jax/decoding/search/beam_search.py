@@ -20,6 +20,12 @@ from t2t_jax.decoding.search.beam_state import (
     run_until,
     where_rows,
 )
+from t2t_jax.decoding.search.checks import (
+    check_returns,
+    require_params,
+    source_array,
+    validated_max_length,
+)
 from t2t_jax.decoding.search.constraint import UNCONSTRAINED, Constraint
 from t2t_jax.decoding.search.continuations import (
     HIGHEST_BANK,
@@ -29,13 +35,7 @@ from t2t_jax.decoding.search.continuations import (
     order,
 )
 from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
-from t2t_jax.decoding.search.prefix_constraints import (
-    check_returns,
-    raise_limits_for_prefix,
-    require_params,
-    source_array,
-    validated_max_length,
-)
+from t2t_jax.decoding.search.prefix_constraints import raise_limits_for_prefix
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.types import Array, PyTree, StepModel
 

@@ -11,14 +11,16 @@ import jax.numpy as jnp
 
 from t2t_jax.decoding.search.beam_search import BeamResult, empty_result
 from t2t_jax.decoding.search.beam_state import run_until
-from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
-from t2t_jax.decoding.search.prefix_constraints import (
+from t2t_jax.decoding.search.checks import (
     check_returns,
-    forced_tokens,
-    raise_limits_for_prefix,
     require_params,
     source_array,
     validated_max_length,
+)
+from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
+from t2t_jax.decoding.search.prefix_constraints import (
+    forced_tokens,
+    raise_limits_for_prefix,
 )
 from t2t_jax.decoding.search.static_params import SamplingParams
 from t2t_jax.decoding.search.top_k_top_p import top_k, top_k_filter, top_p_filter

@@ -1,0 +1,258 @@
+"""Checks of a search: its arguments, and what the methods of its model return."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from t2t_jax.data.line_arguments import with_article
+from t2t_jax.decoding.config import broken_rules, longest_output
+from t2t_jax.decoding.search.static_params import (
+    SearchParams,
+    SpecialIds,
+)
+from t2t_jax.devices.sharding.rules import (
+    describe_differences,
+    dtype_shape,
+    dtype_shapes,
+    leaves_by_path,
+)
+from t2t_jax.errors import UserError
+from t2t_jax.types import Array, PyTree, StepModel
+
+_METHODS = ("encode", "init_cache", "step", "reorder", "grow")
+
+
+def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
+    """Checks model and source of a search, and returns the source as a JAX array.
+
+    Raises:
+      TypeError: the model is a loaded `TranslationModel` or not a `StepModel`, or the
+        source is text or None.
+      UserError: the source holds tokens outside the vocabulary. Checked only where the
+        values are known and the model has a `source_size`.
+    """
+    kind = with_article(type(model).__name__)
+    if hasattr(model, "step_model"):
+        raise TypeError(
+            f"{caller} takes a StepModel, not {kind}. Pass model.step_model."
+        )
+    missing = [name for name in _METHODS if not callable(getattr(model, name, None))]
+    if missing:
+        raise TypeError(
+            f"{caller} takes a StepModel, not {kind}, which has no "
+            f"{' and no '.join(missing)}. Pass t2t_jax.step_model(module, params), or "
+            f"a class with the methods {', '.join(_METHODS)}."
+        )
+    is_text = any(
+        isinstance(leaf, str | bytes)
+        or (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "USO")
+        for leaf in jax.tree.leaves(source_BxS)
+    )
+    if is_text or source_BxS is None:
+        raise TypeError(
+            f"{caller} takes integer tokens of shape [B, S], not "
+            f"{'text' if is_text else 'None'}. Pass model.encode(lines)."
+        )
+    if (size := getattr(model, "source_size", None)) is not None:
+        _check_tokens(source_BxS, size)
+    return jnp.asarray(source_BxS)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Returns:
+    """Checks what the methods of a model return to a search."""
+
+    model: StepModel
+    caller: str
+
+    def require(self, holds: object, method: str, rule: str, *, found: object) -> None:
+        """Raises a TypeError unless `holds`."""
+        name = f"{type(self.model).__name__}.{method}"
+        if not holds:
+            raise TypeError(
+                f"{self.caller}: {name} must return {rule}; it returned {found}. "
+                f"Change {name}: see t2t_jax.StepModel."
+            )
+
+    def require_rows(self, method: str, tree: PyTree, *, rows: int) -> None:
+        """Checks the first axis of all arrays."""
+        rule = f"arrays that start with axis B={rows}"
+        for path, leaf in leaves_by_path(tree).items():
+            found = f"{dtype_shape(leaf)} {path}".rstrip()
+            self.require(leaf.shape[:1] == (rows,), method, rule, found=found)
+
+    def require_same(self, method: str, found: PyTree, *, cache: PyTree) -> None:
+        """Checks that a cache stays as it was given."""
+        reason = describe_differences(dtype_shapes(cache), dtype_shapes(found))
+        tree = jax.tree.structure(found)
+        is_same = not reason and tree in [jax.tree.structure(cache)]
+        rule = "a cache of the tree, shapes and types that it was given"
+        self.require(is_same, method, rule, found=reason or tree)
+
+
+def check_returns(
+    model: StepModel,
+    memory: PyTree,
+    tokens_BxW: jax.ShapeDtypeStruct,
+    *,
+    params: SearchParams,
+    length: int,
+    caller: str,
+) -> None:
+    """Checks by their shapes what the methods of a model return; computes nothing.
+
+    Args:
+      memory: what `encode` has returned.
+      tokens_BxW: the shape of the tokens of a step.
+      caller: "beam_search" for a search that calls `reorder` too.
+
+    Raises:
+      TypeError: it is not what a `StepModel` returns.
+    """
+    returns, (rows, beams) = _Returns(model, caller), tokens_BxW.shape
+    returns.require_rows("encode", jax.eval_shape(lambda: memory), rows=rows)
+    first = jax.eval_shape(lambda: model.init_cache(memory, beams, length))
+    returns.require_rows("init_cache", first, rows=rows)
+    reorders = caller == "beam_search"
+    # It may note a pending reordering in the cache, which `step` removes.
+    cache = jax.eval_shape(model.reorder, first, tokens_BxW) if reorders else first
+    returns.require_rows("reorder", cache, rows=rows)
+    kept = dtype_shapes(first)
+    moved = {name: dtype_shapes(cache).get(name, text) for name, text in kept.items()}
+    changed = describe_differences(kept, moved)
+    returns.require(not changed, "reorder", "a cache of the same shapes", found=changed)
+    found = jax.eval_shape(
+        lambda tokens, cache, position: model.step(tokens, memory, cache, position),
+        *(tokens_BxW, cache, jax.ShapeDtypeStruct((), jnp.int32)),
+    )
+    is_pair, kind = isinstance(found, tuple) and len(found) == 2, type(found).__name__
+    returns.require(is_pair, "step", "a pair (logits, cache)", found=f"a {kind}")
+    logits, after = found
+    texts, largest = dtype_shapes(logits), max(params.ids[:3])  # pad, bos, eos
+    is_logits = (
+        "" in texts  # an array, and no tree of them
+        and jnp.issubdtype(logits.dtype, jnp.floating)
+        and logits.shape[:-1] == (rows, beams)
+        and logits.shape[-1] > largest
+    )
+    rule = f"logits [B={rows}, W={beams}, V > {largest}] of floating point"
+    came = ", ".join(texts.values()) or "no array"
+    returns.require(is_logits, "step", rule, found=came)
+    if reorders and dtype_shapes(after) in map(dtype_shapes, (first, cache)):
+        after = jax.eval_shape(model.reorder, after, tokens_BxW)
+        returns.require_same("reorder", after, cache=cache)
+    else:
+        returns.require_same("step", after, cache=cache)
+    grown = jax.eval_shape(lambda cache: model.grow(cache, length), cache)
+    returns.require_same("grow", grown, cache=cache)
+
+
+def require_params(params: object, kind: type, *, caller: str, name: str) -> None:
+    """Checks that the parameters of a search are of its kind.
+
+    Raises:
+      TypeError: they are not.
+    """
+    if not isinstance(params, kind):
+        raise TypeError(
+            f"{caller} takes {kind.__name__} as {name}, not "
+            f"{with_article(type(params).__name__)}. Pass t2t_jax.{kind.__name__}(…)."
+        )
+
+
+def _check_tokens(source_BxS: Array, size: int) -> None:
+    """Checks the range of concrete tokens; JAX would clamp them."""
+    if isinstance(source_BxS, jax.core.Tracer):
+        return
+    tokens = np.asarray(source_BxS)
+    if not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
+        return
+    least, most = tokens.min(), tokens.max()
+    if least < 0 or most >= size:
+        raise UserError(
+            f"source_BxS with tokens from {least} to {most} must lie in [0, {size}), "
+            "the source vocabulary. Pass model.encode(lines)."
+        )
+
+
+def validated_max_length(
+    source_BxS: Array,
+    prefixes_BxP: Array | None,
+    search_params: SearchParams,
+    *,
+    max_extra_tokens: int,
+    max_length: int | None = None,
+) -> int:
+    """Checks source, bounds and prefixes, and returns T, the capacity of the outputs.
+
+    Args:
+      max_length: bound of the caller; None means S + `max_extra_tokens`, or
+        `max_length_ratio` * S where that is less, or P + 1 where that is more.
+
+    Raises:
+      UserError: the source is not [B, S] whole numbers, a bound is too small, or the
+        prefixes are not [B, P] whole numbers, are too long, or hold bos, eos, or a pad
+        before another token.
+
+    Example:
+      >>> from t2t_jax.decoding.search.static_params import BeamParams
+      >>> prefixes = jnp.array([[7, 8, 9]])
+      >>> source, params = jnp.array([[5, 2]]), BeamParams()
+      >>> validated_max_length(source, prefixes, params, max_extra_tokens=1)
+      4
+    """
+    shape, dtype = jnp.shape(source_BxS), jnp.result_type(source_BxS)
+    problems = broken_rules({"max_extra_tokens": max_extra_tokens})
+    if max_length is not None:
+        problems += broken_rules({"max_length": max_length})
+    if len(shape) != 2 or not jnp.issubdtype(dtype, jnp.integer):
+        problems.append(
+            f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole "
+            "numbers. Pass one row of token ids per sentence."
+        )
+    if problems:
+        raise UserError(problems)
+    width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
+    if max_length is None:
+        longest = longest_output(
+            shape[1],
+            max_extra_tokens=max_extra_tokens,
+            max_length_ratio=search_params.max_length_ratio,
+        )
+        max_length = max(longest, width + 1)
+    if prefixes_BxP is not None:
+        _check_prefixes(
+            prefixes_BxP, rows=shape[0], max_length=max_length, ids=search_params.ids
+        )
+    return max_length
+
+
+def _check_prefixes(
+    prefixes_BxP: Array, *, rows: int, max_length: int, ids: SpecialIds
+) -> None:
+    shape, dtype = jnp.shape(prefixes_BxP), jnp.result_type(prefixes_BxP)
+    problem = ""
+    if shape[:1] != (rows,) or len(shape) != 2 or not shape[1]:
+        problem = f"be [B, P] whole numbers with B={rows}, P at least 1"
+    elif not jnp.issubdtype(dtype, jnp.integer):
+        problem = "be [B, P] whole numbers"
+    elif shape[1] >= max_length:
+        problem = f"be shorter than an output, which holds at most {max_length} tokens"
+    elif not isinstance(prefixes_BxP, jax.core.Tracer):
+        tokens = np.asarray(prefixes_BxP)
+        gap = (tokens[:, :-1] == ids.pad) & (tokens[:, 1:] != ids.pad)
+        is_special = np.isin(tokens, (ids.bos, ids.eos))
+        if gap.any() or is_special.any() or tokens.min(initial=0) < 0:
+            problem = (
+                "not hold bos, eos or negative numbers, and pad only after the last "
+                "token of a row"
+            )
+    if problem:
+        raise UserError(
+            f"prefixes_BxP of shape {shape} and type {dtype} must {problem}. Pass one "
+            "row of token ids per sentence, or raise max_extra_tokens or max_length."
+        )
