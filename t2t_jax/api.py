@@ -26,7 +26,7 @@ from t2t_jax.devices.distributed.processes import (
     current_processes,
     failing_together,
 )
-from t2t_jax.errors import InputMissingError
+from t2t_jax.errors import ConfigError, InputMissingError
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.prepared_data import PreparedData
@@ -226,6 +226,11 @@ def _with_own(config: Config, module: Any, optimizer: Any) -> Config:
     from t2t_jax.training.loss import check_module
     from t2t_jax.training.optimizer import optimizer_name
 
+    if callable(optimizer) and config.optimizer.name == "schedule_free":
+        raise ConfigError(
+            "optimizer.name=schedule_free takes no schedule, and train was given one. "
+            "Change config.optimizer.name, or pass an optimizer."
+        )
     used = make_module(config.network) if module is None else module
     params = check_module(used, config.training, vocab_size=config.vocabulary.size)
     if module is not None and isinstance(

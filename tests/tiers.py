@@ -114,6 +114,8 @@ TIERS = {
     "tests/decoding/test_transformer_search.py": FULL,
     "tests/model/rnn/test_rnn.py": FULL,
     "tests/model/test_architectures.py": FULL,
+    "tests/model/test_blocks.py": FULL,
+    "tests/model/test_blocks.py::test_a_mesh_changes_no_gradient[rms-pre": DEFAULT,
     "tests/model/test_fused_attention.py": FULL,
     "tests/model/test_compute_dtype.py": FULL,
     "tests/model/test_remat.py": FULL,

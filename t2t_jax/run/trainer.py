@@ -107,17 +107,13 @@ class Trainer:
             with_absolute_text(self.config), self._mesh
         )
         self.config, network, training = config, config.network, config.training
-        if self.module is None:
-            devices = self._mesh.devices.flatten().tolist()
-            how: Any = {"devices": devices, "mesh": self._mesh.shape}
-            self._module = make_module(network, **how)
-        else:
-            self._module = resolve_module(self.module, self._mesh)
-        how = {"d_model": network.d_model}
+        module = make_module(network) if self.module is None else self.module
+        self._module = resolve_module(module, self._mesh)
+        width, own = network.d_model, self.optimizer
         self._optimizer = make_optimizer(
-            config.optimizer, **how, frozen=training.frozen, own=self.optimizer
+            config.optimizer, d_model=width, frozen=training.frozen, own=own
         )
-        self._schedule = self.optimizer or make_schedule(config.optimizer, **how)
+        self._schedule = own or make_schedule(config.optimizer, d_model=width)
         if isinstance(self._schedule, optax.GradientTransformation):
             self._schedule = None  # It is inside, and not known.
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))

@@ -283,9 +283,12 @@ def test_the_configured_adam_given_as_an_object_trains_the_same(given, tmp_path)
         ({"module": Gated(151)}, TypeError, r"\[2, 3, 150\] .* returns float32\[2, 3"),
         ({"module": nn.Dense(3)}, TypeError, "takes 2 positional arguments but 3"),
         ({"optimizer": "adam"}, TypeError, "GradientTransformation of Optax, .* 'ada"),
+        ({"optimizer": abs}, t2t_jax.UserError, "schedule_free takes no schedule"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_trained_is_refused_at_once(given, error, message, tmp_path):
+    name = "schedule_free" if given.get("optimizer") is abs else "adam"
+    config = quick(tmp_path, optimizer__name=name)
     with pytest.raises(error, match=message):
-        t2t_jax.train(quick(tmp_path), tmp_path / "run", **given)
+        t2t_jax.train(config, tmp_path / "run", **given)
     assert not (tmp_path / "run").exists()

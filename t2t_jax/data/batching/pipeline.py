@@ -258,8 +258,9 @@ def batches(
         DataPosition(*start),
     )
     if any(config.bpe_dropout):
-        how: Any = {"config": config, "seed": seed, "log": lambda text: None}
-        tokens = SampledEpochs(cache, vocabulary, **how)
+        tokens = SampledEpochs(
+            cache, vocabulary, config=config, seed=seed, log=lambda text: None
+        )
     stream = train_stream(
         cache,
         config,

@@ -219,11 +219,8 @@ def compile_costs(
       topology: that of the mesh's devices, if they are not here.
     """
     config, _ = choose_attention(config, mesh)
-    module = make_module(
-        config.network, devices=mesh.devices.flatten().tolist(), mesh=mesh.shape
-    )
     step = make_train_step(
-        module,
+        make_module(config.network),
         _make_optimizer(config),
         mesh=mesh,
         config=config.training,

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypedDict, overload
+from typing import Any, Literal, NamedTuple, TypedDict, cast, overload
 
 import jax
 import numpy as np
@@ -426,15 +426,14 @@ def evaluate(
     )
     counts = Counter(one for some in statuses for one in some.split(","))
     del counts["ok"]
-    found: Any = {
+    found = {
         **corpus_scores(hypotheses, references),
         "sentences": len(references),
         "statuses": dict(counts),
         "seconds": seconds,
         "checkpoint_step": model.step,
     }
-    scores: Scores = found
-    return scores
+    return cast(Scores, found)
 
 
 _SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
