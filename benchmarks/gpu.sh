@@ -99,7 +99,7 @@ rehearsal() {
     decoding.max_extra_tokens=5 training.simcut=3.0; do model+=("--config.$key"); done
   printf 'A dog runs.\nTwo men talk.\n' > "$out/runs/test.en"
   cp "$out/runs/test.en" "$out/runs/test.de"
-  if [ "$(installed jax_cuda12_plugin)" != none ]; then
+  if [ "$(installed jax_cuda12_plugin jax_cuda13_plugin)" != none ]; then
     part estimate 300 "${run[@]}" gpu_checks.py estimate --configs=phrasebook --steps=1
   fi
   part repeats 300 "${run[@]}" gpu_checks.py repeats --device=cpu \

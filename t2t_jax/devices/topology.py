@@ -141,11 +141,11 @@ class Topology:
           UserError: the compiler is not installed.
         """
         gpu, sides = self.target.gpu, "x".join(map(str, self.shape))
-        package, extra = ("jax_cuda12_plugin", "gpu") if gpu else ("libtpu", "tpu")
-        if not find_spec(package):
+        packages = _COMPILERS[self.target.platform]
+        if not any(map(find_spec, packages)):
             raise UserError(
                 f"topology={self.text} needs a compiler that is not installed. "
-                f"Run pip install 't2t-jax[aot-{extra}]'."
+                f"Run pip install 't2t-jax[aot-{self.target.platform}]'."
             )
         os.environ.update({**_NO_METADATA, **os.environ})
         jax.config.update("jax_platforms", "cpu")
@@ -160,6 +160,11 @@ class Topology:
             options = {"chips_per_host_bounds": [1, 1, 1]}
         return [*topologies.get_topology_desc(name, platform, **options).devices]
 
+
+_COMPILERS = {
+    "gpu": ("jax_cuda12_plugin", "jax_cuda13_plugin"),
+    "tpu": ("libtpu",),
+}
 
 _NO_METADATA = {
     "TPU_SKIP_MDS_QUERY": "1",

@@ -9,7 +9,8 @@ from t2t_jax.devices.topology import TARGETS, gpu_description, parse_topology
 from t2t_jax.errors import ConfigError, UserError
 
 needs_gpu_compiler = pytest.mark.skipif(
-    not find_spec("jax_cuda12_plugin"), reason="needs the extra aot-gpu"
+    not any(map(find_spec, topology._COMPILERS["gpu"])),
+    reason="needs the extra aot-gpu",
 )
 needs_tpu_compiler = pytest.mark.skipif(
     not find_spec("libtpu"), reason="needs the extra aot-tpu"
