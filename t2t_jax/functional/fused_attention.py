@@ -19,6 +19,14 @@ from t2t_jax.functional.masks import Segments
 MAX_DEPTH = 128
 """Head depth that cuDNN supports on every GPU, and the width of a TPU's registers."""
 
+MASKED = -(2.0**15)
+"""Added to a masked score, where cuDNN takes no mask.
+
+Backwards it computes exp(score - log_sum) anew, with products by log2(e) that are rounded
+once in one place and twice in another. Of a fully masked query the two are this number
+apart from nothing, so that a rounding error of it must be far below 1.
+"""
+
 _MAX_BLOCK = 512
 """Most queries and keys that a TPU's kernel holds at once."""
 
@@ -41,8 +49,7 @@ def cudnn_attention(
 
     Paper: §3.2.1, equation 1.
     """
-    # cuDNN subtracts scores: the difference of two must be finite.
-    bias_Bx1xQxK = jnp.where(segments.mask(), 0.0, -(2.0**40)).astype(q_BxHxQxD.dtype)
+    bias_Bx1xQxK = jnp.where(segments.mask(), 0.0, MASKED).astype(q_BxHxQxD.dtype)
     # Projections lie in memory as [B, L, H, D], so nothing is copied.
     heads_last = (x.swapaxes(1, 2) for x in (q_BxHxQxD, k_BxHxKxD, v_BxHxKxD))
     scale = q_BxHxQxD.shape[-1] ** -0.5

@@ -25,8 +25,9 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import RunProgress
 from t2t_jax.training.state import TrainState, evaluation_params, state_shardings
 from t2t_jax.types import PyTree
+from t2t_jax.version import __version__
 
-_PACKAGES = ("t2t-jax", "jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
+_PACKAGES = ("jax", "flax", "optax", "orbax-checkpoint", "sentencepiece")
 
 
 @dataclass
@@ -148,7 +149,8 @@ class RunCheckpointer:
             "progress": progress.to_dict(),
             "config": to_dict(self.config),
             "fingerprints": self.fingerprints,
-            "versions": {name: metadata.version(name) for name in _PACKAGES},
+            "versions": {"t2t-jax": __version__}
+            | {name: metadata.version(name) for name in _PACKAGES},
             **scores,
         }
         with self._failure_logged():
