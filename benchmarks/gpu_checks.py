@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -193,10 +194,13 @@ def check_estimate(options: argparse.Namespace) -> dict[str, Any]:
     device, found = jax.devices()[:1], {}
     kind = device[0].device_kind.lower()
     target = next((name for name in TARGETS if name in kind), "h100")
-    names = ("attention", "estimated_ms", "bound_by", "bytes_needed", "parts")
-    for name in options.configs.split(","):
-        flags = ["--mode=describe", f"--topology=gpu:{target}:1", f"--config={name}"]
-        estimate = json.loads(_program([*flags, "--format=json"], JAX_PLATFORMS="cpu"))
+    keys = ("attention", "estimated_ms", "bound_by", "bytes_needed", "parts")
+    names = options.configs.split(",")
+    flags = ["--mode=describe", f"--topology=gpu:{target}:1", "--format=json"]
+    describe = partial(_program, JAX_PLATFORMS="cpu")  # which takes minutes
+    pool = ThreadPoolExecutor()
+    texts = [pool.submit(describe, [*flags, f"--config={name}"]) for name in names]
+    for name, text in zip(names, texts, strict=True):
         config = parse(load_config(name).to_dict())
         step = Trainee(
             config.model,
@@ -210,7 +214,7 @@ def check_estimate(options: argparse.Namespace) -> dict[str, Any]:
         step.seconds(3)
         times = [step.seconds(options.steps) for _ in range(5)]
         found[name] = {
-            **{key: estimate[key] for key in names},
+            **{key: json.loads(text.result())[key] for key in keys},
             "median_ms": 1e3 * statistics.median(times) / options.steps,
             "peak_bytes": (device[0].memory_stats() or {}).get("peak_bytes_in_use"),
         }

@@ -20,11 +20,9 @@ MAX_DEPTH = 128
 """Head depth that cuDNN supports on every GPU, and the width of a TPU's registers."""
 
 MASKED = -(2.0**15)
-"""Added to a masked score, where cuDNN takes no mask.
-
-Backwards it computes exp(score - log_sum) anew, with products by log2(e) that are rounded
-once in one place and twice in another. Of a fully masked query the two are this number
-apart from nothing, so that a rounding error of it must be far below 1.
+"""Added to masked scores. Of a fully masked query, which has no others, cuDNN computes
+exp(score - log_sum) again backwards, where a rounding error of this number must be far
+below 1: at -2^40 the gradients are NaN.
 """
 
 _MAX_BLOCK = 512
