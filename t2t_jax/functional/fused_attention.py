@@ -14,16 +14,10 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax import jax_internals
-from t2t_jax.functional.masks import Segments
+from t2t_jax.functional.masks import PAD, Segments
 
 MAX_DEPTH = 128
 """Head depth that cuDNN supports on every GPU, and the width of a TPU's registers."""
-
-MASKED = -(2.0**15)
-"""Added to masked scores. Of a fully masked query, which has no others, cuDNN computes
-exp(score - log_sum) again backwards, where a rounding error of this number must be far
-below 1: at -2^40 the gradients are NaN.
-"""
 
 _MAX_BLOCK = 512
 """Most queries and keys that a TPU's kernel holds at once."""
@@ -47,7 +41,11 @@ def cudnn_attention(
 
     Paper: §3.2.1, equation 1.
     """
-    bias_Bx1xQxK = jnp.where(segments.mask(), 0.0, MASKED).astype(q_BxHxQxD.dtype)
+    # cuDNN subtracts scores: the difference of two must be finite. The gradients of a
+    # fully masked query are NaN (9.19, heads of 32), so that padding attends to all.
+    is_padding_Bx1xQx1 = (jnp.asarray(segments.query) == PAD)[:, None, :, None]
+    attends_Bx1xQxK = segments.mask() | is_padding_Bx1xQx1
+    bias_Bx1xQxK = jnp.where(attends_Bx1xQxK, 0.0, -(2.0**40)).astype(q_BxHxQxD.dtype)
     # Projections lie in memory as [B, L, H, D], so nothing is copied.
     heads_last = (x.swapaxes(1, 2) for x in (q_BxHxQxD, k_BxHxKxD, v_BxHxKxD))
     scale = q_BxHxQxD.shape[-1] ** -0.5

@@ -3,7 +3,7 @@
 No accelerator is needed: JAX computes cuDNN's call by other means, and interprets that
 of TPUs.
 
-Seen to fail: without the mask, with queries a tenth larger, and with each condition of
+Seen to fail: without the mask, with padding that attends to nothing, with queries a tenth larger, and with each condition of
 `Fused.fits` and of `MultiHeadAttention` left out.
 """
 
@@ -88,6 +88,19 @@ def test_it_is_equation_1_wherever_something_can_be_seen(kernel, lengths, is_cau
         of_both(functools.partial(kernel, segments=segments)),
         of_both(functools.partial(attention, mask_xQxK=segments.mask())),
     )
+
+
+def test_cudnn_gets_no_query_that_is_fully_masked():
+    segments = Segments(jnp.array([[1, 2, 0]]), jnp.array([[1, 1, 2, 0]]))
+    seen = []
+
+    def noted(q, k, v, bias, *, scale):
+        seen.extend((bias == 0).astype(int).tolist())
+        return jax.nn.dot_product_attention(q, k, v, bias, scale=scale)
+
+    q, k = jnp.ones((1, 1, 3, 8)), jnp.ones((1, 1, 4, 8))
+    fused_attention.cudnn_attention(q, k, k, segments, kernel=noted)
+    assert seen == [[[[1, 1, 0, 0], [0, 0, 1, 0], [1, 1, 1, 1]]]]
 
 
 @pytest.mark.parametrize(
