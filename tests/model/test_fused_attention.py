@@ -4,7 +4,8 @@ No accelerator is needed: JAX computes cuDNN's call by other means, and interpre
 of TPUs.
 
 Seen to fail: without the mask, with padding that attends to nothing, with queries a
-tenth larger, and with each condition of `Fused.fits` and of `MultiHeadAttention` left out.
+tenth larger, and with each condition of `Fused.fits` and of `MultiHeadAttention` left
+out.
 """
 
 import dataclasses
