@@ -124,7 +124,7 @@ class Fused(NamedTuple):
 
 
 FUSED: dict[str, Fused] = {
-    "cudnn": Fused(cudnn_attention, length_multiple=2),
+    "cudnn": Fused(cudnn_attention, length_multiple=128),
     "splash": Fused(splash_attention, length_multiple=128),
 }
 """By the values of `model.attention`."""
