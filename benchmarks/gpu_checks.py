@@ -118,7 +118,6 @@ def check_attention(options: argparse.Namespace) -> dict[str, Any]:
     real = (query > 0)[:, None, :, None]
     given = jnp.asarray(draw.normal(size=shape) * real, jnp.float32)
     report: dict[str, Any] = {"shape": shape, "tolerance": ATTENTION_TOLERANCE}
-    cudnn = FUSED["cudnn"].kernel
     choice = resolve_attention(TransformerConfig(attention="cudnn"), options.device)
     uses = ("encoder", "decoder")
     for use in uses:
@@ -132,7 +131,7 @@ def check_attention(options: argparse.Namespace) -> dict[str, Any]:
         if choice.reason:
             of_all["cudnn"] = {"missing": choice.reason}
         else:
-            kernels["cudnn"] = partial(cudnn, segments=segments)
+            kernels["cudnn"] = partial(FUSED["cudnn"], segments=segments)
         for name, kernel in kernels.items():
             of_all[name] = _compare(kernel, [*arrays, given], reference)
         report[use] = of_all

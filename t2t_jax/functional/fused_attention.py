@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,12 @@ from t2t_jax.functional.masks import PAD, Segments
 
 MAX_DEPTH = 128
 """Head depth that cuDNN supports on every GPU, and the width of a TPU's registers."""
+
+LENGTH_MULTIPLE = 128
+"""Of queries and keys. TPUs' kernel takes no others; with 64, 192 and 320 the gradients
+of cuDNN's (9.19) are NaN where all scores of a query are below about -90, as it counts
+scores of 0 behind the last key.
+"""
 
 _MAX_BLOCK = 512
 """Most queries and keys that a TPU's kernel holds at once."""
@@ -41,8 +46,8 @@ def cudnn_attention(
 
     Paper: §3.2.1, equation 1.
     """
-    # cuDNN subtracts scores: the difference of two must be finite. The gradients of a
-    # fully masked query are NaN (9.19, heads of 32), so that padding attends to all.
+    # cuDNN subtracts scores: the difference of two must be finite. Padding attends to
+    # all, so that no query is fully masked.
     is_padding_Bx1xQx1 = (jnp.asarray(segments.query) == PAD)[:, None, :, None]
     attends_Bx1xQxK = segments.mask() | is_padding_Bx1xQx1
     bias_Bx1xQxK = jnp.where(attends_Bx1xQxK, 0.0, -(2.0**40)).astype(q_BxHxQxD.dtype)
@@ -106,25 +111,19 @@ def splash_attention(
     return context
 
 
-class Fused(NamedTuple):
-    """A kernel, and the shapes that it is for."""
-
-    kernel: Callable[..., jax.Array]
-    length_multiple: int
-
-    def fits(self, q_BxHxQxDk: jax.Array, v_BxHxKxDv: jax.Array) -> bool:
-        """Returns whether the kernel takes these shapes and this dtype."""
-        (queries, d_k), (keys, d_v) = q_BxHxQxDk.shape[-2:], v_BxHxKxDv.shape[-2:]
-        return (
-            q_BxHxQxDk.dtype == v_BxHxKxDv.dtype == jnp.bfloat16
-            and d_k == d_v <= MAX_DEPTH
-            and d_k % 8 == 0
-            and queries % self.length_multiple == keys % self.length_multiple == 0
-        )
-
-
-FUSED: dict[str, Fused] = {
-    "cudnn": Fused(cudnn_attention, length_multiple=128),
-    "splash": Fused(splash_attention, length_multiple=128),
+FUSED: dict[str, Callable[..., jax.Array]] = {
+    "cudnn": cudnn_attention,
+    "splash": splash_attention,
 }
 """By the values of `model.attention`."""
+
+
+def fits(q_BxHxQxDk: jax.Array, v_BxHxKxDv: jax.Array) -> bool:
+    """Returns whether the kernels take these shapes and this dtype."""
+    (queries, d_k), (keys, d_v) = q_BxHxQxDk.shape[-2:], v_BxHxKxDv.shape[-2:]
+    return (
+        q_BxHxQxDk.dtype == v_BxHxKxDv.dtype == jnp.bfloat16
+        and d_k == d_v <= MAX_DEPTH
+        and d_k % 8 == 0
+        and queries % LENGTH_MULTIPLE == keys % LENGTH_MULTIPLE == 0
+    )

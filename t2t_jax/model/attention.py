@@ -10,7 +10,7 @@ from flax import linen as nn
 
 from t2t_jax.functional.attention import attention, attention_weights
 from t2t_jax.functional.einsum import einsum_f32
-from t2t_jax.functional.fused_attention import FUSED
+from t2t_jax.functional.fused_attention import FUSED, fits
 from t2t_jax.functional.masks import Segments
 from t2t_jax.functional.rotary import rotate
 from t2t_jax.model.config import TransformerConfig
@@ -131,8 +131,8 @@ class MultiHeadAttention(nn.Module):
             self.sow("intermediates", "weights", weights)
         fused = FUSED.get(self.config.attention)
         has_dropout = rows_B is not None and self.config.attention_dropout > 0
-        if fused and not has_dropout and fused.fits(q_BxHxQxDk, values):
-            context_BxHxQxDv = fused.kernel(q_BxHxQxDk, keys, values, segments)
+        if fused and not has_dropout and fits(q_BxHxQxDk, values):
+            context_BxHxQxDv = fused(q_BxHxQxDk, keys, values, segments)
         else:
             context_BxHxQxDv = attention(
                 q_BxHxQxDk,

@@ -149,8 +149,8 @@ class TransformerConfig:
         exceeds 128 or is not a multiple of 8, on a mesh with `fsdp` or `tensor` (of
         GPUs, with `data` as well), a kernel is replaced by "plain", and a line of the
         log tells why. config.json names a kernel that was used; a kernel has no second
-        derivative. Rows of odd length (on TPUs, of no multiple of 128), and decoding,
-        are always "plain".
+        derivative. Rows whose length is no multiple of 128, and decoding, are always
+        "plain".
       activation: Of the feed-forward networks: "relu", max(0, x), as in the paper;
         "swish", x sigmoid(x); "gelu", x Phi(x); or "quick_gelu", x sigmoid(1.702 x).
         "swiglu" and "geglu" are networks with a gate, (swish(x W) * x V) W2, and gelu

@@ -7,6 +7,7 @@ import dataclasses
 from jax.sharding import Mesh
 
 from t2t_jax.config import Config
+from t2t_jax.functional.fused_attention import LENGTH_MULTIPLE
 from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import TransformerConfig
 
@@ -26,6 +27,12 @@ def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
     kernel, reason = resolve_attention(
         network, devices[0].platform, devices=devices, mesh=mesh.shape
     )
+    data = config.data
+    if kernel != "plain" and data.layout == "packed":
+        if all(length % LENGTH_MULTIPLE for length in data.row_lengths):
+            kernel, reason = "plain", ""
+            if network.attention != "auto":
+                reason = f"data.row_length={data.row_length} is no multiple of 128"
     if kernel == network.attention or (kernel == "plain" and not reason):
         return config, ""
     model = dataclasses.replace(config.model, attention=kernel)

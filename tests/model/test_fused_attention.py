@@ -4,7 +4,7 @@ No accelerator is needed: JAX computes cuDNN's call by other means, and interpre
 of TPUs.
 
 Seen to fail: without the mask, with padding that attends to nothing, with queries a
-tenth larger, and with each condition of `Fused.fits` and of `MultiHeadAttention` left
+tenth larger, and with each condition of `fits` and of `MultiHeadAttention` left
 out.
 """
 
@@ -18,7 +18,7 @@ import pytest
 
 from t2t_jax.functional import fused_attention
 from t2t_jax.functional.attention import attention
-from t2t_jax.functional.fused_attention import FUSED, Fused
+from t2t_jax.functional.fused_attention import FUSED, fits
 from t2t_jax.functional.masks import Segments
 from t2t_jax.model.transformer import Transformer
 from tests.model.tiny import TINY
@@ -43,7 +43,8 @@ def fused(monkeypatch):
         calls.append((q.shape, k.shape, q.dtype.name))
         return CUDNN(q, k, v, segments)
 
-    monkeypatch.setitem(FUSED, "cudnn", Fused(noted, length_multiple=2))
+    monkeypatch.setitem(FUSED, "cudnn", noted)
+    monkeypatch.setattr(fused_attention, "LENGTH_MULTIPLE", 2)
     return calls
 
 
@@ -105,21 +106,21 @@ def test_cudnn_gets_no_query_that_is_fully_masked():
 
 
 @pytest.mark.parametrize(
-    ("queries", "keys", "d_k", "d_v", "dtype", "kernels"),
+    ("queries", "keys", "d_k", "d_v", "dtype", "fitting"),
     [
-        (4, 6, 8, 8, jnp.bfloat16, {"cudnn"}),
-        (128, 256, 64, 64, jnp.bfloat16, {"cudnn", "splash"}),
-        (4, 6, 8, 8, jnp.float32, set()),
-        (4, 6, 12, 12, jnp.bfloat16, set()),
-        (4, 6, 136, 136, jnp.bfloat16, set()),
-        (4, 6, 8, 16, jnp.bfloat16, set()),
-        (5, 6, 8, 8, jnp.bfloat16, set()),
-        (4, 7, 8, 8, jnp.bfloat16, set()),
+        (128, 256, 8, 8, jnp.bfloat16, True),
+        (128, 256, 128, 128, jnp.bfloat16, True),
+        (128, 256, 8, 8, jnp.float32, False),
+        (128, 256, 12, 12, jnp.bfloat16, False),
+        (128, 256, 136, 136, jnp.bfloat16, False),
+        (128, 256, 8, 16, jnp.bfloat16, False),
+        (64, 256, 8, 8, jnp.bfloat16, False),
+        (128, 192, 8, 8, jnp.bfloat16, False),
     ],
 )
-def test_what_there_is_no_kernel_for_is_known(queries, keys, d_k, d_v, dtype, kernels):
+def test_what_there_is_no_kernel_for_is_known(queries, keys, d_k, d_v, dtype, fitting):
     q, v = jnp.zeros((2, 3, queries, d_k), dtype), jnp.zeros((2, 3, keys, d_v), dtype)
-    assert {name for name, fused in FUSED.items() if fused.fits(q, v)} == kernels
+    assert fits(q, v) == fitting
 
 
 @functools.cache

@@ -12,23 +12,41 @@ import pytest
 import t2t_jax
 from t2t_jax import jax_internals
 from t2t_jax.config import Config
+from t2t_jax.data.config import DataConfig
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.attention_choice import choose_attention
 from tests.integration.tiny import TINY
 
 
+def config(attention="auto", **data):
+    model = TransformerConfig(attention=attention)
+    return Config(model=model, data=DataConfig(max_length=64, **data))
+
+
+PLAIN = "plain is used, since data.row_length=64 is no multiple of 128"
+
+
 @pytest.mark.parametrize(
-    ("mesh", "kernel"), [({"data": 2}, "cudnn"), ({"data": 2, "tensor": 2}, "auto")]
+    ("mesh", "config", "kernel", "said"),
+    [
+        ({"data": 2}, Config(), "cudnn", "cudnn is used"),
+        ({"data": 2, "tensor": 2}, Config(), "auto", ""),
+        ({}, config(row_length=64), "auto", ""),
+        ({}, config("cudnn", row_length=64), "plain", PLAIN),
+        ({}, config(row_length=128, packed_row_lengths=2), "cudnn", "cudnn is used"),
+        ({}, config(row_length=64, layout="length_buckets"), "cudnn", "cudnn is used"),
+    ],
 )
-def test_devices_and_mesh_decide(monkeypatch, mesh, kernel):
+def test_devices_mesh_and_rows_decide(monkeypatch, mesh, config, kernel, said):
     monkeypatch.setattr(jax_internals, "has_cudnn", lambda: True)
     gpu = SimpleNamespace(platform="gpu", compute_capability="9.0")
     axes = {"data": 1, "fsdp": 1, "tensor": 1, **mesh}
     gpus = np.full(tuple(axes.values()), gpu)
     asked = SimpleNamespace(devices=gpus, shape=axes, size=gpus.size)
-    chosen, line = choose_attention(Config(), asked)
+    chosen, line = choose_attention(config, asked)
     assert chosen.model.attention == kernel
-    assert dataclasses.replace(chosen, model=Config().model) == Config()
-    assert line == ("model.attention=auto: cudnn is used." * (kernel == "cudnn"))
+    assert dataclasses.replace(chosen, model=config.model) == config
+    assert line == (said and f"model.attention={config.model.attention}: {said}.")
 
 
 def test_a_run_records_what_computed_its_attention(tmp_path):
