@@ -10,7 +10,7 @@ both, as .en.gz and .de.gz into data/tatoeba, then
       --source=data/tatoeba/dev.en.gz --reference=data/tatoeba/dev.de.gz
 
 docs/how_to/fine_tuning.md has the commands that train it further, and score it before
-and after. Score: not run yet.
+and after. Score: 47.12 (docs/results.md).
 """
 
 import os
