@@ -124,12 +124,12 @@ measurements() {
   levers+=(--variant=model.remat=True)
   part estimate 240 "${run[@]}" gpu_checks.py estimate --steps=10
   part repeats 200 "${run[@]}" gpu_checks.py repeats --steps=200
-  JAX_PLATFORMS=cuda,cpu part loss_float32 90 "${run[@]}" gpu_checks.py loss
+  JAX_PLATFORMS=cuda,cpu part loss_float32 150 "${run[@]}" gpu_checks.py loss
   part attention_kernels 90 "${run[@]}" gpu_checks.py attention
-  part step_base 140 "${run[@]}" "${step[@]}" --size=base "${peers[@]}"
-  part step_big 160 "${run[@]}" "${step[@]}" --size=big "${peers[@]}"
-  part step_small 120 "${run[@]}" "${step[@]}" --size=small "${peers[@]}"
-  part step_variants 200 "${run[@]}" "${step[@]}" --size=base --peer=none --pairs=768 \
+  part step_base 240 "${run[@]}" "${step[@]}" --size=base "${peers[@]}"
+  part step_big 240 "${run[@]}" "${step[@]}" --size=big "${peers[@]}"
+  part step_small 200 "${run[@]}" "${step[@]}" --size=small "${peers[@]}"
+  part step_variants 300 "${run[@]}" "${step[@]}" --size=base --peer=none --pairs=768 \
     --length=32 --pairs_per_row=8 "${levers[@]}"
   part step_on_text 100 "${run[@]}" "${step[@]}" --size=base --peer=none --tokens=24576 \
     --row_length=256 "--real=$text" --variant=data.packed_row_lengths=3
@@ -142,11 +142,12 @@ measurements() {
   export T2T_JAX_TEST_DATA=$data
   for row in tokenized:240 tokenized_simcut:360; do
     part "recipe_${row%:*}" "${row#*:}" bash -c "$recipe" _ "${row%:*}" \
-      "--config=multi30k_en_de:${row%:*}" -- --protocol=tokenized --lowercase \
+      "--config=multi30k_en_de:${row%:*}" --config.training.loss_chunks=1 -- --protocol=tokenized --lowercase \
       "--source=$data/multi30k_bpe/test.2016.en.gz" \
       "--reference=$data/multi30k_bpe/test_2016_flickr.lc.norm.tok.de.gz"
   done
-  part recipe_raw 240 bash -c "$recipe" _ raw --config=multi30k_en_de:raw -- \
+  part recipe_raw 240 bash -c "$recipe" _ raw --config=multi30k_en_de:raw \
+    --config.training.loss_chunks=1 -- \
     "--source=$data/multi30k/test_2016_flickr.en.gz" \
     "--reference=$data/multi30k/test_2016_flickr.de.gz"
 }
