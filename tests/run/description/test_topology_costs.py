@@ -100,7 +100,7 @@ def test_advice(config, changed, advice):
 
 SMALL = dataclasses.replace(
     Config(),
-    data=DataConfig(tokens_per_batch=64 * 32, row_length=32, max_length=32),
+    data=DataConfig(tokens_per_batch=64 * 128, row_length=128, max_length=32),
     model=dataclasses.replace(
         TINY,
         vocab_size=512,
@@ -142,7 +142,7 @@ def test_a_step_and_a_search_compiled_for_gpus(tmp_path):
     entry = text[text.index("\nENTRY") :]
     # The logits; their gradient is bfloat16.
     assert len(re.findall(rf"= f32\[{tokens},512\]", entry)) == 1
-    assert found["bytes_temporary"] < 16e6
+    assert found["bytes_temporary"] < 26e6
     search = found["decode"]
     assert 0 < search["estimated_ms"] < found["estimated_ms"] * 10
     assert search["sentences_per_second"] > 0
