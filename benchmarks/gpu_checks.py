@@ -37,7 +37,7 @@ from scaled_step import Trainee
 from step_figures import machine, versions
 from step_options import SIZES
 
-from t2t_jax.checkpointing.checkpoints import CheckpointReader
+from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.config import parse
 from t2t_jax.config_files import load_config
 from t2t_jax.devices.topology import TARGETS

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from t2t_jax.api import train as train
-    from t2t_jax.checkpointing.writer import Checkpoints as Checkpoints
+    from t2t_jax.checkpointing.checkpoints import Checkpoints as Checkpoints
     from t2t_jax.config import Config as Config
     from t2t_jax.config_files import default_config as default_config
     from t2t_jax.config_files import load_config as load_config
@@ -93,7 +93,7 @@ LAZY_EXPORTS = {
     "Batch": "t2t_jax.types",
     "BeamParams": "t2t_jax.decoding.search.static_params",
     "BeamResult": "t2t_jax.decoding.search.beam_search",
-    "Checkpoints": "t2t_jax.checkpointing.writer",
+    "Checkpoints": "t2t_jax.checkpointing.checkpoints",
     "Config": "t2t_jax.config",
     "Constraint": "t2t_jax.decoding.search.constraint",
     "DecodingConfig": "t2t_jax.decoding.config",

@@ -1,322 +1,238 @@
-"""Reads checkpoints and verifies their checksums before returning anything.
-
-A checkpoint `checkpoints/<step>/` has these items: `params`; `optimizer` (absent in a
-model directory); `trained`, if training continues from other parameters; `meta`, a JSON
-object; and `files`, small files such as the vocabulary, without which the parameters
-cannot be used. `meta` holds a checksum of every array and of itself. Each process reads
-independently of the others.
-"""
+"""Checkpoints of any state, for a training loop of one's own."""
 
 from __future__ import annotations
 
-import itertools
-import math
-import stat
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import contextlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple
 
 import jax
-import numpy as np
+import jax.numpy as jnp
+from jax.sharding import SingleDeviceSharding
 
-from t2t_jax.checkpointing.array_files import read_arrays
-from t2t_jax.checkpointing.checksums import (
-    CHECKSUM_KEYS,
-    FORMAT,
-    checksums,
-    shapes_of,
-    unpack_file,
-    verify_checksums,
-)
-from t2t_jax.checkpointing.diagnosis import (
-    CorruptCheckpointError,
-    RemovedCheckpointError,
-    as_io_error,
-    short_reason,
-)
-from t2t_jax.checkpointing.retention import dev_score
-from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
-from t2t_jax.devices.sharding.rules import (
-    describe_differences,
-    dtype_shapes,
-    path_of,
-)
-from t2t_jax.errors import DataError
-from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
-from t2t_jax.types import Params, PyTree
-
-T = TypeVar("T")
-
-_MAX_ATTEMPTS = 100
-"""To read a checkpoint that its run removes meanwhile."""
-
-# Of a smaller difference the first array that differs is named when all are known.
-_MAX_FACTOR = 10
-# Trained float32 numbers are stored in over 80 % of their size; zeros in hardly any.
-_MAX_RATIO, _ALWAYS = 64, 64 << 20
+from t2t_jax.checkpointing.newest_valid import quarantine, restore_latest_valid
+from t2t_jax.checkpointing.writer import CheckpointWriter
+from t2t_jax.data.files.progress_bar import print_line
+from t2t_jax.data.line_arguments import as_directory
+from t2t_jax.devices.distributed.processes import current_processes, failing_together
+from t2t_jax.devices.sharding.rules import path_of
+from t2t_jax.errors import OutputError, write_error
+from t2t_jax.files import locked
+from t2t_jax.types import PyTree
 
 
-class CheckpointReader(StepDirs):
-    """The checkpoints of one directory, opened for reading."""
+class RestoredState(NamedTuple):
+    """What `Checkpoints.restore` returns.
 
-    def resolve_step(self, which: str | int) -> int:
-        """Returns the step of the checkpoint that a user has chosen.
-
-        Args:
-          which: `best` (highest development score; the last if none was scored),
-            `last`, or a step.
-
-        Raises:
-          DataError: there is no such checkpoint, or for `best` one is corrupt, so that
-            its score is not known.
-        """
-        steps = self.steps()
-        if not steps:
-            raise DataError(
-                f"{self.directory} holds no checkpoint. Train first, or pass another "
-                "directory."
-            )
-        if which == "last":
-            return steps[-1]
-        if which == "best":
-            return max((dev_score(self.meta(step)), step) for step in steps)[1]
-        if str(which).isdecimal() and int(which) in steps:
-            return int(which)
-        raise DataError(
-            f"checkpoint={which} must be best, last, or one of the steps in "
-            f"{self.directory}: {', '.join(map(str, steps))}."
-        )
-
-    def read_chosen(self, which: str | int, read: Callable[[int], T]) -> T:
-        """Reads the checkpoint that a user has chosen, while its run may train.
-
-        Args:
-          which: as for `resolve_step`. If the run removes `best` or `last` meanwhile,
-            its successor is read.
-          read: reads the checkpoint of a step.
-
-        Raises:
-          DataError: there is no such checkpoint, or it is corrupt.
-        """
-        for attempt in itertools.count(1):
-            try:
-                return read(self.resolve_step(which))
-            except RemovedCheckpointError:
-                if which not in ("best", "last") or attempt == _MAX_ATTEMPTS:
-                    raise
-        raise AssertionError
-
-    def meta(self, step: int) -> Meta:
-        """Reads the JSON object of a checkpoint, without the checksums.
-
-        Raises:
-          CorruptCheckpointError: it differs from what was saved.
-        """
-        return without_checksums(self.read_verified_meta(step))
-
-    def files(self, step: int) -> dict[str, bytes]:
-        """Reads the small files of a checkpoint, by name.
-
-        Raises:
-          CorruptCheckpointError: they differ from what was saved.
-        """
-        digests = self.read_verified_meta(step).get("files", {})
-        if not digests:
-            return {}
-        texts = self._read_json(step, "files")
-        with self._diagnosed(step, "in files, {}"):
-            return {
-                name: unpack_file(texts.get(name), sha256)
-                for name, sha256 in digests.items()
-            }
-
-    def params(self, step: int, *, like: PyTree, item: str = "params") -> Params:
-        """Restores the parameters of a checkpoint; `like` has the shardings.
-
-        Each process reads all of them, and keeps what its devices need.
-
-        Args:
-          item: "params", or "trained" of a checkpoint that has them.
-
-        Raises:
-          CorruptCheckpointError: they differ from what was saved.
-          DataError: they are of another model, or of another version's format.
-        """
-        items, meta = self.read(step, {item: like})
-        self.check(step, items, meta)
-        return items[item]
-
-    def has_trained(self, step: int) -> bool:
-        """Returns whether a checkpoint has parameters that are trained beside `params`.
-
-        Raises:
-          CorruptCheckpointError: its meta differs from what was saved.
-          DataError: it has the format of another version of this program.
-        """
-        return "trained" in self.read_verified_meta(step)["checksums"]
-
-    def read(
-        self, step: int, like: Mapping[str, PyTree]
-    ) -> tuple[dict[str, PyTree], Meta]:
-        """Reads items of a checkpoint and its meta, which `check` has to verify.
-
-        Args:
-          like: for `params`, `optimizer` and `trained`, if wanted, the tree of
-            `jax.ShapeDtypeStruct` with shardings.
-
-        Raises:
-          CorruptCheckpointError: they cannot be read.
-          DataError: they are of another model, or of another version's format.
-        """
-        meta, items = self.read_verified_meta(step), {}
-        for name, tree in like.items():
-            shapes = shapes_of(meta["checksums"].get(name, {}))
-            if reason := describe_differences(dtype_shapes(tree), shapes):
-                raise DataError(
-                    f"Checkpoint {self.path(step)} was written for another model: "
-                    f"{reason}, in {name}.\nPass a workdir of this model, or the "
-                    "configuration that it was trained with."
-                )
-        for name, tree in like.items():
-            items[name] = place(self._arrays(step, name, dtype_shapes(tree)), tree)
-        return items, meta
-
-    def check(self, step: int, items: Mapping[str, PyTree], meta: Meta) -> None:
-        """Verifies the checksums of what `read` has returned.
-
-        Collective if arrays span several processes; a process finds only what is
-        corrupt in its own copies.
-
-        Raises:
-          CorruptCheckpointError: the items differ from what was saved.
-        """
-        # All checksums first: their computation is collective, and a process that
-        # raised after one of them would leave the others waiting in the next.
-        computed = {name: checksums(tree) for name, tree in items.items()}
-        for name, texts in computed.items():
-            if reason := describe_differences(meta["checksums"][name], texts):
-                raise self.corrupt(step, f"in {name}, {reason}")
-
-    def check_size(self, step: int, *, parameters: int) -> None:
-        """Checks that a checkpoint can hold so many parameters, before they are built.
-
-        Raises:
-          CorruptCheckpointError: its meta differs from what was saved, or its files
-            are too small.
-          DataError: it was saved with far fewer.
-        """
-        saved = self.read_verified_meta(step)["checksums"].get("params", {})
-        shapes = [text[text.find("[") + 1 : text.find("]")] for text in saved.values()]
-        files = filter(Path.is_file, (self.path(step) / "params").rglob("*"))
-        with self._diagnosed(step):
-            known = sum(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
-            stored = sum(path.stat().st_size for path in files)
-        if parameters > _MAX_FACTOR * known:
-            raise DataError(
-                f"Checkpoint {self.path(step)} was written for another model: it has "
-                f"{known:,} parameters, and its configuration {parameters:,}.\nPass a "
-                "workdir of this model."
-            )
-        if 4 * parameters > _MAX_RATIO * stored + _ALWAYS:
-            raise self.corrupt(
-                step, f"{stored:,} bytes cannot hold {parameters:,} parameters"
-            )
-
-    def verify(self, step: int) -> None:
-        """Reads arrays and files of a checkpoint on the host and verifies them.
-
-        Raises:
-          CorruptCheckpointError: they differ from what was saved.
-        """
-        meta = self.read_verified_meta(step)
-        for name, texts in meta["checksums"].items():  # One at a time, to save memory.
-            arrays = self._arrays(step, name, shapes_of(texts))
-            self.check(step, {name: arrays}, meta)
-        self.files(step)
-
-    def read_verified_meta(self, step: int) -> Meta:
-        """Reads the JSON object of a checkpoint with the checksums in it.
-
-        Raises:
-          CorruptCheckpointError: it differs from what was saved.
-          DataError: it has the format of another version of this program.
-        """
-        meta = self._read_json(step, "meta")
-        if reason := verify_checksums(meta):
-            raise self.corrupt(step, reason)
-        if meta.get("step", step) != step:
-            raise self.corrupt(step, f"it was saved as step {meta['step']}")
-        if meta.get("format") != FORMAT:
-            raise DataError(
-                f"Checkpoint {self.path(step)} must have format {FORMAT} to be read "
-                f"here, and has {meta.get('format')}: another version of t2t_jax has "
-                "written it.\nIt was not modified. Use that version, or choose another "
-                "step or workdir."
-            )
-        return meta
-
-    def _arrays(
-        self, step: int, item: str, expected: Mapping[str, str]
-    ) -> dict[str, np.ndarray]:
-        """Reads the arrays of an item to the host, without verifying them."""
-        directory = self.path(step)
-        with self._diagnosed(step):
-            for path in directory.rglob("*"):
-                _check_regular_file(path)
-            return read_arrays(directory / item, expected)
-
-    def _read_json(self, step: int, item: str) -> Meta:
-        """Reads a JSON item without verifying it."""
-        path = self.path(step) / item / "metadata"  # where Orbax puts it
-        with self._diagnosed(step, f"its {item} cannot be read ({{}})"):
-            return read_json_object(path, advice="Choose another step.")
-
-    @contextmanager
-    def _diagnosed(self, step: int, reason: str = "{}") -> Iterator[None]:
-        """Converts the errors of reading files; `reason` has a place for the cause."""
-        try:
-            yield
-        except Exception as error:
-            if io_error := as_io_error(error, self.path(step)):
-                raise io_error from error
-            cause = short_reason(error).rpartition(" is damaged: ")[2]
-            raise self.corrupt(step, reason.format(cause)) from error
-
-    def corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
-        """Returns the error of a corrupt checkpoint, which names the other steps."""
-        others = [other for other in self.steps() if other != step]
-        if not self.path(step).exists():
-            reason = "it was removed while it was read"
-            return RemovedCheckpointError(self.path(step), reason, others=others)
-        return CorruptCheckpointError(self.path(step), reason, others=others)
-
-
-def without_checksums(meta: Meta) -> Meta:
-    """Returns the JSON object as it was passed to `CheckpointWriter.save`."""
-    return {name: value for name, value in meta.items() if name not in CHECKSUM_KEYS}
-
-
-def place(arrays: dict[str, np.ndarray], like: PyTree) -> PyTree:
-    """Places arrays, by path, on the devices of `like`, and removes them from `arrays`.
-
-    A process keeps what its own devices need.
+    Attributes:
+      meta: as it was given to `save`; tuples have become lists.
     """
-    return jax.tree_util.tree_map_with_path(
-        lambda path, leaf: jax.make_array_from_callback(
-            leaf.shape, leaf.sharding, arrays.pop(path_of(path)).__getitem__
-        ),
-        like,
-    )
+
+    step: int
+    state: PyTree
+    meta: dict[str, Any]
 
 
-def _check_regular_file(path: Path) -> None:
-    """Checks a path that may be opened: reading a pipe or device may block."""
-    mode = path.lstat().st_mode
-    if stat.S_ISDIR(mode):
-        return
-    if not stat.S_ISREG(mode):
-        raise DataError(f"{path} must be a file, and is a link, a pipe or a device")
-    # Except for the arrays, in folders `d`, Orbax reads complete files, as JSON.
-    if path.parent.name != "d":
-        check_size(path, max_bytes=MAX_JSON_BYTES, advice="")
+class Checkpoints:
+    """Checkpoints of a state of one's own: verified, and written by background threads.
+
+    A checkpoint has a checksum of every array, and gets its name when it is complete;
+    the first one is read back before an older one is removed. Of several processes,
+    which share the directory, all call each method; where one fails, all do.
+
+    Args:
+      directory: created if it does not exist; one program may have it open.
+      keep: number of newest checkpoints that are kept, beside the best.
+      log: gets a line for each checkpoint that is corrupt; None means stderr.
+
+    Raises:
+      OutputError: the directory cannot be written, or is in use by another program.
+
+    Example:
+      >>> import tempfile
+      >>> state = {"weights": jnp.arange(3.0), "key": jax.random.key(7)}
+      >>> with Checkpoints(tempfile.mkdtemp(), keep=2) as checkpoints:
+      ...     print(checkpoints.restore(state))
+      ...     for step in (5, 10, 15):
+      ...         checkpoints.save(step, state, meta={"position": [0, step]})
+      ...     checkpoints.wait()
+      ...     checkpoints.steps(), checkpoints.restore(state).meta
+      None
+      ([10, 15], {'position': [0, 15]})
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        *,
+        keep: int = 5,
+        log: Callable[[str], None] | None = None,
+    ):
+        path = as_directory(directory, caller="Checkpoints")
+        self._processes, self._log = current_processes(), log or print_line
+        with contextlib.ExitStack() as held:
+            with failing_together(self._processes, "open the checkpoints"):
+                if self._processes.is_first:
+                    _lock(path, held)
+                how: Any = {"keep": keep, "processes": self._processes}
+                self._writer = CheckpointWriter(path, **how)
+            self._held = held.pop_all()
+
+    def save(
+        self,
+        step: int,
+        state: PyTree,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        score: float | None = None,
+    ) -> None:
+        """Starts to write a checkpoint, after the save before is complete.
+
+        Args:
+          state: any pytree of `jax.Array`s with elements of 1, 2 or 4 bytes, and of
+            PRNG keys. Of several processes, all are global. Its buffers may be donated
+            once this returns.
+          meta: JSON values, such as numbers, and the position of the data.
+          score: of this state, higher is better: the checkpoint with the highest one is
+            kept too.
+
+        Raises:
+          StorageError: the checkpoint cannot be written, or the save before failed.
+          TypeError: something else than an array is in the state; or an array of this
+            process alone, and there are several.
+          ValueError: an array has elements of another size, or two have one name.
+        """
+        record = {"step": step, "kinds": ["periodic"], "meta": dict(meta or {})}
+        if score is not None:
+            record["bleu"] = float(score)
+        self._writer.save(step, meta=record, state=_by_name(state, _stored))
+
+    def restore(self, like: PyTree) -> RestoredState | None:
+        """Restores the newest checkpoint that is valid; None if there is none.
+
+        Corrupt ones above it are renamed, and logged.
+
+        Args:
+          like: a tree of the state's structure and shapes, of arrays or
+            `jax.ShapeDtypeStruct`, with the shardings to restore to: those of another
+            mesh than that of the save, if you like.
+
+        Raises:
+          DataError: none is valid, or `like` has other arrays.
+          TypeError: something else is in `like`.
+          UserError: a system error prevents reading them, or processes see different
+            steps.
+        """
+        wanted = {"state": _by_name(like, _described)}
+        how: Any = {"log": self._log, "processes": self._processes}
+        found = restore_latest_valid(self._writer, wanted, **how)
+        if found is None:
+            return None
+        quarantine(self._writer, found.corrupt, **how)
+        named = found.items["state"]
+        state = jax.tree_util.tree_map_with_path(
+            lambda path, leaf: _restored(leaf, named[_name(path)]), like
+        )
+        return RestoredState(found.step, state, found.meta["meta"])
+
+    def steps(self) -> list[int]:
+        """Lists the steps that are completely written, oldest first."""
+        return self._writer.steps()
+
+    def wait(self) -> None:
+        """Waits until the current save is complete.
+
+        Raises:
+          StorageError: it failed.
+          OutputError: what was written cannot be read.
+        """
+        self._writer.wait()
+
+    def close(self) -> None:
+        """Completes the current save, and lets other programs use the directory."""
+        self.__exit__(None)
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._held:
+            # After an exception other processes may have failed, and would be waited
+            # for.
+            if kind is None or self._processes.count == 1:
+                self._writer.wait()
+
+
+def _lock(directory: Path, held: contextlib.ExitStack) -> None:
+    """Creates a directory, and keeps other programs from writing there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        held.enter_context(locked(directory / "lock"))
+    except BlockingIOError as error:
+        raise OutputError(
+            f"{directory} is in use by another program. Wait for its end, or pass "
+            "another directory."
+        ) from error
+    except OSError as error:
+        problem, advice = "checkpoints cannot be saved there", "pass another directory"
+        raise write_error(directory, error, problem=problem, advice=advice) from error
+
+
+def _name(path: tuple[object, ...]) -> str:
+    """Names an array as Orbax does."""
+    return path_of(path).replace("/", ".") or "state"
+
+
+def _by_name(tree: PyTree, convert: Callable[[str, Any], Any]) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    named = {(name := _name(path)): convert(name, leaf) for path, leaf in leaves}
+    if len(named) < len(leaves):
+        raise ValueError(
+            "Every array of a state must have a name of its own, its keys with dots "
+            f"between them, and of {len(leaves)} some have the same. Use keys without "
+            "dots and slashes."
+        )
+    return named
+
+
+def _stored(name: str, leaf: Any) -> jax.Array:
+    """Returns the array of a leaf that can be saved: of PRNG keys, their data."""
+    if not isinstance(leaf, jax.Array):
+        raise TypeError(
+            f"{name} must be a jax.Array to be saved, and is {leaf!r:.60}, of type "
+            f"{type(leaf).__name__}. Pass numbers as meta=, and arrays as "
+            "jnp.asarray(…)."
+        )
+    if (count := jax.process_count()) > 1 and leaf.is_fully_addressable:
+        raise TypeError(
+            f"{name} must be a global array to be saved by {count} processes, and is "
+            "only on devices of this one. Put it on their mesh: "
+            "jax.device_put(…, NamedSharding(mesh, PartitionSpec()))."
+        )
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _described(name: str, leaf: Any) -> jax.ShapeDtypeStruct:
+    """Returns shape and sharding to which the array of a leaf is restored."""
+    if not isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
+        raise TypeError(
+            f"{name} must be a jax.Array or a jax.ShapeDtypeStruct to be restored, and "
+            f"is {leaf!r:.60}, of type {type(leaf).__name__}. Pass a state as it is "
+            "saved; numbers are in the meta."
+        )
+    here = SingleDeviceSharding(jax.local_devices()[0])
+    data = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
+    where = leaf.sharding or here
+    return jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=where)
+
+
+def _restored(like: Any, array: jax.Array) -> jax.Array:
+    if not _is_key(like):
+        return array
+    kind = jax.random.key_impl(jnp.empty((), like.dtype))
+    return jax.random.wrap_key_data(array, impl=kind)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -9,18 +9,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
-from t2t_jax.checkpointing.checkpoints import CheckpointReader, without_checksums
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+from t2t_jax.checkpointing.reader import CheckpointReader, without_checksums
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
-    all_reduce_min,
     broadcast_from_first,
+    failing_together,
 )
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
@@ -76,10 +76,16 @@ def restore_latest_valid(
     corrupt: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
         items: dict[str, PyTree] = {}  # Those of a corrupt one are released.
+        together = partial(
+            failing_together,
+            processes,
+            handled=CorruptCheckpointError,
+            error=checkpoints.corrupt(step, "another process could not read it"),
+        )
         try:
-            with _fails_on_all(checkpoints, step, "read", processes):
+            with together(f"read checkpoint {step}"):
                 items, meta = checkpoints.read(step, like)
-            with _fails_on_all(checkpoints, step, "check", processes):
+            with together(f"check checkpoint {step}"):
                 checkpoints.check(step, items, meta)
                 checkpoints.files(step)  # Without them the parameters cannot be used.
         except CorruptCheckpointError as error:
@@ -109,58 +115,40 @@ def quarantine(
 
     Collective: call on every process. Process 0 renames them; the others wait.
     """
-    if processes.is_first:
-        for error in corrupt:
+    if not corrupt:
+        return
+    with failing_together(processes, "rename corrupt checkpoints"):
+        for error in corrupt if processes.is_first else ():
             name = checkpoints.quarantine(int(error.path.name)).name
             log(
                 f"WARNING: Checkpoint {error.path} is corrupt: {error.reason}. Renamed "
                 f"to {name}."
             )
-    if corrupt:
-        agreed_latest_step(checkpoints, processes, when="after quarantine")
-
-
-@contextmanager
-def _fails_on_all(
-    checkpoints: CheckpointReader, step: int, what: str, processes: Processes
-) -> Iterator[None]:
-    """Fails on all processes if one of them finds that a checkpoint is corrupt."""
-    name = f"checkpoint {step}, {what}"
-    try:
-        yield
-    except CorruptCheckpointError:
-        all_reduce_min(processes, name, 0)
-        raise
-    if not all_reduce_min(processes, name, 1):
-        raise checkpoints.corrupt(step, "another process could not read it")
+    agreed_latest_step(checkpoints, processes)
 
 
 def agreed_latest_step(
-    checkpoints: CheckpointReader,
-    processes: Processes = SINGLE_PROCESS,
-    *,
-    when: str = "begin",
+    checkpoints: CheckpointReader, processes: Processes = SINGLE_PROCESS
 ) -> int:
     """Returns the latest step as process 0 sees it; 0 if there is none.
 
     Collective: call on every process. The others wait until they see that step too.
 
-    Args:
-      when: names the call; unique within the run.
-
     Raises:
       InputMissingError: this process still sees another step after
         `SHARED_FS_TIMEOUT` seconds.
+      UserError: another process does.
     """
     latest = max(checkpoints.steps(), default=0)
-    agreed = int(broadcast_from_first(processes, f"newest step, {when}", str(latest)))
-    if not wait_until_visible(
-        lambda: max(checkpoints.steps(), default=0) == agreed,
-        seconds=SHARED_FS_TIMEOUT,
-    ):
-        raise InputMissingError(
-            f"Process {processes.index} sees step {latest} as the latest in "
-            f"{checkpoints.directory}, and process 0 sees {agreed}. All processes must "
-            "see the same workdir."
-        )
+    agreed = int(broadcast_from_first(processes, "newest step", str(latest)))
+    with failing_together(processes, "see the newest checkpoint"):
+        if not wait_until_visible(
+            lambda: max(checkpoints.steps(), default=0) == agreed,
+            seconds=SHARED_FS_TIMEOUT,
+        ):
+            raise InputMissingError(
+                f"Process {processes.index} sees step {latest} as the latest in "
+                f"{checkpoints.directory}, and process 0 sees {agreed}. All processes "
+                "must see the same workdir."
+            )
     return agreed

@@ -19,9 +19,9 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.checkpointing.checkpoints import CheckpointReader, place
 from t2t_jax.checkpointing.checksums import checksums
 from t2t_jax.checkpointing.diagnosis import as_io_error, short_reason
+from t2t_jax.checkpointing.reader import CheckpointReader, place
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta, is_safetensors_dir
 from t2t_jax.devices.sharding.rules import (
     describe_differences,

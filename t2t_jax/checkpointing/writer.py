@@ -8,32 +8,24 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import orbax.checkpoint as ocp
-from jax.sharding import SingleDeviceSharding
 
-from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.checkpointing.checksums import add_checksums, pack_files
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError, short_reason
-from t2t_jax.checkpointing.newest_valid import quarantine, restore_latest_valid
-from t2t_jax.checkpointing.retention import steps_to_keep
+from t2t_jax.checkpointing.reader import NO_SCORE, CheckpointReader, dev_score
 from t2t_jax.checkpointing.step_dirs import Meta, require_array_path
-from t2t_jax.data.files.progress_bar import print_line
-from t2t_jax.data.line_arguments import as_directory
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
-    all_reduce_min,
-    current_processes,
+    failing_together,
 )
-from t2t_jax.devices.sharding.rules import path_of
-from t2t_jax.errors import OutputError, StorageError, UserError, write_error
-from t2t_jax.files import locked
+from t2t_jax.errors import OutputError, StorageError, UserError
 from t2t_jax.types import PyTree
 
 
@@ -54,10 +46,10 @@ class CheckpointWriter(CheckpointReader):
     ):
         require_array_path(directory)
         super().__init__(directory)
-        self._keep, self._is_readable, self._processes = keep, False, processes
+        self._keep, self._processes = keep, processes
         self._is_first = jax.process_index() == 0
         self._checkpointer: ocp.AsyncCheckpointer | None = None
-        self._step = self._saves = 0
+        self._step, self._is_saving, self._is_readable = 0, False, False
         self._replaced: Path | None = None
         if self._is_first:
             self.recover()
@@ -89,13 +81,14 @@ class CheckpointWriter(CheckpointReader):
         """
         self.wait()
         self._step = step
-        self._require_writable()
         trees = {name: tree for name, tree in items.items() if tree is not None}
         saved = {name: ocp.args.StandardSave(tree) for name, tree in trees.items()}
         if files:
             digests, texts = pack_files(files)
             meta, saved["files"] = {**meta, "files": digests}, ocp.args.JsonSave(texts)
         saved["meta"] = ocp.args.JsonSave(add_checksums(meta, trees))
+        with self._aborting(), self._together("write there"):
+            self._prepare()
         # Barriers have unique names: a process may still wait in one of a failed save.
         self._checkpointer = ocp.AsyncCheckpointer(
             ocp.CompositeCheckpointHandler(),
@@ -103,35 +96,37 @@ class CheckpointWriter(CheckpointReader):
                 barrier_sync_key_prefix=f"step-{step}"
             ),
         )
-        with self._aborting():
-            if self._is_first:
-                # Threads of a failed save may have continued to write for a while.
-                self.remove_partial()
-                self._replaced = self.clear_step_dir(step)
+        self._is_saving = True
+        with self._aborting(), self._together("begin it"):
             args = ocp.args.Composite(**saved)
             self._checkpointer.save(self.path(step), args=args)
 
     def wait(self) -> None:
         """Waits until the current save is complete.
 
-        Process 0 reads the first one back before it removes any other.
+        Process 0 reads the first one back before it removes any other. Collective: call
+        on every process.
 
         Raises:
-          StorageError: it failed; raised once per save.
+          StorageError: it failed on some process; raised once per save.
           OutputError: what was written cannot be read.
         """
-        if self._checkpointer is None:
+        if not self._is_saving:
             return
-        with self._aborting():
-            self._checkpointer.wait_until_finished()
-        self._close()
-        if self._is_first:
-            if not self._is_readable:
-                self._read_back()
-            self._remove_old()
+        self._is_saving = False
+        with self._together("complete it"):
+            if self._checkpointer is not None:  # Else its failure was raised.
+                with self._aborting():
+                    self._checkpointer.wait_until_finished()
+                self._close()
+                if self._is_first:
+                    self._read_back()
+                    self._remove_old()
 
     def _read_back(self) -> None:
-        """Verifies the save that was completed."""
+        """Verifies the save that was completed, if it is the first."""
+        if self._is_readable:
+            return
         try:
             self.verify(self._step)
         except CorruptCheckpointError as error:
@@ -154,30 +149,34 @@ class CheckpointWriter(CheckpointReader):
             with self._aborting():
                 self._checkpointer.check_for_errors()
 
-    def _require_writable(self) -> None:
-        """Checks that every process can create files here, by writing a small one.
+    def _prepare(self) -> None:
+        """Checks that this process can create files, by writing a small one.
 
         A process that failed during the save would leave the others waiting for it.
+        Process 0 also frees the name of the step.
         """
         # A name that `remove_partial`, called by process 0, does not match.
         probe = self.directory / f"removed-probe-{jax.process_index()}"
-        self._saves += 1
-        name = f"can write, {self._saves}"
         try:
-            with self._aborting():
-                probe.mkdir(parents=True, exist_ok=True)
-                (probe / "file").write_bytes(bytes(1 << 16))
-        except StorageError:
-            all_reduce_min(self._processes, name, 0)
-            raise
+            probe.mkdir(parents=True, exist_ok=True)
+            (probe / "file").write_bytes(bytes(1 << 16))
         finally:
             shutil.rmtree(probe, ignore_errors=True)
-        if not all_reduce_min(self._processes, name, 1):
-            raise StorageError(
-                f"Step {self._step:,} could not be saved in {self.directory}: another "
-                "process cannot write there.\nSee its log for the reason. Free disk "
-                "space or fix permissions."
-            )
+        if self._is_first:
+            # Threads of a failed save may have continued to write for a while.
+            self.remove_partial()
+            self._replaced = self.clear_step_dir(self._step)
+
+    def _together(self, what: str) -> AbstractContextManager[None]:
+        """Raises a StorageError on the other processes if some process fails."""
+        error = StorageError(
+            f"Step {self._step:,} could not be saved in {self.directory}: another "
+            f"process cannot {what}.\nSee its log for the reason. Free disk space or "
+            "fix permissions."
+        )
+        return failing_together(
+            self._processes, f"save: {what}", handled=Exception, error=error
+        )
 
     @contextlib.contextmanager
     def _aborting(self) -> Iterator[None]:
@@ -194,6 +193,8 @@ class CheckpointWriter(CheckpointReader):
                 if self._replaced is not None:
                     self.recover()
                     self._replaced = None
+            if isinstance(error, StorageError):  # of another process
+                raise
             newest = max(self.steps(), default=0)
             resumes = f"resumes from step {newest:,}" if newest else "begins at step 0"
             raise StorageError(
@@ -223,189 +224,28 @@ class CheckpointWriter(CheckpointReader):
             self.remove(self.path(step))
 
 
-class RestoredState(NamedTuple):
-    """What `Checkpoints.restore` returns.
+def steps_to_keep(
+    metas: Mapping[int, Mapping[str, Any] | None], *, keep: int
+) -> set[int]:
+    """Returns the newest step, the newest `keep` periodic steps, and the best step.
 
-    Attributes:
-      meta: as it was given to `save`; tuples have become lists.
-    """
-
-    step: int
-    state: PyTree
-    meta: dict[str, Any]
-
-
-class Checkpoints:
-    """Checkpoints of a state of one's own: verified, and written by background threads.
-
-    A checkpoint has a checksum of every array, and gets its name when it is complete;
-    the first one is read back before an older one is removed. Of several processes,
-    which share the directory, all call each method.
+    A checkpoint that is only `best` or `stopped` does not count as periodic: it must
+    not displace one that an average needs.
 
     Args:
-      directory: created if it does not exist; one program may have it open.
-      keep: number of newest checkpoints that are kept, beside the best.
-      log: gets a line for each checkpoint that is corrupt; None means stderr.
-
-    Raises:
-      OutputError: the directory cannot be written, or is in use by another program.
+      metas: by step, the JSON object of its checkpoint; None if that cannot be read.
+        Such a checkpoint is kept.
 
     Example:
-      >>> import tempfile
-      >>> state = {"weights": jnp.arange(3.0), "key": jax.random.key(7)}
-      >>> with Checkpoints(tempfile.mkdtemp(), keep=2) as checkpoints:
-      ...     print(checkpoints.restore(state))
-      ...     for step in (5, 10, 15):
-      ...         checkpoints.save(step, state, meta={"position": [0, step]})
-      ...     checkpoints.wait()
-      ...     checkpoints.steps(), checkpoints.restore(state).meta
-      None
-      ([10, 15], {'position': [0, 15]})
+      >>> metas = {n: {"kinds": ["periodic"]} for n in (5, 10, 15)}
+      >>> sorted(steps_to_keep({**metas, 7: {"kinds": ["best"], "bleu": 30.0}}, keep=2))
+      [7, 10, 15]
     """
-
-    def __init__(
-        self,
-        directory: str | Path,
-        *,
-        keep: int = 5,
-        log: Callable[[str], None] | None = None,
-    ):
-        path = as_directory(directory, caller="Checkpoints")
-        self._processes, self._log = current_processes(), log or print_line
-        self._held = contextlib.ExitStack()
-        if self._processes.is_first:
-            try:
-                path.mkdir(parents=True, exist_ok=True)
-                self._held.enter_context(locked(path / "lock"))
-            except BlockingIOError as error:
-                raise OutputError(
-                    f"{path} is in use by another program. Wait for its end, or pass "
-                    "another directory."
-                ) from error
-            except OSError as error:
-                raise write_error(
-                    path,
-                    error,
-                    problem="checkpoints cannot be saved there",
-                    advice="pass another directory",
-                ) from error
-        self._writer = CheckpointWriter(path, keep=keep, processes=self._processes)
-
-    def save(
-        self,
-        step: int,
-        state: PyTree,
-        *,
-        meta: Mapping[str, Any] | None = None,
-        score: float | None = None,
-    ) -> None:
-        """Starts to write a checkpoint, after the save before is complete.
-
-        Args:
-          state: any pytree of arrays with elements of 1, 2 or 4 bytes, PRNG keys and
-            Python numbers, which are stored as int32 and float32: exact ones belong in
-            `meta`. Of several processes, all arrays are global. Its buffers may be
-            donated once this returns.
-          meta: JSON values, such as the position of the data.
-          score: of this state, higher is better: the checkpoint with the highest one is
-            kept too.
-
-        Raises:
-          StorageError: the checkpoint cannot be written, or the save before failed.
-          ValueError: an array has elements of another size, or two have one name.
-        """
-        record = {"step": step, "kinds": ["periodic"], "meta": dict(meta or {})}
-        if score is not None:
-            record["bleu"] = float(score)
-        self._writer.save(step, meta=record, state=_by_name(state, _storable))
-
-    def restore(self, like: PyTree) -> RestoredState | None:
-        """Restores the newest checkpoint that is valid; None if there is none.
-
-        Corrupt ones above it are renamed, and logged.
-
-        Args:
-          like: a tree of the state's structure and shapes, of arrays or
-            `jax.ShapeDtypeStruct`, with the shardings to restore to: those of another
-            mesh than that of the save, if you like.
-
-        Raises:
-          DataError: none is valid, or `like` has other arrays.
-          UserError: a system error prevents reading them, or processes see different
-            steps.
-        """
-        wanted = {"state": _by_name(like, _as_described)}
-        how: Any = {"log": self._log, "processes": self._processes}
-        found = restore_latest_valid(self._writer, wanted, **how)
-        if found is None:
-            return None
-        quarantine(self._writer, found.corrupt, **how)
-        named = found.items["state"]
-        state = jax.tree_util.tree_map_with_path(
-            lambda path, leaf: _like_leaf(leaf, named[_name(path)]), like
-        )
-        return RestoredState(found.step, state, found.meta["meta"])
-
-    def steps(self) -> list[int]:
-        """Lists the steps that are completely written, oldest first."""
-        return self._writer.steps()
-
-    def wait(self) -> None:
-        """Waits until the current save is complete.
-
-        Raises:
-          StorageError: it failed.
-        """
-        self._writer.wait()
-
-    def close(self) -> None:
-        """Completes the current save, and lets other programs use the directory."""
-        with self._held:
-            self._writer.wait()
-
-    def __enter__(self) -> Checkpoints:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # After an exception other processes may have failed, and would be waited for.
-        if kind is None or self._processes.count == 1:
-            self.close()
-
-
-def _name(path: tuple[object, ...]) -> str:
-    """Names an array as Orbax does."""
-    return path_of(path).replace("/", ".") or "state"
-
-
-def _by_name(tree: PyTree, convert: Callable[[Any], Any]) -> dict[str, Any]:
-    leaves = jax.tree_util.tree_leaves_with_path(tree)
-    named = {_name(path): convert(leaf) for path, leaf in leaves}
-    if len(named) < len(leaves):
-        raise ValueError(
-            "Every array of a state must have a name of its own, its keys with dots "
-            f"between them, and of {len(leaves)} some have the same. Use keys without "
-            "dots and slashes."
-        )
-    return named
-
-
-def _storable(leaf: Any) -> Any:
-    if isinstance(leaf, bool | int | float):
-        return jnp.asarray(leaf)
-    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-    return jax.random.key_data(leaf) if is_key else leaf
-
-
-def _as_described(leaf: Any) -> jax.ShapeDtypeStruct:
-    leaf = _storable(leaf)
-    sharding = getattr(leaf, "sharding", None)
-    here = SingleDeviceSharding(jax.local_devices()[0])
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding or here)
-
-
-def _like_leaf(like: Any, array: jax.Array) -> Any:
-    if isinstance(like, bool | int | float):
-        return type(like)(array)
-    if jnp.issubdtype(like.dtype, jax.dtypes.prng_key):
-        return jax.random.wrap_key_data(array, impl=jax.random.key_impl(like))
-    return array
+    steps = sorted(metas)
+    known = {step: meta for step in steps if (meta := metas[step]) is not None}
+    periodic = [step for step, meta in known.items() if "periodic" in meta["kinds"]]
+    best = max(((dev_score(meta), step) for step, meta in known.items()), default=None)
+    kept = {*steps[-1:], *periodic[-keep:], *(metas.keys() - known.keys())}
+    if best is not None and best[0] > NO_SCORE:
+        kept.add(best[1])
+    return kept

@@ -338,8 +338,8 @@ def _complete_text(workdir: Workdir, config: Config) -> str:
     """Describes the end of a complete run; "" if it is not, or is corrupt there."""
     if not workdir.checkpoints.is_dir():
         return ""
-    from t2t_jax.checkpointing.checkpoints import CheckpointReader
     from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+    from t2t_jax.checkpointing.reader import CheckpointReader
 
     checkpoints = CheckpointReader(workdir.checkpoints)
     newest = max(checkpoints.steps(), default=0)

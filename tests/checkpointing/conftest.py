@@ -3,7 +3,7 @@ import gc
 import jax
 import pytest
 
-from t2t_jax.checkpointing.checkpoints import CheckpointReader
+from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.devices.sharding.mesh import make_mesh
 from tests.checkpointing.small_states import save

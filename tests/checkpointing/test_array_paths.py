@@ -8,9 +8,9 @@ import shutil
 
 import pytest
 
-from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.checkpointing.diagnosis import RemovedCheckpointError
 from t2t_jax.checkpointing.newest_valid import restore_latest_valid
+from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.checkpointing.step_dirs import require_array_path
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.errors import DataError, OutputError

@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from t2t_jax.checkpointing.checkpoints import CheckpointReader, without_checksums
-from t2t_jax.checkpointing.retention import NO_SCORE, dev_score, steps_to_keep
-from t2t_jax.checkpointing.writer import CheckpointWriter
+from t2t_jax.checkpointing.reader import (
+    NO_SCORE,
+    CheckpointReader,
+    dev_score,
+    without_checksums,
+)
+from t2t_jax.checkpointing.writer import CheckpointWriter, steps_to_keep
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import shardings_for
 from t2t_jax.errors import DataError

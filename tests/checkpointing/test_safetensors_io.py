@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.checkpointing import safetensors_io
-from t2t_jax.checkpointing.checkpoints import CheckpointReader
+from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.checkpointing.safetensors_io import (
     SafetensorsFile,
     open_parameters,

@@ -16,9 +16,9 @@ import orbax.checkpoint as ocp
 import pytest
 
 from t2t_jax.checkpointing import checkpoints as reading
-from t2t_jax.checkpointing.checkpoints import CheckpointReader
 from t2t_jax.checkpointing.checksums import json_digest
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.errors import DataError
 from tests.checkpointing.small_states import like, params_of, save, trained
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import jaxlib
 import pytest
 
-from t2t_jax.checkpointing.checkpoints import CheckpointReader
+from t2t_jax.checkpointing.reader import CheckpointReader
 from tests.integration import tiny
 
 WRITTEN = Path(__file__).with_name("earlier_run.tar.xz")

@@ -83,8 +83,8 @@ def run(options: RecoverOptions) -> int:
 
 def _read(options: RecoverOptions) -> _CheckpointMeta:
     """Reads the newest checkpoint whose metadata is valid."""
-    from t2t_jax.checkpointing.checkpoints import CheckpointReader
     from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+    from t2t_jax.checkpointing.reader import CheckpointReader
 
     checkpoints = CheckpointReader(options.workdir.checkpoints)
     problems = []

@@ -241,23 +241,40 @@ def barrier(processes: Processes, name: str) -> None:
 
 
 @contextmanager
-def failing_together(processes: Processes, what: str) -> Iterator[None]:
+def failing_together(
+    processes: Processes,
+    what: str,
+    *,
+    handled: type[Exception] | tuple[()] = (),
+    error: UserError | None = None,
+) -> Iterator[None]:
     """Raises on every process if the body raises on some.
 
-    Collective: enter it on every process. After `initialize` an error is only raised
-    where it occurs, as it ends all processes.
+    Collective: enter it on every process. After `initialize` an error that is not
+    `handled` is only raised where it occurs, as it ends all processes.
 
     Args:
       what: the processes do, a verb, for the message.
+      handled: the errors after which the processes go on, together.
+      error: that of the others after one that is `handled`.
 
     Raises:
       UserError: another process has failed.
     """
     try:
         yield
-    except Exception:
-        if _monitor is None:
-            all_reduce_min(processes, what, 0)
+    except Exception as failure:
+        outcome = 0 if isinstance(failure, handled) else -1
+        # Of two failures, that which ends the processes counts.
+        if (outcome == 0 or _monitor is None) and (
+            all_reduce_min(processes, what, outcome) < outcome
+        ):
+            raise _failed_elsewhere(what) from failure
         raise
-    if not all_reduce_min(processes, what, 1):
-        raise UserError(f"Another process could not {what}. Its own error says why.")
+    worst = all_reduce_min(processes, what, 1)
+    if worst < 1:
+        raise error if error and worst == 0 else _failed_elsewhere(what)
+
+
+def _failed_elsewhere(what: str) -> UserError:
+    return UserError(f"Another process could not {what}. Its own error says why.")

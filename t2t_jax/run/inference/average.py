@@ -19,7 +19,7 @@ from t2t_jax.checkpointing.averaging import (
     sliding_windows,
     spacing_units,
 )
-from t2t_jax.checkpointing.checkpoints import CheckpointReader
+from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.errors import DataError, UserError
