@@ -16,7 +16,7 @@ from t2t_jax.evaluation.bleu import (
     make_metric,
 )
 from t2t_jax.evaluation.bracketing.parses import development_scores
-from t2t_jax.training.metrics import Sums, summarise, total
+from t2t_jax.training.loss import Sums, summarise, total
 from t2t_jax.types import Batch, Params
 
 PROBE = 64  # sentences translated first, to detect translations that do not end

@@ -1,10 +1,15 @@
-"""The loss of a batch: sums over its target tokens, of one pass or of two."""
+"""The loss of a batch: sums over its target tokens, of one pass or of two; and metrics.
+
+A metric over several batches is a ratio of sums: means are never averaged.
+"""
 
 from __future__ import annotations
 
 import inspect
+import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +28,78 @@ from t2t_jax.model.architectures import (
 )
 from t2t_jax.model.embedding import Embedding
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.metrics import Scalar, Sums
 from t2t_jax.types import Array, Batch, Params
+
+Scalar: TypeAlias = jax.Array | float
+
+_LARGEST_EXPONENT = 700.0  # math.exp overflows a float64 soon after
+
+
+class Sums(NamedTuple):
+    """Sums over one batch; every field is a scalar.
+
+    Attributes:
+      loss: smoothed cross entropy, summed over target tokens, in nats.
+      nll: cross entropy without smoothing, summed over target tokens, in nats.
+      correct: target tokens whose most likely prediction is right.
+      slots: token slots of both sides, padding included.
+      consistency: divergence between two passes, summed over target tokens, in nats;
+        None of one pass.
+    """
+
+    loss: Scalar
+    nll: Scalar
+    correct: Scalar
+    target_tokens: Scalar
+    source_tokens: Scalar
+    slots: Scalar
+    consistency: Scalar | None = None
+
+
+def total(parts: Sequence[Sums]) -> Sums:
+    """Adds the sums of several batches, as Python floats.
+
+    The float32 and int32 of the devices would lose small terms, and overflow over a
+    long window.
+    """
+    columns = zip(*(known(part) for part in parts), strict=True)
+    return Sums(*(sum(map(float, column)) for column in columns))
+
+
+def known(sums: Sums) -> tuple[Scalar, ...]:
+    """Returns the fields that are not None."""
+    return tuple(x for x in sums if x is not None)
+
+
+def summarise(sums: Sums) -> dict[str, float]:
+    """Computes per-token metrics.
+
+    Returns:
+      `loss` and `nll` in nats per target token, `perplexity` = exp(nll) per token,
+      `accuracy` of the most likely token, `padding_fraction` of all slots; and
+      `consistency` in nats per target token, if it was computed.
+
+    Raises:
+      ValueError: there are no target tokens.
+    """
+    tokens = float(sums.target_tokens)
+    if tokens == 0:
+        raise ValueError(
+            "Metrics per token need at least one target token, but there are none. "
+            "Check that the corpus has pairs shorter than data.max_length."
+        )
+    nll = float(sums.nll) / tokens
+    real = tokens + float(sums.source_tokens)
+    figures = {
+        "loss": float(sums.loss) / tokens,
+        "nll": nll,
+        "perplexity": math.exp(min(nll, _LARGEST_EXPONENT)),
+        "accuracy": float(sums.correct) / tokens,
+        "padding_fraction": 1.0 - real / float(sums.slots),
+    }
+    if sums.consistency is not None:
+        figures["consistency"] = float(sums.consistency) / tokens
+    return figures
 
 
 def training_loss(

@@ -19,8 +19,7 @@ from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.model.architectures import resolve_module
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import batch_sums, forward_loss, training_loss
-from t2t_jax.training.metrics import Sums
+from t2t_jax.training.loss import Sums, batch_sums, forward_loss, training_loss
 from t2t_jax.training.optimizer import trained_part
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, state_shapes, state_shardings

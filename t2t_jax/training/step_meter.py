@@ -15,7 +15,7 @@ import jax
 
 from t2t_jax.errors import DivergedError
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.metrics import Sums, known, summarise, total
+from t2t_jax.training.loss import Sums, known, summarise, total
 from t2t_jax.training.progress_and_patience import Record, RunProgress
 from t2t_jax.training.step import StepOutput
 from t2t_jax.types import DataPosition

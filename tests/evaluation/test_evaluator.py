@@ -4,7 +4,7 @@ import sacrebleu
 
 from t2t_jax.decoding.text.distributed_translate import Output
 from t2t_jax.evaluation.evaluator import PROBE, Evaluator
-from t2t_jax.training.metrics import Sums
+from t2t_jax.training.loss import Sums
 
 SOURCES = ["one two three four", "five", "six seven eight nine"]
 REFERENCES = ["eins zwei drei vier", "fünf", "sechs sieben acht neun"]

@@ -12,8 +12,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from t2t_jax.checkpointing.array_files import read_arrays
-from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.checkpointing.checksums import shapes_of
+from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.data.corpora.open import open_corpus
 from tests.docs.commands import blocks
 from tests.faults.running import free_address

@@ -19,7 +19,7 @@ import t2t_jax
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.run.prepared_data import open_prepared_data
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.metrics import summarise, total
+from t2t_jax.training.loss import summarise, total
 from t2t_jax.training.step import compile_evaluation
 from t2t_jax.types import BatchShard
 from tests.faults import running

@@ -8,7 +8,7 @@ import numpy as np
 
 from t2t_jax.errors import DivergedError
 from t2t_jax.training import loop
-from t2t_jax.training.metrics import Sums
+from t2t_jax.training.loss import Sums
 from t2t_jax.training.progress_and_patience import Intervals, RunProgress
 from t2t_jax.training.reporting.profiler import Profiler
 from t2t_jax.training.step import StepOutput

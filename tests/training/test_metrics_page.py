@@ -6,7 +6,7 @@ import pytest
 
 from t2t_jax.evaluation.bracketing.parses import development_scores
 from t2t_jax.run.callbacks import with_learning_rate
-from t2t_jax.training.metrics import Sums, summarise
+from t2t_jax.training.loss import Sums, summarise
 from t2t_jax.training.progress_and_patience import RunProgress
 from t2t_jax.training.reporting.metrics_writer import (
     TIME_FIELDS,

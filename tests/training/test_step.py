@@ -27,8 +27,7 @@ from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training import step as step_module
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import batch_logits, forward_loss
-from t2t_jax.training.metrics import Sums, known, summarise
+from t2t_jax.training.loss import Sums, batch_logits, forward_loss, known, summarise
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, evaluation_params
 from t2t_jax.training.step import (

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.rnn.rnn import RNN
-from t2t_jax.training.metrics import summarise
+from t2t_jax.training.loss import summarise
 from tests.model.tiny import SOURCE, TARGET, TINY_RNN, rnn_apply, rnn_params
 from tests.training.copy_task import EOS, Trainer, V, batch_of, pair_of, sentences
 

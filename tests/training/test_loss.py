@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from t2t_jax.training.metrics import Sums, known, summarise, total
+from t2t_jax.training.loss import Sums, known, summarise, total
 
 # Two batches of unequal size: 2 tokens at 3 nats, 6 tokens at 1 nat.
 SMALL = Sums(loss=6.0, nll=4.0, correct=0, target_tokens=2, source_tokens=3, slots=10)
