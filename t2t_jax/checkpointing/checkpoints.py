@@ -210,7 +210,8 @@ def _stored(name: str, leaf: Any) -> jax.Array:
             "only on devices of this one. Put it on their mesh: "
             "jax.device_put(…, NamedSharding(mesh, PartitionSpec()))."
         )
-    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+    array: jax.Array = jax.random.key_data(leaf) if _is_key(leaf) else leaf
+    return array
 
 
 def _described(name: str, leaf: Any) -> jax.ShapeDtypeStruct:
@@ -231,7 +232,8 @@ def _restored(like: Any, array: jax.Array) -> jax.Array:
     if not _is_key(like):
         return array
     kind = jax.random.key_impl(jnp.empty((), like.dtype))
-    return jax.random.wrap_key_data(array, impl=kind)
+    key: jax.Array = jax.random.wrap_key_data(array, impl=kind)
+    return key
 
 
 def _is_key(leaf: Any) -> bool:

@@ -24,7 +24,7 @@ from t2t_jax.errors import UserError
 from t2t_jax.files import MAX_JSON_BYTES, locked, read_json_object, read_limited
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record, best_by
-from t2t_jax.training.reporting.console import Thinned
+from t2t_jax.training.reporting.console import thinned
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 _RECENT_RECORDS = 100
@@ -40,23 +40,23 @@ class History:
 
     Attributes:
       recent: the last training records of the last process.
-      losses: of the training records, thinned.
-      bleus: of the evaluations, thinned.
+      losses: of the training records.
+      bleus: of the evaluations.
       evaluation: the last one; None before.
       best: that of the highest score, of trees F1, else BLEU.
       last: the last record; empty before.
     """
 
     recent: deque[Record] = field(default_factory=lambda: deque(maxlen=_RECENT_RECORDS))
-    losses: Thinned = field(default_factory=Thinned)
-    bleus: Thinned = field(default_factory=Thinned)
+    losses: list[float] = field(default_factory=list)
+    bleus: list[float] = field(default_factory=list)
     evaluation: Record | None = None
     best: Record | None = None
     last: Record = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> History:
-        """Reads a metrics.jsonl, in memory that does not grow with it."""
+        """Reads a metrics.jsonl, of which it keeps a number of each record."""
         history = cls()
         with suppress(UserError, OSError):
             for record in read_metrics(path):
@@ -71,11 +71,11 @@ class History:
             if self.recent and not _same_process(self.recent[-1], record):
                 self.recent.clear()
             self.recent.append(record)
-            self.losses.add(loss)
+            self.losses.append(loss)
         if record["kind"] == "eval":
             self.evaluation = record
             if isinstance(bleu, int | float):
-                self.bleus.add(bleu)
+                self.bleus.append(bleu)
                 if self.best is None or best_by(record) > best_by(self.best):
                     self.best = record
 
@@ -241,8 +241,8 @@ def _metrics(history: History, *, now: float) -> dict[str, Any]:
         "loss": train.get("loss"),
         "evaluation": _scores(history.evaluation),
         "best": _scores(history.best),
-        "losses": [round(loss, 4) for loss in history.losses.values()],
-        "bleus": [round(bleu, 2) for bleu in history.bleus.values()],
+        "losses": [round(loss, 4) for loss in thinned(history.losses)],
+        "bleus": [round(bleu, 2) for bleu in thinned(history.bleus)],
     }
 
 

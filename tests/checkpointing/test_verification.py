@@ -15,7 +15,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
-from t2t_jax.checkpointing import checkpoints as reading
+from t2t_jax.checkpointing import reader as reading
 from t2t_jax.checkpointing.checksums import json_digest
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.reader import CheckpointReader

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import statistics
 import sys
 import textwrap
 import time
@@ -49,7 +50,8 @@ class Console:
         self.timestamps = Timestamps()
         self._advanced, self._text = 0.0, ""
         self._plots = shows_sparklines(self._stream)
-        self._losses_so_far, self._bleus = Thinned(), Thinned()
+        self._losses_so_far: list[float] = []
+        self._bleus: list[float] = []
         self._total = total
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds or math.inf
         self._steps = ProgressBar(
@@ -76,7 +78,7 @@ class Console:
         kinds = {"train": ("loss", self._losses_so_far), "eval": ("bleu", self._bleus)}
         key, series = kinds.get(record["kind"], ("", self._bleus))
         if record.get(key) is not None:
-            series.add(record[key])
+            series.append(record[key])
 
     def advance(self, text: str) -> None:
         """Shows the progress of an activity between two steps.
@@ -118,7 +120,7 @@ class Console:
 
     def _history(self) -> str:
         """Returns a line with the loss and the BLEU so far, if they are plotted."""
-        losses, bleus = self._losses_so_far.values(), self._bleus.values()
+        losses, bleus = self._losses_so_far, self._bleus
         if not (self._plots and losses):
             return ""
         line = f"\n  loss {sparkline(losses)} {losses[0]:.2f} to {losses[-1]:.2f}"
@@ -140,7 +142,7 @@ class Console:
 
     def _metrics(self, record: Record) -> str:
         """Formats a record; in several lines where the terminal is narrow."""
-        plots = sparkline(self._losses_so_far.values(), width=_BAR_PLOT)
+        plots = sparkline(self._losses_so_far, width=_BAR_PLOT)
         plot = f" {plots}" * self._plots
         rate = record.get("learning_rate")  # Not known of an optimizer from Python.
         others = [
@@ -179,7 +181,7 @@ def sparkline(values: Sequence[float], *, width: int = WIDTH) -> str:
 
     Args:
       values: in order; those that are not finite are left out.
-      width: most characters; more values are averaged in groups of about equal size.
+      width: most characters; more values are averaged as by `thinned`.
 
     Example:
       >>> sparkline([1, 2, 3, 5, 8]), sparkline([7, 7]), sparkline([math.nan])
@@ -187,11 +189,7 @@ def sparkline(values: Sequence[float], *, width: int = WIDTH) -> str:
       >>> sparkline(range(1000), width=4)
       '▁▃▆█'
     """
-    kept = [value for value in values if math.isfinite(value)]
-    if len(kept) > width:
-        bounds = [round(i * len(kept) / width) for i in range(width + 1)]
-        groups = itertools.pairwise(bounds)
-        kept = [math.fsum(kept[a:b]) / (b - a) for a, b in groups]
+    kept = thinned(values, most=width)
     if not kept:
         return ""
     low, span = min(kept), max(kept) - min(kept)
@@ -201,43 +199,20 @@ def sparkline(values: Sequence[float], *, width: int = WIDTH) -> str:
     )
 
 
-class Thinned:
-    """A series of bounded length: the means of ever more consecutive values.
+def thinned(values: Sequence[float], *, most: int = 8 * WIDTH) -> list[float]:
+    """Averages a series in at most `most` groups of about equal size.
+
+    Args:
+      values: in order; those that are not finite are left out.
 
     Example:
-      >>> series = Thinned(capacity=4)
-      >>> for value in range(1, 9):
-      ...     series.add(value)
-      >>> series.values()
+      >>> thinned(range(1, 9), most=4)
       [1.5, 3.5, 5.5, 7.5]
     """
-
-    def __init__(self, capacity: int = 8 * WIDTH):
-        self._capacity, self._size = capacity, 1
-        self._means: list[float] = []
-        self._open: list[float] = []
-
-    def add(self, value: float) -> None:
-        """Appends a value; one that is not finite is left out."""
-        if not math.isfinite(value):
-            return
-        self._open.append(value)
-        if len(self._open) < self._size:
-            return
-        self._means.append(math.fsum(self._open) / self._size)
-        self._open = []
-        if len(self._means) > self._capacity:
-            # An odd one remains open.
-            pairs = zip(self._means[::2], self._means[1::2], strict=False)
-            rest = self._means[len(self._means) // 2 * 2 :]
-            self._open = [one for one in rest for _ in range(self._size)]
-            self._means = [(first + second) / 2 for first, second in pairs]
-            self._size *= 2
-
-    def values(self) -> list[float]:
-        """Returns the means, the last one of fewer values."""
-        rest = [math.fsum(self._open) / len(self._open)] if self._open else []
-        return self._means + rest
+    kept = [value for value in values if math.isfinite(value)]
+    groups = min(most, len(kept))
+    bounds = [round(i * len(kept) / groups) for i in range(groups + 1)] if kept else []
+    return [statistics.fmean(kept[a:b]) for a, b in itertools.pairwise(bounds)]
 
 
 def shows_sparklines(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:

@@ -314,14 +314,7 @@ class NullMetricsWriter(MetricsWriter):
     def __init__(self) -> None:
         """Opens nothing."""
 
-    def write(self, record: Record) -> None:
+    def _ignore(self, *_: Any, **__: Any) -> None:
         """Does nothing."""
 
-    def write_samples(self, step: int, samples: str) -> None:
-        """Does nothing."""
-
-    def attempt(self, what: str, write: Callable[..., None], *args: Any) -> None:
-        """Does nothing."""
-
-    def close(self) -> None:
-        """Does nothing."""
+    write = write_samples = write_final = attempt = close = _ignore
