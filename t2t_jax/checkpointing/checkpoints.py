@@ -196,44 +196,40 @@ def _by_name(tree: PyTree, convert: Callable[[str, Any], Any]) -> dict[str, Any]
     return named
 
 
-def _stored(name: str, leaf: Any) -> jax.Array:
-    """Returns the array of a leaf that can be saved: of PRNG keys, their data."""
-    if not isinstance(leaf, jax.Array):
+def _require_array(name: str, leaf: object, kinds: Any) -> None:
+    if not isinstance(leaf, kinds):
         raise TypeError(
-            f"{name} must be a jax.Array to be saved, and is {leaf!r:.60}, of type "
-            f"{type(leaf).__name__}. Pass numbers as meta=, and arrays as "
+            f"{name} must be a jax.Array, and is {leaf!r:.60}, of type "
+            f"{type(leaf).__name__}. Save numbers as meta=, and arrays of NumPy as "
             "jnp.asarray(…)."
         )
+
+
+def _stored(name: str, leaf: Any) -> Any:
+    """Returns the array of a leaf that can be saved: of PRNG keys, their data."""
+    _require_array(name, leaf, jax.Array)
     if (count := jax.process_count()) > 1 and leaf.is_fully_addressable:
         raise TypeError(
             f"{name} must be a global array to be saved by {count} processes, and is "
             "only on devices of this one. Put it on their mesh: "
             "jax.device_put(…, NamedSharding(mesh, PartitionSpec()))."
         )
-    array: jax.Array = jax.random.key_data(leaf) if _is_key(leaf) else leaf
-    return array
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
 
 
 def _described(name: str, leaf: Any) -> jax.ShapeDtypeStruct:
     """Returns shape and sharding to which the array of a leaf is restored."""
-    if not isinstance(leaf, jax.Array | jax.ShapeDtypeStruct):
-        raise TypeError(
-            f"{name} must be a jax.Array or a jax.ShapeDtypeStruct to be restored, and "
-            f"is {leaf!r:.60}, of type {type(leaf).__name__}. Pass a state as it is "
-            "saved; numbers are in the meta."
-        )
-    here = SingleDeviceSharding(jax.local_devices()[0])
+    _require_array(name, leaf, jax.Array | jax.ShapeDtypeStruct)
     data = jax.eval_shape(jax.random.key_data, leaf) if _is_key(leaf) else leaf
-    where = leaf.sharding or here
+    where = leaf.sharding or SingleDeviceSharding(jax.local_devices()[0])
     return jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=where)
 
 
-def _restored(like: Any, array: jax.Array) -> jax.Array:
+def _restored(like: Any, array: jax.Array) -> Any:
     if not _is_key(like):
         return array
     kind = jax.random.key_impl(jnp.empty((), like.dtype))
-    key: jax.Array = jax.random.wrap_key_data(array, impl=kind)
-    return key
+    return jax.random.wrap_key_data(array, impl=kind)
 
 
 def _is_key(leaf: Any) -> bool:

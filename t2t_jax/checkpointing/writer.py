@@ -118,7 +118,8 @@ class CheckpointWriter(CheckpointReader):
             if self._checkpointer is not None:  # Else its failure was raised.
                 with self._aborting():
                     self._checkpointer.wait_until_finished()
-                self._close()
+                self._checkpointer.close()
+                self._checkpointer = None
                 if self._is_first:
                     self._read_back()
                     self._remove_old()
@@ -187,12 +188,11 @@ class CheckpointWriter(CheckpointReader):
             if self._checkpointer is not None:
                 with contextlib.suppress(Exception):
                     self._checkpointer.wait_until_finished()
-                self._close()
+                self._checkpointer.close()
+                self._checkpointer = None
             if self._is_first:
-                self.remove_partial()
-                if self._replaced is not None:
-                    self.recover()
-                    self._replaced = None
+                self.recover()
+                self._replaced = None
             if isinstance(error, StorageError):  # of another process
                 raise
             newest = max(self.steps(), default=0)
@@ -202,11 +202,6 @@ class CheckpointWriter(CheckpointReader):
                 f"{short_reason(error)}.\nUntil a save succeeds, a restart {resumes}. "
                 "Free disk space or fix permissions there."
             ) from error
-
-    def _close(self) -> None:
-        if self._checkpointer is not None:
-            self._checkpointer.close()
-        self._checkpointer = None
 
     def _remove_old(self) -> None:
         """Removes the checkpoints that are not kept."""

@@ -143,7 +143,6 @@ class StepCompiler:
     log: Callable[[str], None]
     about: str
     _compiled: dict[tuple[int, int], Any] = field(default_factory=dict)
-    _times: int = 0
 
     def __post_init__(self) -> None:
         self._step = self.make_step(self.layout.micro_batches)
@@ -182,8 +181,7 @@ class StepCompiler:
         self._compiled[shape] = lowered.compile()
         self.log(f"Compiled in {time.perf_counter() - began:.0f} s.")
         # Collectives time out, in Gloo after 30 s, so all processes start together.
-        self._times += 1
-        barrier(current_processes(), f"compiled {self._times}")
+        barrier(current_processes(), "compile the step")
 
     def choose_micro_batches(self, memory: int) -> None:
         """Compiles for the longest rows, with the fewest micro-batches that fit.

@@ -15,7 +15,7 @@ import jax
 
 from t2t_jax.errors import DivergedError
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import Sums, known, summarise, total
+from t2t_jax.training.loss import Sums, known, summarise
 from t2t_jax.training.progress_and_patience import Record, RunProgress
 from t2t_jax.training.step import StepOutput
 from t2t_jax.types import DataPosition
@@ -36,16 +36,12 @@ class _Window(NamedTuple):
 
     def joined(self, other: _Window) -> _Window:
         """Returns two windows as one."""
-        parts = [Sums(*window.sums) for window in (self, other) if window.sums]
+        parts = [window.sums for window in (self, other) if window.sums]
         return _Window(
-            _plain(total(parts)) if parts else (),
+            tuple(map(sum, zip(*parts, strict=True))),
             self.timed_tokens + other.timed_tokens,
             self.timed_seconds + other.timed_seconds,
         )
-
-
-def _plain(sums: Sums) -> tuple[float, ...]:
-    return tuple(map(float, known(sums)))
 
 
 class StepMeter:
@@ -151,7 +147,8 @@ class StepMeter:
         before = self._progress._replace(position=position)
         if applied:
             self._progress = before._replace(gradient_norm=norm, skipped_in_a_row=0)
-            self._window = self._window.joined(_Window(_plain(sums), tokens))
+            figures = tuple(map(float, known(sums)))
+            self._window = self._window.joined(_Window(figures, tokens))
             return
         in_a_row = before.skipped_in_a_row + 1
         self._progress = before._replace(

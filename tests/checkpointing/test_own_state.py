@@ -89,9 +89,7 @@ def test_a_directory_is_open_in_one_program_and_names_are_unique(tmp_path):
         for wrong in (np.ones(2), 0.5):
             with pytest.raises(TypeError, match=r"b\.0 must be a jax\.Array .* meta="):
                 checkpoints.save(1, {"a": jnp.ones(1), "b": [wrong]})
-            with pytest.raises(
-                TypeError, match=r"jax\.ShapeDtypeStruct to be restored"
-            ):
+            with pytest.raises(TypeError, match=r"must be a jax\.Array"):
                 checkpoints.restore(wrong)
     Checkpoints(tmp_path).close()
 

@@ -29,9 +29,8 @@ _SHUTDOWN_SECONDS_AFTER_FAILURE = 8
 class Processes:
     """The processes of a run, as one of them sees them.
 
-    The names of messages and collective calls are unique within a run. A program may
-    make several runs: the n-th text that is published under a name is the n-th one
-    that a process receives under it.
+    Messages and collective calls have names: the n-th text that is published under a
+    name is the n-th one that a process receives under it.
 
     Attributes:
       index: the rank of this process, from 0.
@@ -195,7 +194,7 @@ def broadcast_from_first(processes: Processes, name: str, text: str) -> str:
     Collective: call on every process.
 
     Args:
-      name: of the call; unique within the run.
+      name: of the call, the same on every process.
       text: used on process 0 only.
 
     Example:
@@ -214,7 +213,7 @@ def all_reduce_min(processes: Processes, name: str, number: int) -> int:
     Collective: call on every process.
 
     Args:
-      name: of the call; unique within the run.
+      name: of the call, the same on every process.
 
     Example:
       >>> all_reduce_min(Processes(), "memory", 5)
@@ -235,7 +234,7 @@ def barrier(processes: Processes, name: str) -> None:
     Collective: call on every process.
 
     Args:
-      name: of the call; unique within the run.
+      name: of the call, the same on every process.
     """
     all_reduce_min(processes, name, 0)
 

@@ -7,10 +7,11 @@ are read from the HLO text of the compiled step.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import chain
+from heapq import heappop, heappush
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -68,7 +69,7 @@ class Profiler:
         """Writes the trace of steps that are finished; logs its path and summary."""
         self._write()
         # Collectives time out, in Gloo after 30 s, so all processes continue together.
-        barrier(current_processes(), f"profiled from {self._first}")
+        barrier(current_processes(), "write the profile")
 
     @contextmanager
     def stop_on_exit(
@@ -191,15 +192,12 @@ def categorize_all(programs: Iterable[str]) -> dict[str, OpCategory]:
     Returns:
       The categories by `module/operation`, without those that differ between programs.
     """
-    found: dict[str, OpCategory] = {}
-    differing = set()
+    found: defaultdict[str, set[OpCategory]] = defaultdict(set)
     for program in programs:
         module = _MODULE.match(program)
         for name, category in categorize_ops(program).items():
-            key = f"{module[1]}/{name}" if module else name
-            if found.setdefault(key, category) != category:
-                differing.add(key)
-    return {key: category for key, category in found.items() if key not in differing}
+            found[f"{module[1]}/{name}" if module else name].add(category)
+    return {key: each.pop() for key, each in found.items() if len(each) == 1}
 
 
 def categorize_ops(program: str) -> dict[str, OpCategory]:
@@ -298,20 +296,17 @@ def self_times(done: Iterable[Operation]) -> Counter[str]:
       Counter({'loop': 7, 'dot': 3})
     """
     times: Counter[str] = Counter()
-    running: list[Operation] = []
-    order = sorted(done, key=lambda one: (one.begin, -one.end))
-    last = max((one.end for one in order), default=0)
-    limits = [one.begin for one in order[1:]] + [last]
-    for begun, limit in zip(order, limits, strict=False):
-        running.append(begun)
-        now = begun.begin
-        while running and now < limit:
-            latest = running[-1]
-            until = min(latest.end, limit)
-            times[latest.name] += max(0, until - now)
-            now = max(now, until)
-            if latest.end <= limit:
-                running.pop()
+    waiting = deque(sorted(done, key=lambda one: one.begin))
+    running: list[tuple[int, int, str]] = []  # A heap: the latest one is first.
+    moments = sorted({moment for one in waiting for moment in (one.begin, one.end)})
+    for now, until in pairwise(moments):
+        while waiting and waiting[0].begin <= now:
+            one = waiting.popleft()
+            heappush(running, (-one.begin, one.end, one.name))
+        while running and running[0][1] <= now:
+            heappop(running)
+        if running:
+            times[running[0][2]] += until - now
     return times
 
 
