@@ -87,7 +87,7 @@ def test_a_directory_is_open_in_one_program_and_names_are_unique(tmp_path):
         with pytest.raises(ValueError, match="1, 2 or 4 bytes"):
             checkpoints.save(1, jnp.ones(2, jnp.complex64))
         for wrong in (np.ones(2), 0.5):
-            with pytest.raises(TypeError, match=r"b\.0 must be a jax\.Array .* meta="):
+            with pytest.raises(TypeError, match=r"b\.0 must be a jax\.Array, .* meta="):
                 checkpoints.save(1, {"a": jnp.ones(1), "b": [wrong]})
             with pytest.raises(TypeError, match=r"must be a jax\.Array"):
                 checkpoints.restore(wrong)
