@@ -46,8 +46,9 @@ def best_by(record: Record) -> Score:
     score, loss = record.get("f1", record.get("bleu")), record.get("loss")
     if score is None:
         return Score()
-    is_known = loss is not None and math.isfinite(loss)
-    return Score(float(score), -float(loss) if is_known else -math.inf)
+    if loss is None or not math.isfinite(loss):
+        return Score(float(score))
+    return Score(float(score), -float(loss))
 
 
 class RunProgress(NamedTuple):
