@@ -39,26 +39,25 @@ class CorruptCheckpointError(DataError):
       others: the other steps of the directory, for the message.
     """
 
+    _words = (
+        "Checkpoint {path} is corrupt: {reason}.\nOther steps there: {others}. Choose "
+        "one of them; training resumes from the newest valid one."
+    )
+
     def __init__(self, path: Path, reason: str, *, others: Sequence[int] = ()):
         self.path, self.reason = path, reason
-        super().__init__(self._message(", ".join(map(str, others)) or "none"))
-
-    def _message(self, others: str) -> str:
-        return (
-            f"Checkpoint {self.path} is corrupt: {self.reason}.\nOther steps there: "
-            f"{others}. Choose one of them; training resumes from the newest valid one."
-        )
+        steps = ", ".join(map(str, others)) or "none"
+        super().__init__(self._words.format(path=path, reason=reason, others=steps))
 
 
 class RemovedCheckpointError(CorruptCheckpointError):
     """A checkpoint was removed while it was read: its run keeps others."""
 
-    def _message(self, others: str) -> str:
-        return (
-            f"Checkpoint {self.path} was removed while it was read: its run keeps only "
-            f"some of its checkpoints. Now there: {others}. Choose last or best, or "
-            "raise config.checkpoint.keep."
-        )
+    _words = (
+        "Checkpoint {path} was removed while it was read: its run keeps only some of "
+        "its checkpoints. Now there: {others}. Choose last or best, or raise "
+        "config.checkpoint.keep."
+    )
 
 
 def as_io_error(error: BaseException, path: Path) -> Exception | None:

@@ -273,15 +273,10 @@ def _apply(
       TypeError: the module is not called as a `Transformer`.
       UserError: the parameters are those of another module.
     """
-    arguments: dict[str, Any] = {
-        "source_segments": batch.source_segments,
-        "target_segments": batch.target_segments,
-        "source_positions": batch.source_positions,
-        "target_positions": batch.target_positions,
-        "rows": batch.rows,
-        "deterministic": dropout_key is None,
-    }
-    tokens = (batch.source, batch.target_inputs)
+    arguments: dict[str, Any] = batch._asdict()
+    tokens = (arguments.pop("source"), arguments.pop("target_inputs"))
+    del arguments["target_outputs"]
+    arguments["deterministic"] = dropout_key is None
     try:
         inspect.signature(module.__call__).bind(*tokens, **arguments)
     except TypeError as error:

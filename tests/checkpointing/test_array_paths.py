@@ -43,13 +43,13 @@ def test_what_the_first_save_wrote_is_read_before_others_are_removed(
 ):
     save(CheckpointWriter(tmp_path, keep=1), 3, "periodic")
     writer = CheckpointWriter(tmp_path, keep=1)
-    remove = writer._close
+    verify = writer.verify
 
-    def lose():
-        remove()
+    def lose(step):
         shutil.rmtree(tmp_path / "5" / "params" / "d")
+        verify(step)
 
-    monkeypatch.setattr(writer, "_close", lose)
+    monkeypatch.setattr(writer, "verify", lose)
     with pytest.raises(OutputError, match=r"Step 5 was saved .* cannot be read"):
         save(writer, 5, "periodic")
     CheckpointReader(tmp_path).verify(3)
