@@ -50,11 +50,8 @@ def attention_of(
 
     num_bytes = num_sentences = 0
     for text, translation in pairs:
-        source, target = (
-            vocabulary.encode([line])[0]
-            for vocabulary, line in zip(vocabularies, (text, translation), strict=True)
-        )
-        source, target = [*source, EOS], [BOS, *target]
+        source = [*vocabularies.source.encode_sources([text], None)[0], EOS]
+        target = [BOS, *vocabularies.target.encode([translation])[0]]
         if max(len(source), len(target)) > _MAX_TOKENS or len(source) < 2:
             continue
         maps = attention_maps(module, params, np.array(source), np.array(target))

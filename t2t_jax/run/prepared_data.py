@@ -21,7 +21,7 @@ from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.corpus import Corpus
+from t2t_jax.data.corpora.corpus import Corpus, target_languages, with_tags
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import open_held_out, train_and_dev
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
@@ -35,6 +35,7 @@ from t2t_jax.data.token_cache.cache_paths import check_cache_writable
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import split_tag
 from t2t_jax.decoding.text.sentences import lay_out
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.files import atomic_write
@@ -232,7 +233,14 @@ def _open_corpora(
     train = errors.try_call(open_corpus, train_spec, key="data.train", joiner=joiner)
     dev = errors.try_call(partial(_open_dev, config), dev_spec if evaluates else None)
     errors.try_call(check_cache_writable, config.data)
-    dev_lines = errors.try_call(list, dev) if evaluates else ()
+    dev_lines = errors.try_call(list, dev and with_tags(dev)) if evaluates else ()
+    if train and dev:
+        named = bool(target_languages(train)), bool(target_languages(dev))
+        errors.check(
+            named[0] == named[1],
+            "data.train and data.dev must both name their languages, as #en-de after "
+            "each corpus, or neither. Change config.data.dev.",
+        )
     if errors.has_errors:  # Before a vocabulary is trained.
         errors.try_call(deque(maxlen=0).extend, train)
     errors.raise_if_any()
@@ -295,8 +303,19 @@ def _load_vocabularies(
         vocabularies = read_vocabularies(config)
     elif vocabularies is None:
         vocabularies = VocabularyPair.load_or_train(
-            train, config=settings, seed=config.seed, log=log
+            train,
+            config=settings,
+            seed=config.seed,
+            log=log,
+            target_languages=target_languages(train),
         )
         vocabularies.check(settings, name=settings.file or settings.source_file)
     require_same_vocabularies(vocabularies, workdir.path)
+    if (tags := vocabularies.source.tags) and not target_languages(train):
+        if not split_tag(next(iter(train))[0], tags)[0]:
+            raise ConfigError(
+                f"data.train={config.data.train!r} must name its languages, as #en-de "
+                f"after each corpus: the vocabulary has tags of {', '.join(tags)}. "
+                "Change config.data.train."
+            )
     return vocabularies

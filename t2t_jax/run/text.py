@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config
-from t2t_jax.data.corpora.open import open_corpus, split_spec
+from t2t_jax.data.corpora.corpus import with_tags
+from t2t_jax.data.corpora.open import open_corpus, split_directions, split_spec
 from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
@@ -106,14 +107,18 @@ def _with_names(spec: str, change: Callable[[str], str], *, directory: str = "")
     """
     parts = split_spec(spec)
     for number, part in enumerate(parts):
-        if found := _FILES.fullmatch(part):
+        plain, directions = split_directions(part)
+        if found := _FILES.fullmatch(plain):
             sides = []
             for side in found["files"].split(","):
                 # One name may have a + in it.
                 is_one = os.path.isfile(os.path.join(directory, side))
                 names = [side] if is_one else side.split("+")
                 sides.append("+".join(map(change, names)))
-            parts[number] = f"{found['before']}{','.join(sides)}{found['after']}"
+            after = found["after"]
+            if directions:
+                after += f"#{','.join(map('-'.join, directions))}"
+            parts[number] = f"{found['before']}{','.join(sides)}{after}"
     return "++".join(parts)
 
 
@@ -166,9 +171,12 @@ def languages_of_spec(spec: str) -> list[Pair]:
       [('en', 'de'), ('en', 'fr')]
       >>> languages_of_spec("tfds:wmt14_translate/de-en:train[:1%]:en-de++tsv:a.tsv")
       [('en', 'de')]
+      >>> languages_of_spec("tsv:a.tsv#en-de,de-en[:9]")
+      [('en', 'de'), ('de', 'en')]
     """
-    found = [_languages_of_corpus(corpus) for corpus in spec.split("++")]
-    return list(dict.fromkeys(pair for pair in found if pair))
+    parts = [split_directions(part) for part in spec.split("++")]
+    found = (named or filter(None, [_languages_of_corpus(n)]) for n, named in parts)
+    return list(dict.fromkeys(pair for some in found for pair in some))
 
 
 def _languages_of_corpus(spec: str) -> Pair | None:
@@ -256,7 +264,7 @@ def _dev_sources(config: Config) -> list[str]:
     try:
         data = config.data
         corpus = open_corpus(data.dev, key="data.dev", joiner=data.subword_joiner)
-        return [source for source, _ in islice(corpus, _SEARCHED)]
+        return [source for source, _ in islice(with_tags(corpus), _SEARCHED)]
     except (UserError, OSError):
         return []
 

@@ -131,7 +131,7 @@ class TranslationWorker:
                 break
             kind, lines = self._warm_ups.popleft()
             try:
-                self._translator(kind).translations(lines)
+                self._translator(kind).translations(lines, **self._language(kind))
             except _ERRORS as error:  # raised again by a request
                 _LOGGER.info("Warm-up failed: %s", _reason(error))
             self._first_warm_ups = max(0, self._first_warm_ups - 1)
@@ -150,8 +150,10 @@ class TranslationWorker:
         lines = [job.sentences[number] for job, number in taken]
         done: set[int] = set()
         try:
-            translator = self._translator(taken[0][0].kind)
-            for index, translation in translator.iter_translations(lines):
+            kind = taken[0][0].kind
+            for index, translation in self._translator(kind).iter_translations(
+                lines, **self._language(kind)
+            ):
                 self.counts.update(sentences=1, tokens=translation.num_tokens)
                 done.add(index)
                 _deliver([taken[index]], [translation])
@@ -164,6 +166,12 @@ class TranslationWorker:
                 return
             for one in left:
                 self._translate([one])
+
+    def _language(self, kind: Kind) -> dict[str, Any]:
+        """Returns the target language, if the model has tags."""
+        target, model = kind.pair[1], self._languages.models[kind.pair]
+        is_tag = target in model.vocabularies.source.tags
+        return {"target_language": target if is_tag else None}
 
     def _translator(self, kind: Kind) -> Translator:
         """Returns the translator of a kind; the best translation is that of all."""

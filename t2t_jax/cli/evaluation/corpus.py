@@ -19,6 +19,7 @@ from t2t_jax.cli.translation.job import TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.windows import LineWindow
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
+from t2t_jax.data.corpora.corpus import with_tags
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
@@ -102,7 +103,7 @@ def read_pairs(
     else:
         _, spec = train_and_dev(options.config.data)
         corpus = open_corpus(spec, key="data.dev", joiner=joiner)
-    return corpus.spec, list(corpus)
+    return corpus.spec, list(with_tags(corpus))
 
 
 def read_corpus(options: EvaluateOptions) -> Corpus:
@@ -257,7 +258,14 @@ def load_job(options: EvaluateOptions) -> TranslationJob:
     else:
         checkpoint = "last" if averages else options.checkpoint
         model = load_one(options, checkpoint=checkpoint, decoding=decoding)
-    return TranslationJob(model, model.translator(), lambda _, found: found.text)
+    # Of a model without tags it is that of Moses's tokenization.
+    is_tag = not options.protocol or model.vocabularies.source.tags
+    return TranslationJob(
+        model,
+        model.translator(),
+        lambda _, found: found.text,
+        target_language=options.target_language if is_tag else "",
+    )
 
 
 def protocol_record(

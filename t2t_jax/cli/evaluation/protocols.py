@@ -45,7 +45,7 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
 
     require_run_for_last(options)
     errors, is_tokenized = ErrorCollector(), options.tokenize == "none"
-    language = options.target_language
+    language = re.split("[_-]", options.target_language)[0]
     if not (language or is_tokenized):
         language = errors.try_call(target_language, options)
     # Text that is not tokenized again needs no tokenizer.

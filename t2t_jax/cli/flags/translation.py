@@ -49,11 +49,14 @@ class SearchOptions(ModelOptions, DistributedOptions):
     Attributes:
       ensemble: More runs or models, DIR,DIR, whose probabilities are averaged with
         those of --workdir.
+      target_language: Language to translate into, such as de, of a model that was
+        trained with tags of several; lines may begin with a tag, >>de<<, instead.
     """
 
     is_read_only = True
 
     ensemble: tuple[str, ...] = flag(PATHS)
+    target_language: str = flag(metavar="CODE")
     beam_size: int = flag(key="decoding.beam_size")
     length_penalty: float = flag(key="decoding.length_penalty")
     length_normalization: str = flag(key="decoding.length_normalization")
@@ -138,8 +141,10 @@ class EvaluateOptions(SearchOptions, PairOptions):
       parameters: Parameter file of EVALB; if not given, the usual rules for Penn
         treebanks.
       lowercase: Compare lower-cased tokens.
-      target_language: Language of the target, for Moses's tokenization; if not given,
-        that of the training text, or the ending of --reference.
+      target_language: Language to translate into, such as de, of a model that was
+        trained with tags of several; with --protocol also that of Moses's
+        tokenization: if not given, that of the training text, or the ending of
+        --reference.
       last: With --protocol: number of newest periodic checkpoints to average; if not
         given, checkpoint.keep with vaswani2017, and with the others none: --checkpoint
         is evaluated.
@@ -162,7 +167,6 @@ class EvaluateOptions(SearchOptions, PairOptions):
     parameters: str = flag(FILE, metavar="FILE.prm", requires="protocol=parsing")
     tokenize: str = flag(key="evaluation.tokenize")
     lowercase: bool = flag(SWITCH, requires="protocol=tokenized")
-    target_language: str = flag(metavar="CODE", requires="protocol")
     last: int = flag(COUNT, requires="protocol")
     force: bool = flag(SWITCH, requires="protocol")
 
@@ -174,6 +178,8 @@ class ScoreOptions(PairOptions):
     Attributes:
       output: File for the results; - is stdout.
       format: Format of the results.
+      target_language: Language of --reference, such as de, of a model that was trained
+        with tags of several; sources may begin with a tag, >>de<<, instead.
     """
 
     mode = "score"
@@ -187,6 +193,7 @@ class ScoreOptions(PairOptions):
 
     output: str = flag(FILE, default="-")
     format: str = flag(metavar="FORMAT", choices=("tsv", "jsonl"))
+    target_language: str = flag(metavar="CODE")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

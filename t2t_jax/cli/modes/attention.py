@@ -128,7 +128,7 @@ def _encode_pair(
         given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         for given in (options.text, options.target)
     )
-    tokens = {"source": [*model.vocabularies.source.encode([text])[0], EOS]}
+    tokens = {"source": [*model.vocabularies.source.encode_sources([text])[0], EOS]}
     _check("text", text, tokens["source"], most=longest_source, model=model)
     # As in training, the decoder reads the subwords of the detokenized text.
     translation = target or model.translate([text])[0]

@@ -129,7 +129,9 @@ def _score(
     sources, references = zip(*pairs, strict=True)
     with start_progress(TRANSLATING, Count(len(pairs), True)) as progress:
         hypotheses = [""] * len(pairs)
-        for number, found in model.translator().iter_translations(sources):
+        for number, found in model.translator().iter_translations(
+            sources, target_language=None
+        ):
             hypotheses[number] = found.text
             progress.advance(1)
     return corpus_scores(hypotheses, references, metrics=("bleu",), bleu=bleu)

@@ -11,7 +11,14 @@ from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import InspectDataOptions
 from t2t_jax.cli.translation.progress import start_progress
-from t2t_jax.data.corpora.corpus import Corpus, SliceCorpus, locator, parts_of
+from t2t_jax.data.corpora.corpus import (
+    Corpus,
+    DirectedCorpus,
+    SliceCorpus,
+    locator,
+    parts_of,
+    target_languages,
+)
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
@@ -75,14 +82,20 @@ def _open(options: InspectDataOptions) -> Corpus:
             "config.data.dev, or choose --split=train."
         )
     key = "data.dev" if is_dev and data.dev else "data.train"
-    return open_corpus(spec, key=key, joiner=data.subword_joiner)
+    corpus = open_corpus(spec, key=key, joiner=data.subword_joiner)
+    if len(target_languages(corpus)) > 1:
+        raise ConfigError(
+            f"--mode=inspect_data compares pairs of one direction, and {key} has "
+            f"several: {spec!r}. Choose a run of one."
+        )
+    return corpus
 
 
 def _files_of(corpus: Corpus) -> list[str]:
     """Lists the files that a corpus is read from, which must not be overwritten."""
     files: list[Path] = []
     for part, _ in parts_of(corpus):
-        while isinstance(part, SliceCorpus):
+        while isinstance(part, SliceCorpus | DirectedCorpus):
             part = part.base
         if isinstance(part, TextCorpus):
             files += [part.source, part.target]

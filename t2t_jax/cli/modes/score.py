@@ -38,7 +38,9 @@ def run(options: ScoreOptions) -> int:
         found: dict[int, PairScore] = {}
         labels = ProgressLabels("scored", "pairs")
         with start_progress(labels, Count(len(pairs[0]), True)) as progress:
-            for number, score in model.scorer().iter_scores(*pairs):
+            for number, score in model.scorer().iter_scores(
+                *pairs, target_language=options.target_language
+            ):
                 found[number] = score
                 progress.advance(1)
         scores = [found[number] for number in range(len(pairs[0]))]

@@ -89,7 +89,9 @@ def _translate_stream(options: TranslateOptions) -> None:
         done = 0
         with TranslationProgress(None, is_stream=True) as progress:
             for lines in stream:
-                translations = translator.translations(lines, first=done)
+                translations = translator.translations(
+                    lines, first=done, target_language=options.target_language
+                )
                 write_lines(out, map(job.render, count(done), translations))
                 for number, translation in enumerate(translations, start=done + 1):
                     progress.count(translation.statuses, number)

@@ -49,6 +49,7 @@ class TranslationJob:
       render: formats a translation.
       has_full_batches: whether every batch has its full number of rows.
       joiner: `data.subword_joiner`; joins in lines are undone before translation.
+      target_language: of all lines; "" for those of the tags that they begin with.
     """
 
     model: TranslationModel
@@ -56,6 +57,7 @@ class TranslationJob:
     render: Render
     has_full_batches: bool = False
     joiner: str = ""
+    target_language: str = ""
 
     def with_full_batches(self) -> TranslationJob:
         """Returns a job that pads every batch to its full number of rows.
@@ -84,6 +86,7 @@ class TranslationJob:
             first=window.first,
             prefixes=window.prefixes,
             terms=window.terms and [self._terms(line) for line in window.terms],
+            target_language=self.target_language,
         )
         for number, translation in translations:
             rendered = self.render(window.first + number, translation)
@@ -158,8 +161,13 @@ def load_job(options: TranslateOptions) -> TranslationJob:
     config, scores = options.config, options.token_scores
     model = load_one(options, checkpoint=options.checkpoint, decoding=config.decoding)
     translator = model.translator(token_scores=scores, attention=options.alignments)
-    joiner = config.data.subword_joiner
-    return TranslationJob(model, translator, make_formatter(options), joiner=joiner)
+    return TranslationJob(
+        model,
+        translator,
+        make_formatter(options),
+        joiner=config.data.subword_joiner,
+        target_language=options.target_language,
+    )
 
 
 @contextmanager

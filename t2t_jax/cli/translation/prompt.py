@@ -74,7 +74,7 @@ def run_prompt(options: TranslateOptions) -> int:
     model = load_one(
         options, checkpoint=options.checkpoint, decoding=options.config.decoding
     )
-    prompt = _Prompt(model)
+    prompt = _Prompt(model, options.target_language)
     if examples := example_sentences(options.workdir):
         _log(f"Examples: {'  '.join(examples)}")
     _log(":help lists the commands.")
@@ -86,15 +86,16 @@ def run_prompt(options: TranslateOptions) -> int:
 class _Prompt:
     """The model, its translator and settings."""
 
-    def __init__(self, model: TranslationModel):
+    def __init__(self, model: TranslationModel, target_language: str):
         self._lines, self._was_interrupted = 0, False
+        self._target_language = target_language
         self._use(model)
 
     def _use(self, model: TranslationModel) -> None:
         """Compiles the shapes of a short line, so that times exclude compilation."""
         translator = model.translator()
         _log("Warming up …")
-        translator.translate(["a"])
+        translator.translate(["a"], target_language=self._target_language or None)
         # Only now: a cancelled or failed change has no effect.
         self._model, self._translator = model, translator
 
@@ -131,7 +132,9 @@ class _Prompt:
             text = line.replace("::", ":", 1) if command.startswith("::") else line
             number, self._lines = self._lines, self._lines + 1
             began = time.perf_counter()
-            (translation,) = self._translator.translations([text], first=number)
+            (translation,) = self._translator.translations(
+                [text], first=number, target_language=self._target_language
+            )
             _show(translation, time.perf_counter() - began)
 
     def _set(self, command: str, value: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import sys
 from bisect import bisect_left
@@ -111,6 +112,75 @@ class SliceCorpus:
         return hashlib.sha256(name.encode()).hexdigest()
 
 
+@dataclass(frozen=True)
+class DirectedCorpus:
+    """Another corpus in a direction that is named: its sources get the target's tag.
+
+    The pairs are those of the text; the tags are added where they are encoded.
+
+    Attributes:
+      direction: the languages of its sources and targets.
+      is_reversed: whether they are the targets and the sources of `base`.
+      shows_tags: whether sources are read with their tag, as text: `>>de<< A dog`.
+    """
+
+    spec: str
+    base: Corpus
+    direction: tuple[str, str]
+    is_reversed: bool = False
+    shows_tags: bool = False
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        begin = f">>{self.direction[1]}<< " if self.shows_tags else ""
+        for source, target in self.base:
+            if self.is_reversed:
+                source, target = target, source
+            yield begin + source if source.strip() else source, target
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the pairs of the other corpus."""
+        return self.base.num_pairs(budget=budget)
+
+    def fingerprint(self) -> str:
+        """Returns the SHA-256 of the base corpus's fingerprint, tag and order."""
+        order = "reversed" if self.is_reversed else "as it is"
+        name = f"to {self.direction[1]} {order} {self.base.fingerprint()}"
+        return hashlib.sha256(name.encode()).hexdigest()
+
+
+def target_language_of(corpus: Corpus) -> str:
+    """Returns the language whose tag the sources of a corpus get; "" for no tag."""
+    return corpus.direction[1] if isinstance(corpus, DirectedCorpus) else ""
+
+
+def target_languages(corpus: Corpus) -> tuple[str, ...]:
+    """Returns the languages of the tags of all parts of a corpus, each once.
+
+    Example:
+      >>> from t2t_jax.data.corpora.open import open_corpus
+      >>> target_languages(open_corpus("phrasebook:dev:7#en-de,de-en"))
+      ('de', 'en')
+    """
+    found = (target_language_of(part) for part, _ in parts_of(corpus))
+    return tuple(dict.fromkeys(language for language in found if language))
+
+
+def with_tags(corpus: Corpus) -> Corpus:
+    """Returns a corpus whose sources are read with their tags, as lines to translate.
+
+    Example:
+      >>> from t2t_jax.data.corpora.open import open_corpus
+      >>> next(iter(with_tags(open_corpus("phrasebook:dev:7#en-de"))))[0][:14]
+      '>>de<< The gua'
+    """
+    if isinstance(corpus, DirectedCorpus):
+        return dataclasses.replace(corpus, shows_tags=True)
+    if isinstance(corpus, MixtureCorpus):
+        parts = (Part(with_tags(part), weight) for part, weight in corpus.parts)
+        return MixtureCorpus(corpus.spec, tuple(parts))
+    return corpus
+
+
 def parts_of(corpus: Corpus) -> tuple[Part, ...]:
     """Returns the parts of a corpus, in order; without a mixture, one of weight 1.
 
@@ -144,6 +214,8 @@ def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
     if isinstance(corpus, SliceCorpus):
         of_base, start = locator(corpus.base), corpus.start
         return lambda number: of_base(start + number)
+    if isinstance(corpus, DirectedCorpus):
+        return locator(corpus.base)
     if isinstance(corpus, MixtureCorpus):
         parts = [locator(part) for part, _ in corpus.parts]
         counts = [part.num_pairs() for part, _ in corpus.parts[:-1]]

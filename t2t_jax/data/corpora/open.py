@@ -12,11 +12,20 @@
 `tfds:NAME/CONFIG:SPLIT`               a translation set of TensorFlow Datasets, in
                                        the direction of its name
 `tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET` the same, in the given direction
+`CORPUS#en-de`                         the same, with its languages: the tag of the
+                                       target, `>>de<<`, is added to each source
+`CORPUS#en-de,de-en`                   the same in both directions, as two corpora
 =====================================  ===============================================
 
 Files are plain or .gz. All but `tfds:` may end in a slice: `text:all.en,all.de[1000:]`
 skips the first 1,000 pairs, `[:1000]` keeps only these, `[:1%]` the first hundredth.
 With `tfds:` the slice is part of the split, in TFDS's syntax: `train[:1%]:en-de`.
+
+Languages follow all else but the slice: `text:all.en,all.de#en-de[1000:]`,
+`tsv:FILE#3,1#en-de,de-en`, `tfds:NAME/CONFIG:train:en-de#en-de`. The first direction is
+that of the text as it lies, whatever order the second adds. A code is two or three
+letters, and perhaps a script or region: `de`, `pt_BR`. All corpora of a mixture name
+their languages, or none does.
 
 `++` joins corpora, and a number and `*` before one is its weight, from 0.001 to 1000:
 how often each of its pairs is seen in an epoch.
@@ -38,14 +47,16 @@ from typing import NamedTuple
 
 from t2t_jax.data.corpora.corpus import (
     Corpus,
+    DirectedCorpus,
     MixtureCorpus,
     Part,
     SliceCorpus,
     parts_of,
+    target_language_of,
 )
-from t2t_jax.data.corpora.phrasebook import open_phrasebook
+from t2t_jax.data.corpora.phrasebook import PhrasebookCorpus, open_phrasebook
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_files
-from t2t_jax.data.corpora.tfds import open_tfds
+from t2t_jax.data.corpora.tfds import TfdsCorpus, open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
 from t2t_jax.data.files.file_facts import Count, estimate_lines
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingError
@@ -60,6 +71,12 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
 _COUNTED_BYTES = 2_000_000_000
 _NO_SLICE = re.compile(r"\[[\d:%,-]*\]?$")
+_DIRECTION = "[a-z]{2,3}(?:_[A-Za-z]+)?-[a-z]{2,3}(?:_[A-Za-z]+)?"
+_DIRECTIONS = re.compile(
+    rf"(?P<name>.*)#(?P<directions>{_DIRECTION}(?:,{_DIRECTION})*)(?P<slice>\[.*\])?"
+)
+# As of #EN-DE or #en, which are not in the names of existing files.
+_NO_DIRECTIONS = re.compile(r"[^#]*[^#,](?:#\d+,\d+)?#[A-Za-z_,-]*(?:\[.*\])?")
 SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
@@ -86,6 +103,17 @@ def open_corpus(
         errors.try_call(_open_part, name, key=key, joiner=joiner) for name in names
     ]
     errors.raise_if_any()
+    named = [
+        bool(target_language_of(one.corpus))
+        for p in parts
+        for one in parts_of(p.corpus)
+    ]
+    if any(named) and not all(named):
+        raise ConfigError(
+            f"{key}={spec!r} must name the languages of all of its corpora or of none, "
+            "as #en-de after each: a model of several languages translates no source "
+            f"without a tag. Change config.{key}."
+        )
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
     # A mixture among the parts is replaced by its own parts, with its weight.
@@ -125,6 +153,8 @@ def estimate_pairs(corpus: Corpus) -> Count:
       DataError: a file is broken gzip.
       InputMissingError: a file cannot be read.
     """
+    if isinstance(corpus, DirectedCorpus):
+        return estimate_pairs(corpus.base)
     if isinstance(corpus, SliceCorpus):
         number, is_exact = estimate_pairs(corpus.base)
         return Count(max(min(number, corpus.stop) - corpus.start, 0), is_exact)
@@ -172,8 +202,91 @@ def count_pairs(spec: str, *, key: str, budget: int = _COUNTED_BYTES) -> PairCou
 
 
 def _open_part(part: str, *, key: str, joiner: str) -> Part:
-    weight, name = parse_part(part, key=key)
-    return Part(_open_one(name, key=key, joiner=joiner), weight)
+    weight, spec = parse_part(part, key=key)
+    name, directions = split_directions(spec)
+    _check_directions(spec, directions, key=key)
+    corpus = _open_one(name, key=key, joiner=joiner)
+    return Part(_directed(corpus, spec, directions, key=key), weight)
+
+
+def split_directions(part: str) -> tuple[str, list[tuple[str, str]]]:
+    """Splits the directions off a part of a spec; its name keeps the slice.
+
+    Example:
+      >>> split_directions("2*tsv:a.tsv#3,1#en-de,de-en[:9]")
+      ('2*tsv:a.tsv#3,1[:9]', [('en', 'de'), ('de', 'en')])
+    """
+    if not (found := _DIRECTIONS.fullmatch(part)):
+        return part, []
+    codes = (one.split("-") for one in found["directions"].split(","))
+    name = found["name"] + (found["slice"] or "")
+    return name, [(source, target) for source, target in codes]
+
+
+def _check_directions(
+    spec: str, directions: Sequence[tuple[str, str]], *, key: str
+) -> None:
+    prefix, _, rest = spec.partition(":")
+    is_meant = prefix != "trees" and _NO_DIRECTIONS.fullmatch(rest)
+    if not directions:
+        is_file = Path(SLICE.sub(r"\g<base>", rest).rpartition(",")[2]).exists()
+        is_right = not is_meant or is_file
+    else:
+        source, target = directions[0]
+        both = [(source, target), (target, source)]
+        is_right = source != target and directions == both[: len(directions)]
+        is_right = is_right and prefix != "trees"
+    if not is_right:
+        raise ConfigError(
+            f"{key}={spec!r} must name two languages after #, as #en-de, or both "
+            "directions of them, as #en-de,de-en; trees have none. "
+            f"Change config.{key}."
+        )
+
+
+def _directed(
+    corpus: Corpus, spec: str, directions: Sequence[tuple[str, str]], *, key: str
+) -> Corpus:
+    """Returns a corpus in each of some directions; as it is if there are none."""
+    if not directions:
+        return corpus
+    parts = parts_of(corpus)
+    named = {_named_languages(part.corpus) for part in parts}
+    if directions[0][::-1] in named:
+        first = "-".join(directions[0][::-1])
+        raise ConfigError(
+            f"{key}={spec!r} must begin with the direction in which its text lies, "
+            f"#{first} by the name of the text, and begins with "
+            f"{'-'.join(directions[0])}. Change config.{key}."
+        )
+    found = tuple(
+        Part(
+            DirectedCorpus(
+                f"{part.corpus.spec}#{'-'.join(direction)}",
+                part.corpus,
+                direction,
+                is_reversed=number > 0,
+            ),
+            1.0,
+        )
+        for number, direction in enumerate(directions)
+        for part in parts
+    )
+    return found[0].corpus if len(found) == 1 else MixtureCorpus(spec, found)
+
+
+def _named_languages(corpus: Corpus) -> tuple[str, ...]:
+    """Returns the languages that the name of a corpus has, as it lies."""
+    while isinstance(corpus, SliceCorpus):
+        corpus = corpus.base
+    if isinstance(corpus, TfdsCorpus):
+        return corpus.languages
+    if isinstance(corpus, TextCorpus):
+        names = (
+            path.name.removesuffix(".gz") for path in (corpus.source, corpus.target)
+        )
+        return tuple(name.rpartition(".")[2] for name in names)
+    return ("en", "de") if isinstance(corpus, PhrasebookCorpus) else ()
 
 
 def parse_part(part: str, *, key: str) -> tuple[float, str]:

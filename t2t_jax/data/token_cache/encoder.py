@@ -32,12 +32,14 @@ class Chunk(NamedTuple):
     Attributes:
       part: index of the corpus in the mixture.
       first: line number of its first pair, from 1.
+      target_language: whose tag the encoded sources begin with; "" for no tags.
     """
 
     part: int
     first: int
     sources: list[str]
     targets: list[str]
+    target_language: str = ""
 
 
 class EncodedSentences(NamedTuple):
@@ -99,11 +101,24 @@ class PairEncoder:
         }
         self._tokenizers = [tokenizers[model] for model in models]
 
-    def encode(self, sources: Sequence[str], targets: Sequence[str]) -> Encoded:
-        """Encodes pairs, special pieces as ordinary text, and filters them."""
-        texts = (sources, targets)
-        (source, source_lengths), (target, target_lengths) = map(
-            self._encode_side, self._tokenizers, texts
+    def encode(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        target_language: str = "",
+    ) -> Encoded:
+        """Encodes pairs, special pieces as ordinary text, and filters them.
+
+        Args:
+          target_language: whose tag the sources begin with; "" for no tags.
+        """
+        language = target_language
+        tag = [self._tokenizers[0].tags[language]] if language else []
+        (source, source_lengths), (target, target_lengths) = (
+            self._encode_side(*side)
+            for side in zip(
+                self._tokenizers, (sources, targets), (tag, []), strict=True
+            )
         )
         reasons = drop_reasons(
             source_lengths,
@@ -116,7 +131,7 @@ class PairEncoder:
         return Encoded(reasons, source.select(kept), target.select(kept), words)
 
     def _encode_side(
-        self, tokenizer: Tokenizer, lines: Sequence[str]
+        self, tokenizer: Tokenizer, lines: Sequence[str], tag: list[int]
     ) -> tuple[EncodedSentences, Integers]:
         """Returns lines, and [P] lengths above the limit for those not encoded."""
         most = max_characters(self._config)
@@ -127,6 +142,8 @@ class PairEncoder:
             add_eos=True,
             num_threads=1,
         )
+        if tag:  # A blank line stays its eos, and is dropped.
+            ids = [[*tag, *one] if len(one) > 1 else one for one in ids]
         lengths = np.fromiter(map(len, ids), np.int32, len(ids))
         total = int(lengths.sum())
         tokens = np.fromiter(chain.from_iterable(ids), self._dtype, total)

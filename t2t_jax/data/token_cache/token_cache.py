@@ -26,6 +26,7 @@ from t2t_jax.data.corpora.corpus import (
     locate_pair,
     parts_of,
     short_name,
+    target_languages,
 )
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache.builder import META_FILE, TOKEN_DTYPES, build_cache
@@ -40,7 +41,7 @@ from t2t_jax.data.token_cache.cache_paths import (
 )
 from t2t_jax.data.token_cache.shards import WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import OutputError
+from t2t_jax.errors import DataError, OutputError
 
 
 class TokenSide(NamedTuple):
@@ -147,11 +148,20 @@ def build_or_open(
 
     Raises:
       ConfigError: `data.cache_dir` is in a home directory that does not exist.
-      DataError: the text is invalid, or no pair of a part is kept.
+      DataError: the text is invalid, or no pair of a part is kept; or the vocabulary
+        has no tag of a target language.
       OSError: the disk is full or fails.
       OutputError: the cache cannot be written.
       StoppedError: an encoding process died.
     """
+    tags = vocabularies.source.tags
+    if missing := [one for one in target_languages(corpus) if one not in tags]:
+        raise DataError(
+            f"{short_name(corpus.spec)}: the vocabulary must have a tag of each target "
+            f"language, and has none of {', '.join(missing)}; it has tags of "
+            f"{', '.join(tags) or 'none'}. Change the languages after #, or train "
+            "another vocabulary."
+        )
     progress = progress or ProgressBar()
     home = token_caches(config)
     name = short_name(corpus.spec)

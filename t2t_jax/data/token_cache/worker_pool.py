@@ -66,7 +66,7 @@ def encode_chunks(
         yield from _encode_in_processes(chunks, encoder, workers)
         return
     for chunk in chunks:
-        yield chunk, encoder.encode(chunk.sources, chunk.targets)
+        yield chunk, encoder.encode(*chunk[2:])
 
 
 def _encode_in_processes(
@@ -106,7 +106,7 @@ def _submit(pool: ProcessPoolExecutor, chunk: Chunk) -> Future[Encoded]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
     try:
-        return pool.submit(_encode, chunk.sources, chunk.targets)
+        return pool.submit(_encode, *chunk[2:])
     finally:
         sys.modules["__main__"] = main
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -129,5 +129,5 @@ def _exit_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def _encode(sources: list[str], targets: list[str]) -> Encoded:
-    return _encoders[0].encode(sources, targets)
+def _encode(sources: list[str], targets: list[str], target_language: str) -> Encoded:
+    return _encoders[0].encode(sources, targets, target_language)

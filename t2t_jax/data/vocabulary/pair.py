@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.progress_bar import ProgressBar
+from t2t_jax.data.vocabulary.tokenizers import tags_among
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
 
@@ -95,11 +96,13 @@ class VocabularyPair(NamedTuple):
         config: VocabularyConfig,
         seed: int,
         log: Callable[[str], None],
+        target_languages: Sequence[str] = (),
     ) -> VocabularyPair:
         """Loads the configured files, and trains the vocabularies without one.
 
         Args:
           pairs: the training corpus; read once for each vocabulary to be trained.
+          target_languages: whose tags each trained vocabulary has.
 
         Raises:
           DataError: the text is too small or too varied for a size.
@@ -112,7 +115,9 @@ class VocabularyPair(NamedTuple):
                 "vocabulary.source_file: two vocabularies that are trained have "
                 "different pieces. Set both, or vocabulary.source_size=0 to train one."
             )
-        train = partial(_load_or_train, seed=seed, log=log)
+        train = partial(
+            _load_or_train, seed=seed, log=log, target_languages=target_languages
+        )
         if not config.source_size:
             lines = (line for pair in pairs for line in pair)
             shared = train(lines, config, side="")
@@ -145,7 +150,8 @@ class VocabularyPair(NamedTuple):
             for symbol, ids in zip(
                 config.symbol_list, vocabulary.encode(config.symbol_list), strict=True
             ):
-                if symbol not in vocabulary.pieces(ids):
+                is_tag = tags_among([symbol]).keys() & vocabulary.tags
+                if not is_tag and symbol not in vocabulary.pieces(ids):
                     raise DataError(
                         f"{name} must have {symbol!r} of vocabulary.symbols as a piece "
                         "that is not split, and has not. "
@@ -174,6 +180,7 @@ def _load_or_train(
     side: str,
     seed: int,
     log: Callable[[str], None],
+    target_languages: Sequence[str],
 ) -> Vocabulary:
     if config.file:
         advice = f"Change config.vocabulary.{side}file."
@@ -182,6 +189,7 @@ def _load_or_train(
     key, began = f"vocabulary.{side}size", time.monotonic()
     with ProgressBar(log).heartbeat("Training the vocabulary"):
         how: Any = {"seed": seed, "config": config, "key": key}
+        how["target_languages"] = target_languages
         trained = Vocabulary.train(lines, config.size, classes=side == "source_", **how)
     log(f"Trained the vocabulary in {time.monotonic() - began:,.1f} s.")
     return trained

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.errors import DataError
@@ -23,13 +23,18 @@ NO_TEXT = (
 
 
 def train_sentencepiece(
-    sample: list[str], config: VocabularyConfig, *, key: str
+    sample: list[str],
+    config: VocabularyConfig,
+    *,
+    key: str,
+    tags: Sequence[str] = (),
 ) -> bytes:
     """Trains a SentencePiece model of byte pairs, and returns the content of its file.
 
     Args:
       sample: lines, which are removed.
       key: the configuration key of the size, for messages.
+      tags: pieces that no text is encoded as.
 
     Raises:
       DataError: the text is too small or too varied for the size.
@@ -45,7 +50,8 @@ def train_sentencepiece(
             vocab_size=config.size,
             character_coverage=config.character_coverage,
             byte_fallback=config.byte_fallback,
-            user_defined_symbols=list(config.symbol_list),
+            control_symbols=list(tags),
+            user_defined_symbols=[s for s in config.symbol_list if s not in tags],
             pad_id=PAD,
             bos_id=BOS,
             eos_id=EOS,

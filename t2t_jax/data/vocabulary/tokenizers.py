@@ -23,7 +23,7 @@ SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 """The pieces of the ids 0 to 3."""
 
 _SPECIAL_IDS = (PAD, BOS, EOS)
-_LANGUAGE = re.compile(r">>[^\s<>]+<<")
+_LANGUAGE = re.compile(r">>([^\s<>]+)<<")
 _SPACE = "\u2581"
 _VERSION = 1
 
@@ -36,9 +36,11 @@ class Tokenizer(Protocol):
 
     Attributes:
       size: number of pieces, the four special ones included.
+      tags: by target language, such as `de`, the id of its piece `>>de<<`.
     """
 
     size: int
+    tags: Mapping[str, int]
 
     def encode(
         self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
@@ -88,10 +90,10 @@ def table_file(kind: str, pieces: Sequence[str], **options: Any) -> bytes:
         gives their ids; "subwords": those of tensor2tensor; "byte_pairs": words with
         `@@` joints; "words": words and their classes, made by `word_table`.
       pieces: by id; those of the ids 0 to 3 are pad, bos, eos and unk.
-      options: `sentencepiece` (bytes of the model), `language_tokens` (whether a line
-        may begin with `>>xx<<`, one token) and `moses` (language of a punctuation
-        normalization of the text, or "") for the first; `merges` (pairs of pieces, or
-        None for text that is split already) for the third; `num_words` and
+      options: `language_tokens` (whether the pieces `>>xx<<` are tags of target
+        languages); `sentencepiece` (bytes of the model) and `moses` (language of a
+        punctuation normalization of the text, or "") for the first; `merges` (pairs of
+        pieces, or None for text that is split already) for the third; `num_words` and
         `num_classes` for the last.
 
     Example:
@@ -110,11 +112,14 @@ def table_file(kind: str, pieces: Sequence[str], **options: Any) -> bytes:
     return text.encode(errors="backslashreplace")
 
 
-def word_table(words: WordList, size: int) -> bytes:
+def word_table(words: WordList, size: int, **options: Any) -> bytes:
     """Returns the content of a vocabulary file of words, of exactly `size` pieces.
 
     Pieces that are left over are unused: `size` is chosen before the text is known.
     Text is never encoded as one, and one that is generated is decoded as `<unk>`.
+
+    Args:
+      options: further ones of `table_file`.
 
     Example:
       >>> model = word_table(WordList(["XX", "(NP", ")NP"], []), size=8)
@@ -125,7 +130,7 @@ def word_table(words: WordList, size: int) -> bytes:
     pieces = [*SPECIAL_PIECES, *words.words, *words.classes]
     pieces += [f"<unused_{number}>" for number in range(len(pieces), size)]
     sizes = {"num_words": len(words.words), "num_classes": len(words.classes)}
-    return table_file("words", pieces, **sizes)
+    return table_file("words", pieces, **sizes, **options)
 
 
 def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
@@ -141,7 +146,43 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
         raise ValueError(f"kind {kind!r} is not known")
     # Of equal pieces the first counts.
     ids = {one: n for n, one in reversed([*enumerate(pieces)][len(SPECIAL_PIECES) :])}
-    return _Table(pieces, *_KINDS[kind](pieces, ids, table))
+    tags = tags_among(pieces) if table.get("language_tokens") else {}
+    return _Table(pieces, tags, *_KINDS[kind](pieces, ids, table))
+
+
+def tag_piece(language: str) -> str:
+    """Returns the piece of a target language, as OPUS-MT writes it.
+
+    Example:
+      >>> tag_piece("de")
+      '>>de<<'
+    """
+    return f">>{language}<<"
+
+
+def tags_among(pieces: Iterable[str]) -> dict[str, int]:
+    """Returns the numbers of the pieces that are tags, by language; the first counts.
+
+    Example:
+      >>> tags_among(["de", ">>de<<", ">>pt_BR<<"])
+      {'de': 1, 'pt_BR': 2}
+    """
+    found: dict[str, int] = {}
+    for number, piece in enumerate(pieces):
+        if tag := _LANGUAGE.fullmatch(piece):
+            found.setdefault(tag[1], number)
+    return found
+
+
+def split_tag(line: str, tags: Mapping[str, int]) -> tuple[str, str]:
+    """Splits off the known tag that a line begins with; ("", line) if there is none.
+
+    Example:
+      >>> split_tag(">>de<< A dog", {"de": 4}), split_tag(">>fr<< A dog", {"de": 4})
+      (('de', ' A dog'), ('', '>>fr<< A dog'))
+    """
+    found = _LANGUAGE.match(line)
+    return (found[1], line[found.end() :]) if found and found[1] in tags else ("", line)
 
 
 class _SentencePiece:
@@ -150,6 +191,12 @@ class _SentencePiece:
     def __init__(self, processor: Any):
         self._processor = processor
         self.size: int = processor.get_piece_size()
+        # Not user-defined symbols, which are pieces of the text.
+        kept = list(filter(processor.is_control, range(self.size)))
+        tags = tags_among(map(processor.id_to_piece, kept))
+        self.tags: Mapping[str, int] = {
+            one: kept[number] for one, number in tags.items()
+        }
 
     def encode(
         self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
@@ -168,8 +215,10 @@ class _SentencePiece:
 class _Table:
     """Pieces and ids; how lines are split and joined is the kind's own."""
 
-    def __init__(self, pieces: list[str], split: _Split, join: _Join):
-        self.size = len(pieces)
+    def __init__(
+        self, pieces: list[str], tags: Mapping[str, int], split: _Split, join: _Join
+    ):
+        self.size, self.tags = len(pieces), tags
         self._pieces, self._split, self._join = pieces, split, join
 
     def pieces(self, ids: Iterable[int]) -> list[str]:

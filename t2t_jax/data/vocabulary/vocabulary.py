@@ -12,7 +12,7 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from t2t_jax.data.config import VocabularyConfig
@@ -26,10 +26,13 @@ from t2t_jax.data.vocabulary.sentencepiece_training import (
 from t2t_jax.data.vocabulary.tokenizers import (
     SPECIAL_PIECES,
     load_tokenizer,
+    split_tag,
+    tag_piece,
+    tags_among,
     word_table,
 )
 from t2t_jax.data.vocabulary.words import learn_words
-from t2t_jax.errors import DataError, write_error
+from t2t_jax.errors import DataError, UserError, write_error
 from t2t_jax.files import MAX_VOCABULARY_BYTES, atomic_write, read_limited, write_once
 from t2t_jax.types import BOS, EOS, PAD, UNK
 
@@ -53,6 +56,8 @@ class Vocabulary:
 
     Attributes:
       size: number of pieces, the four special ones included.
+      tags: by target language, such as `de`, the id of `>>de<<`, with which a source
+        begins that is to be translated into it; empty if there are none.
 
     Raises:
       DataError: the bytes are not such a model.
@@ -76,7 +81,7 @@ class Vocabulary:
         self.model = model
         self.fingerprint = hashlib.sha256(model).hexdigest()
         self._tokenizer = load_tokenizer(model, name=name, advice=advice)
-        self.size = self._tokenizer.size
+        self.size, self.tags = self._tokenizer.size, self._tokenizer.tags
 
     @classmethod
     def train(
@@ -88,6 +93,7 @@ class Vocabulary:
         config: VocabularyConfig = DEFAULT,
         key: str = "vocabulary.size",
         classes: bool = False,
+        target_languages: Iterable[str] = (),
     ) -> Vocabulary:
         """Trains a vocabulary; the same text and arguments give the same bytes.
 
@@ -101,6 +107,9 @@ class Vocabulary:
           config: units, symbols and all else but the size.
           key: the configuration key of the size, for messages.
           classes: of a vocabulary of words: whether unknown words have classes.
+          target_languages: whose tags it has, such as `>>de<<`: reserved pieces that no
+            text is encoded as and no search generates. With any, the symbols of
+            `config` of this form are tags too.
 
         Raises:
           ConfigError: the size is too small for any text.
@@ -108,15 +117,20 @@ class Vocabulary:
           TypeError: `lines` is a single string.
         """
         config = dataclasses.replace(config, size=size)
+        tags = [tag_piece(language) for language in target_languages]
+        if tags:
+            tags = list(map(tag_piece, tags_among([*tags, *config.symbol_list])))
         require_lines(lines, caller="train")
         sample = _sample(lines, config.sample_sentences, seed=seed)
         if not sample:
             raise DataError(NO_TEXT)
         if config.unit == "words":
             room, symbols = config.size - len(SPECIAL_PIECES), config.symbol_list
+            symbols = tuple(dict.fromkeys((*tags, *symbols)))
             listed = learn_words(sample, room, classes=classes, symbols=symbols)
-            return cls(word_table(listed, config.size))
-        return cls(train_sentencepiece(sample, config, key=key))
+            has_tags = {"language_tokens": True} if tags else {}
+            return cls(word_table(listed, config.size, **has_tags))
+        return cls(train_sentencepiece(sample, config, key=key, tags=tags))
 
     @classmethod
     def load(cls, path: str | Path, *, advice: str = _ADVICE) -> Vocabulary:
@@ -177,6 +191,68 @@ class Vocabulary:
           TypeError: `lines` is a single string, or holds something other than strings.
         """
         return self._tokenizer.encode(as_lines(lines, caller="encode"))
+
+    def split_tags(
+        self, lines: Sequence[str], target_language: str | None = ""
+    ) -> tuple[list[str], list[list[int]]]:
+        """Splits off the tag that a source begins with; one way for all models.
+
+        Args:
+          target_language: of all lines, whatever tags they begin with; "" for those of
+            the lines, and of other lines the only one that there is; None for those of
+            the lines alone.
+
+        Returns:
+          The text of each line, and the ids with which its encoding begins: of its tag,
+          or none if the vocabulary has no tags.
+
+        Raises:
+          UserError: there is no tag of the language; or there are several, and a line
+            that is not blank begins with none of them.
+
+        Example:
+          >>> words = ["a dog barks", "ein Hund bellt"] * 9
+          >>> words = Vocabulary.train(words, 40, target_languages=["de", "fr"])
+          >>> words.split_tags([">>fr<< a dog", "a dog"], "de")
+          ([' a dog', 'a dog'], [[4], [4]])
+        """
+        known = ", ".join(self.tags)
+        if target_language and target_language not in self.tags:
+            has = f"tags of {known}. Choose one" if known else "none. Leave it out"
+            raise UserError(
+                f"target_language={target_language} must be a language that the model "
+                f"has a tag of, and it has {has}."
+            )
+        usual = target_language or ""
+        if target_language == "" and len(self.tags) == 1:
+            (usual,) = self.tags
+        split = [split_tag(line, self.tags) for line in lines]
+        languages = [target_language or tag or usual for tag, _ in split]
+        may_miss = target_language is None or not self.tags
+        for language, line in zip(languages, lines, strict=True):
+            if not (language or may_miss) and line.strip():
+                raise UserError(
+                    "The model translates into several languages, and a line names "
+                    f"none. Pass target_language, one of {known}, or begin the line "
+                    f"with a tag, such as {tag_piece(next(iter(self.tags)))}."
+                )
+        ids = [[self.tags[one]] if one else [] for one in languages]
+        return [text for _, text in split], ids
+
+    def encode_sources(
+        self, lines: Iterable[str], target_language: str | None = ""
+    ) -> list[list[int]]:
+        """Encodes sources as a model reads them, with their tags, without eos.
+
+        Args:
+          target_language: as in `split_tags`.
+
+        Raises:
+          TypeError, UserError: as in `encode` and `split_tags`.
+        """
+        texts, tags = self.split_tags([*lines], target_language)
+        encoded = zip(tags, self.encode(texts), strict=True)
+        return [[*tag, *ids] for tag, ids in encoded]
 
     def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
         """Decodes ids into lines, without pad, bos and eos; line ends become spaces."""

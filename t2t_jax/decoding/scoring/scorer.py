@@ -87,24 +87,37 @@ class Scorer:
     config: DecodingConfig
     max_length: int | None = None
 
-    def scores(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:
+    def scores(
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        *,
+        target_language: str | None = "",
+    ) -> list[PairScore]:
         """Scores every pair, in order.
 
         Args:
           sources: any text without line ends; sources longer than
             `config.max_source_length` are truncated, as in translation.
           targets: as many; they are never truncated.
+          target_language: as in `Translator.translate`.
 
         Raises:
           DataError: pairs are longer than `max_length`, or scores are not finite.
           TypeError: a side is a single string, or holds other things than strings.
-          UserError: the number of sources and targets differs.
+          UserError: the number of sources and targets differs; or the model has no tag
+            of the language, or several and none is given.
         """
-        found = dict(self.iter_scores(sources, targets))
+        scored = self.iter_scores(sources, targets, target_language=target_language)
+        found = dict(scored)
         return [found[number] for number in range(len(found))]
 
     def iter_scores(
-        self, sources: Iterable[str], targets: Iterable[str]
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        *,
+        target_language: str | None = "",
     ) -> Iterator[tuple[int, PairScore]]:
         """Scores batch by batch, for progress reports.
 
@@ -116,18 +129,15 @@ class Scorer:
 
         Raises:
           DataError: pairs are longer than `max_length`, or scores are not finite.
-          TypeError: as in `scores`.
-          UserError: the number of sources and targets differs.
+          TypeError, UserError: as in `scores`.
         """
-        return self._iterate(
-            as_lines(sources, caller="score", noun="sources"),
-            as_lines(targets, caller="score", noun="targets"),
-        )
+        sources = as_lines(sources, caller="score", noun="sources")
+        targets = as_lines(targets, caller="score", noun="targets")
+        return self._iterate(*self._encode(sources, targets, target_language))
 
     def _iterate(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self, pairs: Sequence[Subwords], truncated: Sequence[bool]
     ) -> Iterator[tuple[int, PairScore]]:
-        pairs, truncated = self._encode(sources, targets)
         lengths = np.array([len(target) + 1 for _, target in pairs])
         penalties = np.asarray(penalty_of(self.config, lengths))
         for number, logs_T in self.iter_logs(pairs):
@@ -155,7 +165,10 @@ class Scorer:
             )
 
     def _encode(
-        self, sources: Sequence[str], targets: Sequence[str]
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        target_language: str | None,
     ) -> tuple[list[Subwords], list[bool]]:
         """Encodes the pairs; also returns which sources were truncated."""
         if len(sources) != len(targets):
@@ -164,7 +177,7 @@ class Scorer:
                 f"sources and {len(targets)} targets. Pass as many of both."
             )
         longest = self.config.max_source_length - 1
-        full = self.vocabularies.source.encode(sources)
+        full = self.vocabularies.source.encode_sources(sources, target_language)
         encoded = self.vocabularies.target.encode(targets)
         pairs: list[Subwords] = [
             (source[:longest], target)

@@ -38,8 +38,15 @@ def best_continuations(
         jnp.asarray(logits_BxWxV, jnp.float32), axis=-1, keepdims=True
     )
     forced_B = None
-    if state.prefixes_BxP is not None:
+    free_BxWxV = logits_BxWxV
+    if forbidden := search.params.forbidden:
+        free_BxWxV = jnp.asarray(logits_BxWxV).at[..., forbidden].set(-jnp.inf)
+    if state.prefixes_BxP is None:
+        logits_BxWxV = free_BxWxV
+    else:
         forced_B = forced_tokens(state.prefixes_BxP, state.position, pad=ids.pad)
+        is_free_Bx1x1 = (forced_B == ids.pad)[:, None, None]
+        logits_BxWxV = jnp.where(is_free_Bx1x1, free_BxWxV, logits_BxWxV)
         logits_BxWxV = mask_to_forced_token(logits_BxWxV, forced_B, pad=ids.pad)
     best_BxWxC, tokens_BxWxC = _best_tokens(search, state, logits_BxWxV)
     so_far_BxWx1 = state.living.log_probabilities_BxW[..., None]

@@ -269,6 +269,8 @@ def _next_tokens(
     invalid_1x1xV |= (tokens_1x1xV == ids.eos) & ~may_end
     if not params.allow_unk:
         invalid_1x1xV |= tokens_1x1xV == ids.unk
+    if params.forbidden:
+        invalid_1x1xV = invalid_1x1xV.at[..., params.forbidden].set(True)
     weights_BxWxV = jnp.where(invalid_1x1xV, -jnp.inf, logs_BxWxV)
     # Shift the maximum to 0, so that no temperature makes it -inf.
     highest_BxWx1 = jnp.max(weights_BxWxV, axis=-1, keepdims=True)

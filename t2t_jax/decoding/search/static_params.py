@@ -31,6 +31,7 @@ class _OutputParams:
     length_normalization: str = "paper"
     allow_unk: bool = True
     max_length_ratio: float = 0.0
+    forbidden: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,7 @@ class BeamParams(_OutputParams):
         only the second best continuation does not end the output.
       beam_rule: one of `BEAM_RULES`; see `beam_search`.
       max_length_ratio: limit of tokens of an output for each of its source, 0 for none.
+      forbidden: ids that no output has, such as those of tags of languages.
 
     Raises:
       UserError: a value is invalid.
@@ -81,6 +83,7 @@ class SamplingParams(_OutputParams):
         add up to this, after `temperature` and `top_k`.
       length_penalty: the alpha of the scores; it does not change the samples.
       min_tokens: minimum tokens of an output before its eos.
+      forbidden: ids that no output has, such as those of tags of languages.
 
     Raises:
       UserError: a value is invalid.

@@ -69,7 +69,7 @@ class Translate:
 
         Args:
           params: on the devices of the run.
-          lines: any text without line ends.
+          lines: any text without line ends, with a tag or as they are.
           first: number of lines before these in the complete text.
           progress: called after each line with the number of lines this process has
             translated, and the number it translates in all.
@@ -84,7 +84,7 @@ class Translate:
         def translate_share(share: list[str], before: int) -> list[str]:
             found = {}
             for number, translation in translator.iter_translations(
-                share, first=first + before
+                share, first=first + before, target_language=None
             ):
                 mark = _UNFINISHED if translation.truncated else _ENDED
                 found[number] = mark + translation.text

@@ -78,6 +78,7 @@ def make_segments(
     source_lines: SourceLines | None = None,
     whole: Container[int] = (),
     first: int = 0,
+    tags: Sequence[Sequence[int]] | None = None,
 ) -> list[Segment]:
     """Encodes lines, and splits them by `config.segment`, and those that are too long.
 
@@ -85,6 +86,7 @@ def make_segments(
       source_lines: the lengths of lines beyond which `auto` splits; None for none.
       whole: numbers of the lines that `auto` does not split.
       first: the number of line 0 in the complete text.
+      tags: of each line, the ids with which every segment of it begins; None for none.
 
     Example:
       >>> class Letters:
@@ -97,16 +99,18 @@ def make_segments(
     """
     numbers = [number for number, line in enumerate(lines) if line.strip()]
     texts = [replace_lone_surrogates(lines[number]) for number in numbers]
-    longest = config.max_source_length - 1
     found: list[Segment] = []
     for number, text, ids in zip(numbers, texts, vocabulary.encode(texts), strict=True):
+        tag = tags[number] if tags else ()
+        longest = config.max_source_length - 1 - len(tag)
         most = None if number in whole else source_lines
         sentences = _sentences(text, len(ids), config, most)
         if len(sentences) > 1 or len(ids) > longest:
-            found += _split(first + number, sentences, vocabulary, longest=longest)
+            parts = _split(first + number, sentences, vocabulary, longest=longest)
+            found += [one._replace(subwords=[*tag, *one.subwords]) for one in parts]
         elif ids:
             words = len(text.split())
-            found.append(Segment(first + number, 0, list(ids), num_words=words))
+            found.append(Segment(first + number, 0, [*tag, *ids], num_words=words))
     return found
 
 

@@ -30,7 +30,7 @@ from t2t_jax.decoding.engine.run_batches import (
 )
 from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
 from t2t_jax.decoding.search.beam_search import BeamResult
-from t2t_jax.decoding.search.static_params import params_from_config
+from t2t_jax.decoding.search.static_params import SearchParams, params_from_config
 from t2t_jax.decoding.search.tree_constraint import TreeConstraint, tree_constraint
 from t2t_jax.decoding.text.segments import (
     Segment,
@@ -99,17 +99,24 @@ class Translator:
     max_concurrent: int = MAX_CONCURRENT
     is_parser: bool = False
 
-    def translate(self, lines: Iterable[str]) -> list[str]:
+    def translate(
+        self, lines: Iterable[str], *, target_language: str | None = ""
+    ) -> list[str]:
         """Translates every line, in order.
 
         Args:
           lines: any text without line ends; a blank line becomes an empty one.
+          target_language: of a model with tags of several, such as "de"; "" for the
+            language whose tag each line begins with, such as `>>de<<`; None for lines
+            as they are, with or without a tag.
 
         Raises:
           DataError: the model's scores are not finite.
           TypeError: `lines` is a single string, or holds other things than strings.
+          UserError: the model has no tag of the language, or several and none is given.
         """
-        return [translation.text for translation in self.translations(lines)]
+        found = self.translations(lines, target_language=target_language)
+        return [translation.text for translation in found]
 
     def translations(
         self,
@@ -118,6 +125,7 @@ class Translator:
         first: int = 0,
         prefixes: Iterable[str] | None = None,
         terms: Iterable[Iterable[str]] | None = None,
+        target_language: str | None = "",
     ) -> list[Translation]:
         """Translates every line, with scores, tokens and status.
 
@@ -126,12 +134,11 @@ class Translator:
         Raises:
           DataError: the model's scores are not finite.
           TypeError: as in `translate`, of prefixes too.
-          UserError: the numbers of lines and of prefixes or terms differ, or terms are
-            not possible with the configuration.
+          UserError: as in `iter_translations`.
         """
-        found = dict(
-            self.iter_translations(lines, first=first, prefixes=prefixes, terms=terms)
-        )
+        options: Any = {"prefixes": prefixes, "terms": terms}
+        options["target_language"] = target_language
+        found = dict(self.iter_translations(lines, first=first, **options))
         return [found[number] for number in range(len(found))]
 
     def iter_translations(
@@ -141,6 +148,7 @@ class Translator:
         first: int = 0,
         prefixes: Iterable[str] | None = None,
         terms: Iterable[Iterable[str]] | None = None,
+        target_language: str | None = "",
     ) -> Iterator[tuple[int, Translation]]:
         """Translates batch by batch, for progress reports.
 
@@ -154,6 +162,7 @@ class Translator:
             one all the same.
           terms: for each line the words and phrases that its translation must contain;
             None for no terms. What did not fit is in `Translation.unmet_terms`.
+          target_language: as in `translate`. Each part of a line gets its tag.
 
         Returns:
           An iterator over (number of the line from 0, its translation), every line
@@ -166,9 +175,11 @@ class Translator:
             target vocabulary; or a line does not suit `config.constraint`.
           TypeError: as in `translate`, of prefixes and terms too.
           UserError: the numbers of lines and of prefixes or terms differ, or terms are
-            not possible with the configuration.
+            not possible with the configuration; or the model has no tag of the
+            language, or several and none is given.
         """
         lines = as_lines(lines, caller="translate")
+        lines, tags = self.vocabularies.source.split_tags(lines, target_language)
         stages: list[Stage] = []
         if prefixes is not None:
             prefixes = as_lines(prefixes, caller="translate", noun="prefixes")
@@ -181,7 +192,8 @@ class Translator:
             _require_as_many(lists, lines, noun="lists of terms")
             check_terms(self.config)
             stages.append(TermStage(lists, self._terms, self.config, first=first))
-        return self._iterate(lines, [*stages, *self._stages(lines)], first=first)
+        stages += self._stages(lines)
+        return self._iterate(lines, stages, first=first, tags=tags)
 
     def check_terms(self, terms: Sequence[Sequence[str]], *, first: int = 0) -> None:
         """Checks the terms of lines without translating.
@@ -218,9 +230,14 @@ class Translator:
         return stages
 
     def _iterate(
-        self, lines: Sequence[str], stages: Sequence[Stage], *, first: int
+        self,
+        lines: Sequence[str],
+        stages: Sequence[Stage],
+        *,
+        first: int,
+        tags: Sequence[Sequence[int]],
     ) -> Iterator[tuple[int, Translation]]:
-        segments = self._segments(lines, stages, first=first)
+        segments = self._segments(lines, stages, first=first, tags=tags)
         num_parts = Counter(segment.line - first for segment in segments)
 
         def finish(number: int, translation: Translation) -> tuple[int, Translation]:
@@ -246,7 +263,12 @@ class Translator:
         warn_truncated(segments, len(lines), self.config.max_source_length - 1)
 
     def _segments(
-        self, lines: Sequence[str], stages: Sequence[Stage], *, first: int
+        self,
+        lines: Sequence[str],
+        stages: Sequence[Stage],
+        *,
+        first: int,
+        tags: Sequence[Sequence[int]],
     ) -> list[Segment]:
         makes_trees = self.is_parser or self.config.constraint == "tree"
         segments = make_segments(
@@ -256,6 +278,7 @@ class Translator:
             source_lines=None if makes_trees else self.source_lines,
             whole={number for stage in stages for number in stage.whole},
             first=first,
+            tags=tags,
         )
         for stage in stages:
             segments = stage.prepare(segments)
@@ -312,7 +335,7 @@ class Translator:
             batches,
             # With prefixes or terms the programs depend on their lengths too.
             compile_shape=None if keys else self._compile,
-            cache_key=(abstract_key(self.model), self.config, *keys),
+            cache_key=(abstract_key(self.model), self._search_params, *keys),
             config=self.config,
             devices=devices,
             max_concurrent=self.max_concurrent,
@@ -334,9 +357,14 @@ class Translator:
             self.model,
             source_BxS,
             max_extra_tokens=self.config.max_extra_tokens,
-            search_params=params_from_config(self.config),
+            search_params=self._search_params,
             **inputs,
         )
+
+    @functools.cached_property
+    def _search_params(self) -> SearchParams:
+        tags = tuple(self.vocabularies.target.tags.values())
+        return dataclasses.replace(params_from_config(self.config), forbidden=tags)
 
 
 def _require_as_many(

@@ -61,7 +61,8 @@ class JaxBackend:
         translator = Translator(
             self._step_model, self._vocabularies, config, max_concurrent=1
         )
-        best = [found.hypotheses[0] for found in translator.translations(lines)]
+        found = translator.translations(lines, target_language=None)
+        best = [translation.hypotheses[0] for translation in found]
         return [
             Output(one.text, tuple(self._ids[piece] for piece in one.tokens))
             for one in best

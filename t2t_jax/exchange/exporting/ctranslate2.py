@@ -81,8 +81,9 @@ class CTranslate2Format:
     def usage(self, original: Original, *, name: str) -> str:
         """Describes CTranslate2's `translate_batch`."""
         config, vocabularies = original.config, original.model.vocabularies
-        special = vocabularies.target.pieces(range(UNK + 1))
-        suppressed = [[p] for p in suppressed_pieces(config.decoding, special)]
+        target = vocabularies.target
+        pieces, tags = target.pieces(range(target.size)), target.tags.values()
+        suppressed = [[p] for p in suppressed_pieces(config.decoding, pieces, tags)]
         tables = [table_of(side) for side in vocabularies]
         kinds = {table.get("kind", "") for table in tables}
         return fill_usage(
@@ -325,17 +326,21 @@ def piece_names(vocabularies: VocabularyPair) -> tuple[list[str], list[str]]:
     return _distinct(source), _distinct(target)
 
 
-def suppressed_pieces(config: DecodingConfig, pieces: Sequence[str]) -> list[str]:
+def suppressed_pieces(
+    config: DecodingConfig, pieces: Sequence[str], tags: Iterable[int] = ()
+) -> list[str]:
     """Returns the target pieces that are never generated.
 
     Args:
       pieces: of the target vocabulary, by id.
+      tags: the ids of its tags of languages.
 
     Example:
       >>> suppressed_pieces(DecodingConfig(), ["<pad>", "<s>", "</s>", "<unk>"])
       ['<pad>', '<s>']
     """
-    return [pieces[id_] for id_ in (PAD, BOS, *([] if config.allow_unk else [UNK]))]
+    unk = [] if config.allow_unk else [UNK]
+    return [pieces[id_] for id_ in (PAD, BOS, *unk, *tags)]
 
 
 def _distinct(pieces: Sequence[str]) -> list[str]:
@@ -378,7 +383,8 @@ class CTranslate2Backend:
         self._ids = {piece: id_ for id_, piece in enumerate(self._target)}
         self._vocabularies, self._config = vocabularies, config
         self._positions = positions
-        self._suppressed = suppressed_pieces(config, self._target)
+        tags = vocabularies.target.tags.values()
+        self._suppressed = suppressed_pieces(config, self._target, tags)
 
     def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates with CTranslate2 within the length limits of this package.
@@ -386,7 +392,7 @@ class CTranslate2Backend:
         Its alpha is the exponent of n, whatever the configuration divides by. A call
         has one limit, so lines of equal length are translated in one.
         """
-        subwords = self._vocabularies.source.encode(lines)
+        subwords = self._vocabularies.source.encode_sources(lines, None)
         found: list[tuple[int, ...]] = [()] * len(lines)
         by_length = sorted(range(len(lines)), key=lambda number: len(subwords[number]))
         for length, group in groupby(by_length, lambda number: len(subwords[number])):

@@ -170,15 +170,16 @@ _NO_PROBABILITY = -200.0
 def without_forbidden_tokens(original: Original, *, unk: bool = True) -> Original:
     """Returns a model that gives no probability to what the search never generates.
 
-    Its output bias excludes pad and bos, and unk with `decoding.allow_unk=false`. The
-    probabilities of the other tokens keep their ratios, so that greedy outputs are the
-    same.
+    Its output bias excludes pad, bos and tags of languages, and unk with
+    `decoding.allow_unk=false`. The probabilities of the other tokens keep their ratios,
+    so that greedy outputs are the same.
 
     Args:
       unk: whether to exclude unk; False if its readers have an option for it.
     """
     model, config = original.model, original.config
-    forbidden = [PAD, BOS] + [UNK] * (unk and not config.decoding.allow_unk)
+    forbidden = [PAD, BOS, *model.vocabularies.target.tags.values()]
+    forbidden += [UNK] * (unk and not config.decoding.allow_unk)
     params = jax.tree.map(np.array, model.params)
     names = ("pre_softmax", "target_embedding", "embedding")
     output = params[next(name for name in names if name in params)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -99,9 +99,10 @@ class HFMarianFormat:
         params = original.model.params
         positions = exported_positions(config)
         start = _start_of(config.model, params)
+        tags = vocabularies.target.tags.values()
         _write_tokenizer(to, vocabularies, original=original, positions=positions)
         _write_json(to / CONFIG, _config(config, start=start))
-        _write_json(to / GENERATION, _generation(config, start=start))
+        _write_json(to / GENERATION, _generation(config, start=start, tags=tags))
         tensors = to_tensors(params, config=config.model, positions=positions)
         path = to / _WEIGHTS
         path.touch()
@@ -198,9 +199,9 @@ def _special_ids(start: int) -> dict[str, Any]:
     }
 
 
-def _generation(config: Config, *, start: int) -> dict[str, Any]:
+def _generation(config: Config, *, start: int, tags: Iterable[int]) -> dict[str, Any]:
     decoding = config.decoding
-    never = [PAD, BOS] + [UNK] * (not decoding.allow_unk)
+    never = [PAD, BOS, *tags] + [UNK] * (not decoding.allow_unk)
     least = {"min_new_tokens": decoding.min_tokens} if decoding.min_tokens else {}
     return {
         **_special_ids(start),

@@ -127,7 +127,7 @@ class StableHLOFormat:
         has_tables = any(map(table_of, vocabularies))
         example, ids = original.origin["examples"][:1], [EOS]
         if has_tables:
-            ids = [*vocabularies.source.encode(example)[0], EOS]
+            ids = [*vocabularies.source.encode_sources(example, None)[0], EOS]
         return fill_usage(
             "stablehlo",
             original,
@@ -153,6 +153,7 @@ def _search(
             step_model(model.module, _nested(parameters, model.params)),
             source_BxS,
             decoding,
+            forbidden=tuple(model.vocabularies.target.tags.values()),
         )
         return (
             found.tokens_BxWxT[:, 0],
@@ -164,13 +165,18 @@ def _search(
 
 
 def _growing_search(
-    step_model: StepModel, source_BxS: Array, decoding: DecodingConfig
+    step_model: StepModel,
+    source_BxS: Array,
+    decoding: DecodingConfig,
+    *,
+    forbidden: tuple[int, ...],
 ) -> BeamResult:
     """Runs `beam_search` with a cache that grows, in one program."""
     # Sampling is refused before.
     search_params = cast(
         BeamParams, params_from_config(dataclasses.replace(decoding, n_best=1))
     )
+    search_params = dataclasses.replace(search_params, forbidden=forbidden)
     # Not by max_length_ratio, as S is symbolic: that is a limit of each sentence.
     extra = decoding.max_extra_tokens
     max_length = source_BxS.shape[1] + extra
@@ -305,7 +311,7 @@ class StableHLOBackend:
     def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates with the search of the configuration, or greedily."""
         program = self._program(GREEDY if greedy else MODEL)
-        sources = self._vocabularies.source.encode(lines)
+        sources = self._vocabularies.source.encode_sources(lines, None)
         found: list[tuple[int, ...]] = []
         for source_BxS in _batches(sources):
             tokens, _, lengths = map(np.asarray, program(self._parameters, source_BxS))

@@ -44,7 +44,8 @@ def choose_lines(
     Raises:
       DataError: there is none.
     """
-    lengths = [len(ids) + 1 for ids in vocabulary.encode([pair[0] for pair in pairs])]
+    encoded = vocabulary.encode_sources([pair[0] for pair in pairs], None)
+    lengths = [len(ids) + 1 for ids in encoded]
     kept: list[tuple[str, str]] = []
     num_left_out = 0
     for pair, length in zip(pairs, lengths, strict=True):
@@ -196,7 +197,7 @@ def compare(
     """
     greedy = [side.search(text.sources, greedy=True) for side in (own, exported)]
     beams = [side.search(text.sources, greedy=False) for side in (own, exported)]
-    subwords = vocabulary.encode(list(text.sources))
+    subwords = vocabulary.encode_sources(text.sources, None)
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
     differences = np.concatenate(
         [

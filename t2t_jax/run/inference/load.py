@@ -220,26 +220,29 @@ def shared_steps(
     )
 
 
-def translate(directory: str | Path, lines: Iterable[str]) -> list[str]:
+def translate(
+    directory: str | Path, lines: Iterable[str], *, target_language: str = ""
+) -> list[str]:
     """Translates lines with the best checkpoint of a run.
 
     Loads the model at every call; to translate repeatedly, use `load`.
 
     Args:
       lines: any text without line ends.
+      target_language: of a model of several, such as "de".
 
     Returns:
       One line for each, in the same order.
 
     Raises:
-      UserError: as for `load`.
+      UserError: as for `load`; or the language is missing, or none of the model's.
       TypeError: `lines` is a single string, or holds something else than strings.
 
     Example:
       `t2t_jax.translate("runs/phrasebook", ["The dog barks."])`
     """
     lines = as_lines(lines, caller="translate")
-    return load(directory).translate(lines)
+    return load(directory).translate(lines, target_language=target_language)
 
 
 def abstract_params(module: nn.Module) -> PyTree:

@@ -159,23 +159,28 @@ class TranslationModel:
         return EnsembleStepModel(tuple(steps)) if self.others else steps[0]
 
     def encode(
-        self, lines: Iterable[str], *, target: bool = False
+        self, lines: Iterable[str], *, target: bool = False, target_language: str = ""
     ) -> npt.NDArray[np.int32]:
         """Encodes lines as the source tokens that a search reads.
 
         Args:
           lines: B lines of text, neither split nor truncated.
           target: whether they are target sentences: the outputs of training.
+          target_language: as in `translate`.
 
         Returns:
           [B, S] int32 tokens: the subwords of each line, eos, then pad.
 
         Raises:
           TypeError: `lines` is a single string, or has an element that is not a string.
+          UserError: as in `translate`.
         """
         texts = map(replace_lone_surrogates, as_lines(lines, caller="encode"))
-        vocabulary = self.vocabularies.target if target else self.vocabularies.source
-        rows = [[*ids, DEFAULT_IDS.eos] for ids in vocabulary.encode(texts)]
+        if target:
+            encoded = self.vocabularies.target.encode(texts)
+        else:
+            encoded = self.vocabularies.source.encode_sources(texts, target_language)
+        rows = [[*ids, DEFAULT_IDS.eos] for ids in encoded]
         length = max(map(len, rows), default=0)
         source_BxS = np.full((len(rows), length), DEFAULT_IDS.pad, np.int32)
         for row, tokens in zip(source_BxS, rows, strict=True):
@@ -244,8 +249,9 @@ class TranslationModel:
           return_attention: whether to return the attention weights too.
           search: `prefixes`, one string per line with which its translation must
             begin; `terms`, a list of words and phrases per line that its translation
-            must contain; and any key of `DecodingConfig`, such as `beam_size=1` or
-            `sample=True`.
+            must contain; `target_language`, such as "de", of a model with tags of
+            several, whose lines do not begin with one; and any key of `DecodingConfig`,
+            such as `beam_size=1` or `sample=True`.
 
         Returns:
           A string for each line; a list of strings if `n_best` > 1. With
@@ -279,6 +285,7 @@ class TranslationModel:
         *,
         prefixes: Iterable[str] | None = None,
         terms: Iterable[Iterable[str]] | None = None,
+        target_language: str | None = "",
         **options: Any,
     ) -> list[Translation]:
         """Translates, and returns scores, tokens and status of each translation.
@@ -287,13 +294,14 @@ class TranslationModel:
           prefixes: with which each translation must begin; "" for none.
           terms: words and phrases that each translation must contain, a list for each
             line. `Translation.unmet_terms` are those that it does not.
+          target_language: as in `Translator.translate`.
           options: as for `translator`.
 
         Raises:
           UserError, DataError, TypeError: as in `translate`.
         """
         return self.translator(**options).translations(
-            lines, prefixes=prefixes, terms=terms
+            lines, prefixes=prefixes, terms=terms, target_language=target_language
         )
 
     def translator(
@@ -333,15 +341,26 @@ class TranslationModel:
             is_parser=self.is_parser,
         )
 
-    def score(self, sources: Iterable[str], targets: Iterable[str]) -> list[PairScore]:
+    def score(
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        *,
+        target_language: str | None = "",
+    ) -> list[PairScore]:
         """Computes the log-probability of each target as the translation of its source.
+
+        Args:
+          target_language: as in `Translator.translate`.
 
         Raises:
           DataError: pairs are too long for the model, or scores are not finite.
           TypeError: a side is a single string, or has an element that is not a string.
-          UserError: the numbers of sources and targets differ, or this is an ensemble.
+          UserError: the numbers of sources and targets differ, or this is an ensemble;
+            or the language is missing, or none of the model's.
         """
-        return self.scorer().scores(sources, targets)
+        scorer = self.scorer()
+        return scorer.scores(sources, targets, target_language=target_language)
 
     def scorer(self) -> Scorer:
         """Returns a `Scorer`, which also reports progress.
@@ -385,7 +404,11 @@ class Scores(TypedDict):
 
 
 def evaluate(
-    model: TranslationModel, sources: Iterable[str], references: Iterable[str]
+    model: TranslationModel,
+    sources: Iterable[str],
+    references: Iterable[str],
+    *,
+    target_language: str | None = "",
 ) -> Scores:
     """Translates and scores a corpus, as `--mode=evaluate` does by default.
 
@@ -396,6 +419,7 @@ def evaluate(
       model: a loaded one; or one of a module, parameters and a vocabulary, from
         `TranslationModel.of`.
       references: one for each source.
+      target_language: as in `Translator.translate`.
 
     Returns:
       BLEU and chrF of sacreBLEU with their signatures, and more: JSON values.
@@ -413,7 +437,8 @@ def evaluate(
     translator, began = model.translator(), time.perf_counter()
 
     def translate_share(lines: list[str], first: int) -> list[str]:
-        found = dict(translator.iter_translations(lines, first=first))
+        options: Any = {"first": first, "target_language": target_language}
+        found = dict(translator.iter_translations(lines, **options))
         return [
             f"{','.join(found[number].statuses)} {found[number].text}"
             for number in range(len(lines))

@@ -1,0 +1,250 @@
+"""One model that translates into the language whose tag its source begins with."""
+
+import json
+from itertools import pairwise
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import t2t_jax
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.corpora.corpus import parts_of, with_tags
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.token_cache.token_cache import build_or_open
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import ConfigError, DataError, UserError
+from tests.exchange.exporting.counting import WORDS, write_text
+from tests.integration import tiny
+from tests.made_once import made_once
+
+FRENCH = dict(zip(WORDS, "un deux trois quatre cinq".split(), strict=True))
+LINES = ["one two", "five", "", "three one four"]
+TARGETS = {
+    language: [" ".join(words[word] for word in line.split()) for line in LINES]
+    for language, words in {"de": WORDS, "fr": FRENCH}.items()
+}
+
+
+@pytest.fixture(scope="session")
+def counting_twice(shared_directory):
+    """A run that counts in German or French, beside its text and lines for it."""
+
+    def train(place):
+        write_text(place)
+        english = (place / "a.en").read_text(encoding="utf-8").split("\n")
+        text = "\n".join(" ".join(map(FRENCH.get, line.split())) for line in english)
+        (place / "a.fr").write_text(text, encoding="utf-8")
+        (place / "in").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+        (place / "fr").write_text("\n".join(TARGETS["fr"]) + "\n", encoding="utf-8")
+        parts = (f"text:{place}/a.en,{place}/a.{x}#en-{x}[9:]" for x in ("de", "fr"))
+        keys = {
+            "data__train": "++".join(parts),
+            "data__dev": f"text:{place}/a.en,{place}/a.fr#en-fr[:9]",
+            "evaluation__every_steps": 200,
+            "evaluation__bleu_sentences": 0,
+            "optimizer__peak_learning_rate": 0.01,
+            "optimizer__warmup_steps": 50,
+            "steps": 300,
+            "vocabulary__size": 64,
+            "model__dropout": 0.0,
+            "decoding__max_source_length": 24,
+        }
+        tiny.succeed(*tiny.arguments(place / "run", **keys))
+
+    return made_once(shared_directory / "counting_twice", train) / "run"
+
+
+def test_a_model_translates_into_the_language_that_is_asked_for(counting_twice):
+    model = t2t_jax.load(counting_twice)
+    assert list(model.vocabularies.source.tags) == ["de", "fr"]
+    for language, expected in TARGETS.items():
+        tagged = [f">>{language}<< {line}" for line in LINES]
+        for found in (
+            model.translate(LINES, target_language=language),
+            model.translate(tagged),
+            model.translate(LINES, target_language=language, segment="sentences"),
+            model.translator().translate(LINES, target_language=language),
+            t2t_jax.translate(counting_twice, tagged),
+        ):
+            assert found == expected
+        scores = model.score(LINES, expected, target_language=language)
+        other = model.score(tagged, TARGETS["de" if language == "fr" else "fr"])
+        assert all(
+            a.score > b.score
+            for a, b in zip(scores, other, strict=True)
+            if a.num_tokens > 1
+        )
+        assert t2t_jax.evaluate(
+            model, LINES[:2], expected[:2], target_language=language
+        )["chrf"] == pytest.approx(100)
+        source = model.encode(["one two"], target_language=language)
+        assert (
+            source.tolist() == model.encode([">>" + language + "<< one two"]).tolist()
+        )
+        assert model.vocabularies.source.pieces(source[0][:1]) == [f">>{language}<<"]
+    with pytest.raises(UserError, match=r"several languages.* one of de, fr, or begin"):
+        model.translate(["one"])
+    with pytest.raises(UserError, match=r"target_language=pt must .* tags of de, fr"):
+        model.translate([""], target_language="pt")
+
+
+def test_each_sentence_of_a_line_gets_its_tag(counting_twice):
+    model = t2t_jax.load(counting_twice)
+    (found,) = model.translations(
+        ["One. Two. Three."],
+        target_language="fr",
+        segment="sentences",
+        token_scores=True,
+    )
+    tag = model.vocabularies.source.tags["fr"]
+    segments = model.translator(segment="sentences")._segments(
+        ["One. Two. Three."], [], first=0, tags=[[tag]]
+    )
+    assert [segment.subwords[0] for segment in segments] == [tag] * 3
+    assert [segment.subwords.count(tag) for segment in segments] == [1] * 3
+    assert found.text
+
+
+def test_no_search_generates_a_tag(counting_twice):
+    model = t2t_jax.load(counting_twice)
+    # The tags become by far the most probable outputs.
+    table = model.params["embedding"]["table"]
+    tags = [*model.vocabularies.target.tags.values()]
+    pushed = np.array(table)
+    pushed[tags] = 40 * pushed[[2]]
+    params = {**model.params, "embedding": {"table": jnp.asarray(pushed)}}
+    changed = t2t_jax.TranslationModel.of(model.module, params, model.vocabularies)
+    for search in ({"beam_size": 3, "n_best": 3}, {"sample": True, "n_best": 3}):
+        found = changed.translations(["one two"], target_language="de", **search)
+        pieces = {piece for h in found[0].hypotheses for piece in h.tokens}
+        assert not [piece for piece in pieces if piece.startswith(">>")]
+
+
+def test_the_command_line_takes_the_target_language(counting_twice):
+    place, run = counting_twice.parent, f"--workdir={counting_twice}"
+    text = (place / "in").read_bytes()
+    command = ("--mode=translate", run, "--format=text")
+    done = tiny.succeed(*command, "--target_language=fr", stdin=text)
+    assert done.stdout.decode().split("\n")[:-1] == TARGETS["fr"]
+    for arguments, message in (
+        ((), "several languages"),
+        (("--target_language=pt",), "tags of de, fr"),
+    ):
+        refused = tiny.run(*command, *arguments, stdin=text)
+        assert refused.returncode == 64
+        assert message in refused.stderr.decode()
+    files = (f"--source={place / 'in'}", f"--reference={place / 'fr'}")
+    for language, exact in (("fr", True), ("de", False)):
+        chosen = (run, *files, f"--target_language={language}")
+        done = tiny.succeed("--mode=evaluate", *chosen)
+        assert (json.loads(done.stdout)["chrf"] > 99) == exact
+    scored = tiny.succeed("--mode=score", run, *files, "--target_language=fr")
+    assert b"Scored 4 pairs" in scored.stderr
+    text = (counting_twice / "dev_outputs/source.txt").read_text(encoding="utf-8")
+    assert all(line.startswith(">>fr<< ") for line in text.splitlines())
+    (record,) = (
+        one
+        for one in map(json.loads, open(counting_twice / "metrics.jsonl"))
+        if one["kind"] == "eval" and one["step"] == 300
+    )
+    assert record["chrf"] > 90
+
+
+def test_a_model_without_tags_refuses_a_target_language(counting):
+    with pytest.raises(UserError, match=r"=de must be .* it has none. Leave it out"):
+        t2t_jax.load(counting).translate(["one"], target_language="de")
+
+
+def test_the_source_of_each_pair_begins_with_the_tag_of_its_direction(tmp_path):
+    spec = "phrasebook:dev:5#en-de,de-en++2*phrasebook:test:7#en-fr[3:]"
+    corpus, plain = open_corpus(spec), list(open_corpus("phrasebook:dev:5"))
+    parts = parts_of(corpus)
+    assert [(part.corpus.spec, part.weight) for part in parts] == [
+        ("phrasebook:dev:5#en-de", 1),
+        ("phrasebook:dev:5#de-en", 1),
+        ("phrasebook:test:7[3:]#en-fr", 2),
+    ]
+    pairs = list(corpus)
+    assert pairs[:10] == plain + [(target, source) for source, target in plain]
+    assert next(iter(with_tags(corpus)))[0] == f">>de<< {plain[0][0]}"
+    config = DataConfig(cache_dir=str(tmp_path), drop_duplicates=True)
+    lines = [line for pair in pairs for line in pair]
+    words = Vocabulary.train(lines, 90, target_languages=["de", "en", "fr"])
+    both = VocabularyPair(words, words)
+    cache = build_or_open(corpus, both, config=config)
+    tags = [words.tags[x] for x in ["de"] * 5 + ["en"] * 5 + ["fr"] * 4]
+    ids = words.encode([source for source, _ in pairs])
+    source = cache.source
+    for number, (begin, end) in enumerate(pairwise(source.offsets)):
+        assert source.tokens[begin:end].tolist() == [tags[number], *ids[number], 2]
+    assert cache.locate(6) == ("phrasebook:dev:5", 2)
+    # The direction changes the fingerprint; without one it is what it was.
+    fingerprints = {part.corpus.fingerprint() for part in parts[:2]}
+    assert len({open_corpus("phrasebook:dev:5").fingerprint(), *fingerprints}) == 3
+    few = Vocabulary.train(lines, 90, target_languages=["de"])
+    with pytest.raises(DataError, match="none of en, fr; it has tags of de"):
+        build_or_open(corpus, VocabularyPair(few, few), config=config)
+
+
+def test_columns_and_sets_of_files_take_languages(tmp_path):
+    path, other = tmp_path / "t", tmp_path / "u"
+    path.write_text("a\tx\tb\n", encoding="utf-8")
+    other.write_text("c\ty\td\n", encoding="utf-8")
+    found = open_corpus(f"tsv:{path}+{other}#3,1#en-pt_BR,pt_BR-en")
+    assert list(found) == [("b", "a"), ("d", "c"), ("a", "b"), ("c", "d")]
+    assert [part.corpus.direction[1] for part in parts_of(found)] == [
+        *("pt_BR", "pt_BR", "en", "en")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "rule"),
+    [
+        ("phrasebook:dev:5#en", "must name two languages after #"),
+        ("phrasebook:dev:5#EN-DE", "must name two languages after #"),
+        ("phrasebook:dev:5#en-en", "must name two languages after #"),
+        ("phrasebook:dev:5#en-de,fr-en", "must name two languages after #"),
+        ("phrasebook:dev:5#en-de,en-fr", "must name two languages after #"),
+        ("trees:x.mrg#en-de", "trees have none"),
+        ("phrasebook:dev:5#de-en", "begin with the direction .*#en-de by the name"),
+        (
+            "phrasebook:dev:5#en-de++phrasebook:dev:7",
+            "of all of its corpora or of none",
+        ),
+    ],
+)
+def test_wrong_languages_of_a_corpus_are_refused(spec, rule):
+    with pytest.raises(ConfigError, match=rule):
+        open_corpus(spec)
+
+
+@pytest.mark.parametrize(
+    ("changed", "rule"),
+    [
+        ({"data__dev": "phrasebook:dev:5"}, "must both name their languages"),
+        ({"data__dev": "phrasebook:dev:5#en-fr"}, "none of fr; it has tags of de, en"),
+    ],
+)
+def test_development_text_has_the_languages_of_training(tmp_path, changed, rule):
+    keys = {"data__train": "phrasebook:train:300#en-de,de-en"} | changed
+    refused = tiny.run(*tiny.arguments(tmp_path / "run", **keys))
+    assert refused.returncode in (64, 65)
+    assert rule in refused.stderr.decode()
+
+
+@pytest.mark.parametrize("unit", ["subwords", "words"])
+def test_tags_are_pieces_that_no_text_has(unit):
+    config = VocabularyConfig(unit=unit, symbols=">>pt<<,XX", size=70)
+    lines = ["a dog >>de<< barks", "XX ein Hund"] * 9
+    words = Vocabulary.train(lines, 70, config=config, target_languages=["de"])
+    assert words.tags == {"de": 4, "pt": 5}
+    encoded = words.encode([">>de<< a dog"] if unit == "subwords" else ["a dog XX"])
+    assert not {4, 5} & {*encoded[0]}
+    assert words.encode_sources([">>pt<< a dog", "", "a"], None) == [
+        [5, *words.encode(["a dog"])[0]],
+        [],
+        words.encode(["a"])[0],
+    ]
+    VocabularyPair(words, words).check(config, name="it")
