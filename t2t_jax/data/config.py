@@ -34,6 +34,8 @@ class DataConfig:
     Attributes:
       train: Training corpus, such as "text:train.en,train.de". Prefixes: `text:`,
         `tsv:`, `trees:`, `tfds:` and `phrasebook:`; `++` joins several corpora.
+        `#en-de` after one names its languages, `#en-de,de-en` both directions of it:
+        sources get the tag of their target.
       dev: Development corpus, scored during training; named like `train`. Read only if
         evaluation is on.
       dev_pairs (pairs): If `dev` is empty, this many pairs at the beginning of `train`
@@ -194,7 +196,8 @@ class VocabularyConfig:
       byte_fallback: Whether other characters are encoded as bytes instead of unk.
       symbols: Pieces that each vocabulary has and never splits, such as tags, with
         commas between them: `>>de<<,>>fr<<`. In a vocabulary of words they stand
-        between spaces. A `file` must have them too.
+        between spaces. A `file` must have them too. Of corpora with languages those of
+        this form are tags, and no text is split into them.
       sample_sentences (sentences): The vocabulary is trained on at most this many
         sentences, a seeded random sample of a larger corpus.
     """

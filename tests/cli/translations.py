@@ -31,7 +31,7 @@ class Loud:
         self.calls = []
         self.step, self.others, self.params = 7, (), {"bias": np.full(3, bias)}
 
-    def iter_translations(self, lines, *, first=0, prefixes=None, terms=None):
+    def iter_translations(self, lines, *, first=0, prefixes=None, terms=None, **_):
         """Answers the last line first, as batches are sorted otherwise."""
         self.calls.append((first, list(lines)))
         prefixes = prefixes or [""] * len(lines)
@@ -58,7 +58,7 @@ class Loud:
         """Has no batches."""
         return self
 
-    def translations(self, lines, *, first=0):
+    def translations(self, lines, *, first=0, **_):
         found = dict(self.iter_translations(lines, first=first))
         return [found[number] for number in range(len(lines))]
 

@@ -1,10 +1,13 @@
 """A translator of a dozen words, whose models say what can be told in advance."""
 
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translator import Translator
 from tests.decoding.models import EOS, PAD, UNK, Recurrent, recurrent
@@ -16,7 +19,15 @@ CONFIG = DecodingConfig(
 )
 
 
-class WordVocabulary:
+class Untagged:
+    """A vocabulary without tags of languages."""
+
+    tags: Mapping[str, int] = {}
+    split_tags = Vocabulary.split_tags
+    encode_sources = Vocabulary.encode_sources
+
+
+class WordVocabulary(Untagged):
     """One id per word, as far as it knows them; zero-width spaces are no words."""
 
     size = V

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translation import Hypothesis, Translation
 from t2t_jax.errors import DataError
@@ -15,6 +16,7 @@ from t2t_jax.serving.app import make_app
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.languages import Languages
 from t2t_jax.serving.worker import TranslationWorker
+from tests.decoding.words import Untagged
 
 
 def translation_of(line, ranks=1, *, details=False):
@@ -49,6 +51,7 @@ class FakeModel:
     def __init__(self, *, seconds=0.0):
         self.decoding = DecodingConfig(max_source_length=64)
         self.known_words = None
+        self.vocabularies = VocabularyPair(Untagged(), Untagged())
         self.seconds = seconds
         self.gate = threading.Event()
         self.gate.set()
@@ -67,11 +70,11 @@ class FakeTranslator:
     def with_row_growth(self, row_growth):
         return self
 
-    def translations(self, lines):
+    def translations(self, lines, **_):
         found = dict(self.iter_translations(lines))
         return [found[number] for number in range(len(lines))]
 
-    def iter_translations(self, lines):
+    def iter_translations(self, lines, **_):
         self.model.groups.append(list(lines))
         self.model.gate.wait(120)
         time.sleep(self.model.seconds)

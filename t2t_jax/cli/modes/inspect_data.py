@@ -17,7 +17,6 @@ from t2t_jax.data.corpora.corpus import (
     SliceCorpus,
     locator,
     parts_of,
-    target_languages,
 )
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
@@ -82,13 +81,7 @@ def _open(options: InspectDataOptions) -> Corpus:
             "config.data.dev, or choose --split=train."
         )
     key = "data.dev" if is_dev and data.dev else "data.train"
-    corpus = open_corpus(spec, key=key, joiner=data.subword_joiner)
-    if len(target_languages(corpus)) > 1:
-        raise ConfigError(
-            f"--mode=inspect_data compares pairs of one direction, and {key} has "
-            f"several: {spec!r}. Choose a run of one."
-        )
-    return corpus
+    return open_corpus(spec, key=key, joiner=data.subword_joiner)
 
 
 def _files_of(corpus: Corpus) -> list[str]:

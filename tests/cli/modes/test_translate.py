@@ -120,7 +120,7 @@ class Warm(Loud):
             assert time.monotonic() < deadline
         self.asked.append("enough")
 
-    def translations(self, lines, *, first=0):
+    def translations(self, lines, *, first=0, **_):
         self.asked.append(lines)
         return super().translations(lines, first=first)
 

@@ -69,11 +69,11 @@ def test_after_a_stop_the_complete_shards_are_not_encoded_again(
     build("undisturbed", drop_duplicates=True)
     calls, plain = [], PairEncoder.encode
 
-    def encode(self, sources, targets):
+    def encode(self, sources, targets, *language):
         calls.append(len(sources))
         if len(calls) == pulled:
             raise PlugPulledError
-        return plain(self, sources, targets)
+        return plain(self, sources, targets, *language)
 
     def join(*_):
         raise PlugPulledError

@@ -13,6 +13,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.model.transformer import Transformer
+from tests.decoding.words import Untagged
 from tests.model.tiny import TINY, tiny_params
 from tests.reference import paper
 
@@ -20,7 +21,7 @@ CONFIG = DecodingConfig(max_source_length=16, max_extra_tokens=5, tokens_per_bat
 V = 29
 
 
-class Numbers:
+class Numbers(Untagged):
     """Text is ids already: "7 11" is [7, 11]."""
 
     size = V

@@ -21,6 +21,7 @@ from t2t_jax.exchange.exporting.ctranslate2 import (
     exported_positions,
     write_ctranslate2,
 )
+from tests.decoding.words import Untagged
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 
 pytest.importorskip("ctranslate2")
@@ -74,7 +75,7 @@ VARIANTS = {
 }
 
 
-class Pieces:
+class Pieces(Untagged):
     """A vocabulary without text."""
 
     def __init__(self, size):

@@ -19,6 +19,7 @@ from t2t_jax.exchange.exporting.verification import (
     choose_lines,
     compare,
 )
+from tests.decoding.words import Untagged
 
 SOURCES = ("eins zwei", "drei", "vier fünf", "sechs")
 TEXT = VerificationText(
@@ -26,7 +27,7 @@ TEXT = VerificationText(
 )
 
 
-class Words:
+class Words(Untagged):
     """Every word is a subword; its id is its length."""
 
     def encode(self, lines):
