@@ -56,7 +56,7 @@ class Model(Loud):
     def translator(self):
         return self
 
-    def translate(self, lines):
+    def translate(self, lines, **_):
         return [found.text for found in self.translations(lines)]
 
 
