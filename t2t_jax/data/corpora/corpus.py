@@ -170,8 +170,8 @@ def with_tags(corpus: Corpus) -> Corpus:
 
     Example:
       >>> from t2t_jax.data.corpora.open import open_corpus
-      >>> next(iter(with_tags(open_corpus("phrasebook:dev:7#en-de"))))[0][:14]
-      '>>de<< The gua'
+      >>> next(iter(with_tags(open_corpus("phrasebook:dev:7#en-de"))))[0][:6]
+      '>>de<<'
     """
     if isinstance(corpus, DirectedCorpus):
         return dataclasses.replace(corpus, shows_tags=True)
