@@ -90,7 +90,7 @@ class Checkpoints:
         """Starts to write a checkpoint, after the save before is complete.
 
         Args:
-          state: any pytree of `jax.Array`s with elements of 1, 2 or 4 bytes, and of
+          state: any pytree of JAX's arrays, with elements of 1, 2 or 4 bytes, and of
             PRNG keys. Of several processes, all are global. Its buffers may be donated
             once this returns.
           meta: JSON values, such as numbers, and the position of the data.

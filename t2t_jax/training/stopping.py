@@ -14,7 +14,6 @@ from typing import NoReturn
 
 from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.devices.distributed.signals import (
-    PreemptionSync,
     handling,
     preemption_sync,
     watch_signals,
@@ -106,16 +105,16 @@ class InterruptRequest(StopRequest):
 class SharedStopRequest(StopRequest):
     """Stops several processes after the same step, whichever received the signal."""
 
-    _notice: PreemptionSync
-
     def __enter__(self) -> SharedStopRequest:
-        self._notice = self._open.enter_context(preemption_sync())
+        self._request_stop = self._open.enter_context(preemption_sync())
         super().__enter__()
         return self
 
     def should_stop(self, step: int) -> bool:
         """Returns whether all processes stop after this step; call it on all."""
-        return self._notice.should_stop(step)
+        from jax.experimental import multihost_utils
+
+        return multihost_utils.reached_preemption_sync_point(step)
 
     def stop_requested(self) -> bool:
         """Returns whether a process was asked to stop, as far as known here."""
@@ -124,7 +123,7 @@ class SharedStopRequest(StopRequest):
     def _handle(self, number: int, frame: FrameType | None) -> None:
         super()._handle(number, frame)
         current_processes().broadcast_stop()
-        self._notice.request_stop()
+        self._request_stop()
 
 
 @contextmanager

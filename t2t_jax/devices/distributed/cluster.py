@@ -272,22 +272,16 @@ def require_free_port(
     )
     if host == "::" and not socket.has_dualstack_ipv6():
         host = "0.0.0.0"
-    family, kind, protocol, _, where = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM
-    )[0]
-    with socket.socket(family, kind, protocol) as probe:
-        # The port of a coordinator that has just ended can be used again.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        try:
-            probe.bind(where)
-        except OSError as error:
-            raise UnavailableError(
-                f"Process 0 of {info.count} cannot listen at {address}: "
-                f"{error.strerror}. Another run or a second process 0 may use it. "
-                "Choose another port."
-            ) from error
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    is_v6 = found[0] == socket.AF_INET6
+    try:  # The port of a coordinator that has just ended can be used again.
+        socket.create_server(found[4], family=found[0], dualstack_ipv6=is_v6).close()
+    except OSError as error:
+        raise UnavailableError(
+            f"Process 0 of {info.count} cannot listen at {address}: "
+            f"{os.strerror(error.errno or 0)}. Another run or a second process 0 may "
+            "use it. Choose another port."
+        ) from error
 
 
 @contextmanager

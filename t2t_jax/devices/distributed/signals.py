@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from t2t_jax import jax_internals
 
@@ -142,27 +142,17 @@ def watch_signals(
         os.close(writer)
 
 
-class PreemptionSync(NamedTuple):
-    """Agreement of all processes on the step after which they stop.
-
-    Attributes:
-      should_stop: call it at each step with its number; True at the agreed step, some
-        time after `request_stop` on any process.
-      request_stop: call it in the main thread.
-    """
-
-    should_stop: Callable[[int], bool]
-    request_stop: Callable[[], None]
-
-
 @contextmanager
-def preemption_sync() -> Iterator[PreemptionSync]:
+def preemption_sync() -> Iterator[Callable[[], None]]:
     """Starts JAX's preemption service without its signal handler.
 
     Collective: enter it on every process, in the main thread.
+
+    Yields:
+      A function that requests a stop; call it in the main thread. At some later step
+      `multihost_utils.reached_preemption_sync_point` is then true on every process.
     """
     import jax
-    from jax.experimental import multihost_utils
 
     jax.config.update("jax_enable_preemption_service", True)
     python_handler = signal.getsignal(signal.SIGTERM)
@@ -178,8 +168,7 @@ def preemption_sync() -> Iterator[PreemptionSync]:
 
     with handling(python_handler, [signal.SIGTERM]):
         try:
-            should_stop = multihost_utils.reached_preemption_sync_point
-            yield PreemptionSync(should_stop, request_stop)
+            yield request_stop
         finally:
             jax_internals.stop_preemption_service()
 
