@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -31,11 +31,11 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import require_resumable, with_decay_steps
-from t2t_jax.run.start import open_shared_run, require_trainable
+from t2t_jax.run.start import open_shared_run
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.config import PythonConfig
 from t2t_jax.training.reporting.console import Console
-from t2t_jax.training.stopping import InterruptRequest, SharedStopRequest
+from t2t_jax.training.stopping import InterruptRequest, SharedStopRequest, StopRequest
 
 if TYPE_CHECKING:
     import jax
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from t2t_jax.run.callbacks import Callback
     from t2t_jax.run.inference.model import TranslationModel
     from t2t_jax.training.optimizer import Schedule
+    from t2t_jax.training.progress_and_patience import RunProgress
 
     ConfigLike: TypeAlias = (
         Config | config_dict.ConfigDict | Mapping[str, Any] | str | Path
@@ -139,8 +140,9 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         "callbacks": _require_callbacks(callbacks),
         "module": module,
         "optimizer": optimizer,
+        "owns_process": False,
     }
-    require_trainable(directory)
+    directory.require_run()
     enable_cache_in_process()
     processes = current_processes()
     disable_cache_on_multiprocess_cpu(processes.count)
@@ -149,8 +151,10 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
         with failing_together(processes, "read the pairs"):
-            show = partial(print_line, stream=log) if processes.is_first else _drop
-            parsed = _with_pairs(parsed, {"train": train, "dev": dev}, log=show)
+            show = (
+                {"log": partial(print_line, stream=log)} if processes.is_first else {}
+            )
+            parsed = _with_pairs(parsed, {"train": train, "dev": dev}, **show)
         run = open_shared_run(
             parsed,
             workdir=directory,
@@ -161,32 +165,63 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         )
         text, console = held.enter_context(run)
         if text is not None:
-            _train(parsed, directory, text, console, processes=processes, own=own)
-    return _load_best(directory, processes, devices, module)
+            from t2t_jax.run.trainer import is_complete
+
+            stop = InterruptRequest(console.log)
+            progress = train_prepared(
+                parsed, directory, text, console, processes, stop=stop, **own
+            )
+            if not is_complete(parsed, progress):
+                raise KeyboardInterrupt(
+                    f"Stopped at step {progress.step:,}, which is saved. The same call "
+                    "resumes."
+                )
+    from t2t_jax.run.inference.load import load, shared_checkpoint
+
+    step = shared_checkpoint(processes, directory.path)
+    return load(directory.path, checkpoint=step, devices=devices, module=module)
 
 
-def _load_best(
+def train_prepared(
+    config: Config,
     workdir: Workdir,
+    text: PreparedData,
+    console: Console,
     processes: Processes,
-    devices: Sequence[jax.Device] | None,
-    module: nn.Module | None,
-) -> TranslationModel:
-    """Loads the checkpoint that is the best as process 0 sees it."""
-    from t2t_jax.run.inference.load import load, resolve_checkpoint, shared_steps
+    *,
+    stop: StopRequest,
+    **parts: Any,
+) -> RunProgress:
+    """Trains a run that is opened, and writes its report.
 
-    def choose() -> list[int]:
-        return [resolve_checkpoint(workdir.path)]
+    Args:
+      stop: of a single process; several stop after the same step.
+      parts: more attributes of `Trainer`.
 
-    (step,) = shared_steps(processes, workdir, choose)
-    return load(workdir.path, checkpoint=step, devices=devices, module=module)
+    Returns:
+      The progress, which is incomplete only after a request to stop.
+    """
+    from t2t_jax.report.writer import ReportWriter
+    from t2t_jax.run.trainer import Trainer
+
+    trainer = Trainer(
+        config,
+        workdir=workdir,
+        text=text,
+        console=console,
+        processes=processes,
+        write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
+        **parts,
+    )
+    return trainer.train(stop if processes.count == 1 else SharedStopRequest())
 
 
 def _with_pairs(
-    config: Config, pairs: Mapping[str, Pairs | None], *, log: Callable[[str], None]
+    config: Config, pairs: Mapping[str, Pairs | None], **options: Any
 ) -> Config:
     """Replaces the corpora of a configuration by pairs of the arguments, if given."""
     specs: dict[str, Any] = {
-        name: open_pairs(given, config=config.data, name=name, log=log).spec
+        name: open_pairs(given, config=config.data, name=name, **options).spec
         for name, given in pairs.items()
         if given is not None
     }
@@ -278,38 +313,3 @@ def _require_callbacks(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
             f"{with_article(type(wrong[0]).__name__)}. Pass functions, such as [print]."
         )
     return found
-
-
-def _drop(text: str) -> None:
-    """Logs nothing: on other processes than the first."""
-
-
-def _train(
-    config: Config,
-    workdir: Workdir,
-    text: PreparedData,
-    console: Console,
-    *,
-    processes: Processes,
-    own: Mapping[str, Any],
-) -> None:
-    from t2t_jax.report.writer import ReportWriter
-    from t2t_jax.run.trainer import Trainer, is_complete
-
-    run = Trainer(
-        config,
-        workdir=workdir,
-        text=text,
-        console=console,
-        processes=processes,
-        owns_process=False,
-        write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
-        **own,
-    )
-    is_alone = processes.count == 1
-    stop = InterruptRequest(console.log) if is_alone else SharedStopRequest()
-    progress = run.train(stop)
-    if not is_complete(config, progress):
-        raise KeyboardInterrupt(
-            f"Stopped at step {progress.step:,}, which is saved. The same call resumes."
-        )

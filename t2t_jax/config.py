@@ -72,6 +72,19 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
             yield f"{prefix}{name}", value
 
 
+def set_keys(values: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Sets keys, `section.name`, of nested values in place, and returns these.
+
+    Example:
+      >>> set_keys({"steps": 3}, {"steps": 5, "model.d_ff": 8})
+      {'steps': 5, 'model': {'d_ff': 8}}
+    """
+    for key, value in changes.items():
+        section, _, name = key.rpartition(".")
+        (values.setdefault(section, {}) if section else values)[name] = value
+    return values
+
+
 _hints = functools.cache(get_type_hints)  # 1 ms for each class
 
 ARCHITECTURES = {"transformer": "model", "rnn": "rnn"}

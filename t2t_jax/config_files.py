@@ -7,7 +7,6 @@ import difflib
 import os
 import re
 import runpy
-import stat
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +20,6 @@ from t2t_jax.errors import ConfigError, InputMissingError, UserError
 
 _ASSIGNMENT = re.compile(r"config\.([\w.]+) *=")
 _LOCKED = re.compile(r'Key "(\w+)" does not exist')
-_FILE_KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory"}
 
 
 def shipped_directory() -> Path:
@@ -100,10 +98,9 @@ def load(path: str) -> config_dict.ConfigDict:
       path: the value of `--config`, resolved, with `:ROW`.
     """
     name, *row = path.split(":", 1)
-    kind = _kind_of(name)
-    if kind == "directory":
+    if os.path.isdir(name):
         raise InputMissingError(f"--config={name} is a directory. Pass a Python file.")
-    if kind != "file":
+    if not os.path.isfile(name):
         raise _missing(path)
     try:
         config = _get_config(name)(*row)
@@ -133,14 +130,6 @@ def _get_config(name: str) -> Callable[..., Any]:
     return function
 
 
-def _kind_of(path: str) -> str:
-    """Returns file, directory, other (a pipe or a device), or "" for nothing."""
-    with suppress(OSError, ValueError):  # too long; a null byte
-        mode = os.stat(path).st_mode
-        return _FILE_KINDS.get(stat.S_IFMT(mode), "other")
-    return ""
-
-
 def resolve(given: str) -> str:
     """Returns the path of a configuration, `:ROW` included.
 
@@ -153,7 +142,7 @@ def resolve(given: str) -> str:
     """
     name, colon, row = given.partition(":")
     if not name or "/" in name or name.endswith(".py"):
-        if _kind_of(name) == "other":
+        if os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name)):
             raise InputMissingError(
                 f"--config={name} is a pipe or a device. Pass a Python file."
             )
@@ -163,7 +152,7 @@ def resolve(given: str) -> str:
         return f"{shipped_directory() / name}.py{colon}{row}"
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --config={near[0]}?" if near else ""
-    if _kind_of(name) == "file":
+    if os.path.isfile(name):
         if _has_other_suffix(name):
             raise _not_a_configuration(name)
         hint = f" Pass a path as --config=./{name}."

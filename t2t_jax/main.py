@@ -124,7 +124,7 @@ def _run(argv: Sequence[str]) -> int:
 def exit_on_signal(options: Options) -> AbstractContextManager[None]:
     """Makes signals exit at once in modes that do not write to a run."""
     from t2t_jax.cli.console.text_io import flush_before_exit
-    from t2t_jax.cli.flags.translation import TranslateOptions
+    from t2t_jax.cli.flags.options import TranslateOptions
 
     if not options.is_read_only:
         return nullcontext()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from markdown_text import prose
 
 from t2t_jax.cli.flags import usage
-from t2t_jax.cli.flags.modes import MODES, OPTIONS, flag_help, flags_of
+from t2t_jax.cli.flags.modes import MODES, examples_of, flag_help, flags_of
 from t2t_jax.cli.flags.values import DIRECTORY, FILE, SWITCH, TEXT, Flag
 
 
@@ -16,7 +16,7 @@ def modes() -> Iterator[str]:
         about = MODES[mode]
         yield f"{about[0].upper()}{prose(about[1:])}."
         yield from ["", "```sh"]
-        yield from (f"t2t-jax {example}" for example in OPTIONS[mode].examples)
+        yield from (f"t2t-jax {example}" for example in examples_of(mode))
         yield from ["```", "", prose(usage.keys_note(mode)), ""]
         yield from [f":::{{program}} t2t-jax {mode}", ":::", ""]
         if usage.takes_config(mode):

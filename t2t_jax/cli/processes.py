@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.stderr import configure_stdout
-from t2t_jax.cli.flags.options import DistributedOptions
-from t2t_jax.cli.flags.translation import EvaluateOptions, SearchOptions
+from t2t_jax.cli.flags.options import DistributedOptions, EvaluateOptions, SearchOptions
 from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
@@ -27,7 +26,6 @@ from t2t_jax.files import (
     read_limited,
 )
 from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
-from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
@@ -160,24 +158,13 @@ def load_one(
     Raises:
       UserError: as `inference.load.load`; or this process does not see the checkpoint.
     """
-    from t2t_jax.run.inference.load import load, resolve_checkpoint, shared_steps
+    from t2t_jax.run.inference.load import load, shared_checkpoint
 
-    processes = options.processes
-
-    def resolve(number: int, directory: Path, which: str) -> tuple[Path, str | int]:
-        if processes.count == 1:
-            return directory, which
-        (step,) = shared_steps(
-            processes,
-            Workdir(directory),
-            lambda: [resolve_checkpoint(directory, checkpoint=which)],
-            name=f"model {number}",
-        )
-        return directory, step
-
-    path, step = resolve(0, options.workdir.path, checkpoint)
+    processes, path = options.processes, options.workdir.path
+    step = shared_checkpoint(processes, path, checkpoint=checkpoint, name="model 0")
     others = [
-        resolve(n, Path(folder), "best") for n, folder in enumerate(options.ensemble, 1)
+        (folder, shared_checkpoint(processes, Path(folder), name=f"model {number}"))
+        for number, folder in enumerate(options.ensemble, 1)
     ]
     return load(path, checkpoint=step, decoding=decoding, ensemble=others)
 

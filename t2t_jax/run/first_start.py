@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.config import ARCHITECTURES, Config, defaults, flatten, to_dict
+from t2t_jax.config import ARCHITECTURES, Config, defaults, flatten, set_keys, to_dict
 from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.vocabulary.pair import FILES, VocabularyPair, joint_fingerprint
 from t2t_jax.errors import ConfigError, DataError, UserError
@@ -65,6 +65,7 @@ def adopt_model(
     own = saved or _read_model_config(directory)
     given, model = dict(flatten(nested)), dict(flatten(to_dict(own)))
     usual, problems = defaults(), []
+    adopted = {}
     for key in filter(lambda key: _is_adopted(key, own), model):
         value, section = given.get(key, usual[key]), key.partition(".")[0]
         is_chosen = key in chosen or value != usual[key]
@@ -75,11 +76,10 @@ def adopt_model(
                 f"{key}={value!r} differs from {model[key]!r} of the model in "
                 f"init_from={directory}. Leave config.{key} out."
             )
-        target = nested.setdefault(section, {}) if "." in key else nested
-        target[key.rpartition(".")[2]] = model[key]
+        adopted[key] = model[key]
     if problems:
         raise ConfigError(problems)
-    return nested
+    return set_keys(nested, adopted)
 
 
 def _read_model_config(directory: str) -> Config:

@@ -8,13 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.devices.distributed.processes import Processes, failing_together
 from t2t_jax.devices.sharding.config import MeshConfig
-from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.run.estimates import size_advice
 from t2t_jax.run.prepared_data import (
@@ -51,15 +51,6 @@ class OpenedRun(NamedTuple):
 
     owner: str
     text: PreparedData | None
-
-
-def require_trainable(workdir: Workdir) -> None:
-    """Raises a UserError if a directory is an exported or averaged model."""
-    if workdir.is_model:
-        raise UserError(
-            f"{workdir.path} is a model and not a training run: it has no optimizer "
-            "state. Pass the run that it was made from."
-        )
 
 
 def require_configured(config: Config) -> None:
@@ -163,15 +154,6 @@ class RunHandshake:
     fingerprints: Mapping[str, str] | None
     config: Mapping[str, Any]
 
-    def publish(self, processes: Processes) -> None:
-        """Publishes the handshake to the other processes."""
-        processes.publish("text", json.dumps(asdict(self)))
-
-    @classmethod
-    def receive(cls, processes: Processes) -> Self:
-        """Waits for the handshake as long as process 0 is alive."""
-        return cls(**json.loads(processes.receive("text")))
-
     def require_same_run(
         self,
         config: Config,
@@ -265,14 +247,16 @@ def open_shared_run(
                     )
                 )
                 text = opened.text
-                RunHandshake(
+                handshake = RunHandshake(
                     owner=opened.owner,
                     fingerprints=text and text.fingerprints,
                     config=to_dict(config),
-                ).publish(processes)
+                )
+                processes.publish("text", json.dumps(asdict(handshake)))
         with failing_together(processes, "join the run"):
             if not processes.is_first:
-                handshake = RunHandshake.receive(processes)
+                # Waits as long as process 0 is alive.
+                handshake = RunHandshake(**json.loads(processes.receive("text")))
                 handshake.require_same_run(config, workdir, index=index)
                 log = held.enter_context(open_log(workdir.log_path(index)))
                 console = make_console(config, stream=log)
@@ -316,14 +300,9 @@ def _check_frozen(config: Config) -> None:
     Raises:
       ConfigError: they do not.
     """
-    from t2t_jax.model.architectures import make_module
-    from t2t_jax.training.optimizer import make_optimizer
-    from t2t_jax.training.state import state_shapes
+    from t2t_jax.run.description.costs import state_shapes
 
-    optimizer = make_optimizer(
-        config.optimizer, d_model=config.network.d_model, frozen=config.training.frozen
-    )
-    state_shapes(make_module(config.network), optimizer)
+    state_shapes(config)
 
 
 def _names_own_text(workdir: Workdir, config: Config) -> bool:

@@ -89,11 +89,15 @@ class History:
         return seconds / steps if steps > 0 and seconds > 0 else None
 
 
-def read_status(workdir: Workdir, *, now: float | None = None) -> dict[str, Any]:
+def read_status(
+    workdir: Workdir, *, now: float | None = None, is_over: bool = False
+) -> dict[str, Any]:
     """Reads the status of a run or model.
 
     Args:
       now: seconds since the epoch; None is the current time.
+      is_over: whether the training of this process has ended, though it still holds
+        the lock.
 
     Returns:
       A JSON object. `state` is running, complete, stopped (by a signal, and saved),
@@ -108,7 +112,7 @@ def read_status(workdir: Workdir, *, now: float | None = None) -> dict[str, Any]
     now = time.time() if now is None else now
     if workdir.is_model:
         return {**_unknown(workdir), **_status_of_model(workdir)}
-    holder = _holder(workdir)
+    holder = None if is_over else _holder(workdir)
     if not workdir.has_config and (holder or _is_prepared(workdir)):
         state, reason = "preparing", "its text is being prepared"
         if not holder:
@@ -338,8 +342,7 @@ def standing(
 
     Args:
       records: from `report.curves.steps_of`.
-      is_over: whether the training of this process has ended, though it still holds
-        the lock.
+      is_over: as for `read_status`.
 
     Returns:
       What `read_status` returns, with `minutes` of training so far, `step`
@@ -348,30 +351,12 @@ def standing(
     Raises:
       UserError: not a run, or its configuration is damaged.
     """
-    found = read_status(workdir)
-    step = max([found["step"] or 0, *(record["step"] for record in records)])
-    found |= {"step": step, "steps": config.steps}
-    if is_over and found["state"] == "running":
-        found |= {"seconds_left": None, "done_at": None} | _end(config, records, found)
+    found = read_status(workdir, is_over=is_over)
     seconds = (training_seconds(one) for one in records if one["kind"] == "train")
     return found | {
+        "step": max([found["step"] or 0, *(record["step"] for record in records)]),
+        "steps": config.steps,
         "state": found["state"].replace("_", " "),
         "reason": f"{found['reason'][:1].upper()}{found['reason'][1:]}.",
         "minutes": sum(seconds) / 60,
     }
-
-
-def _end(
-    config: Config, records: Sequence[Record], found: dict[str, Any]
-) -> dict[str, str]:
-    """Returns state and reason at the end of a training that did not fail."""
-    if not any(record["kind"] == "final" for record in records):
-        reason = f"by a signal, after step {found['step']:,}, which is saved"
-        return {"state": "stopped", "reason": reason}
-    reason = "done"
-    if found["step"] < config.steps:
-        reason = (
-            f"ended early: {config.evaluation.patience:,} evaluations in a row were "
-            "not better (evaluation.patience)"
-        )
-    return {"state": "complete", "reason": reason}

@@ -119,6 +119,15 @@ class Workdir:
         """Whether this is an exported or averaged model, not a training run."""
         return self._has("model.json")
 
+    def require_run(self) -> None:
+        """Raises a UserError if this is an exported or averaged model."""
+        if self.is_model:
+            raise UserError(
+                f"{self.path} is a model and not a training run: it has no optimizer "
+                "state, no batches, and no checkpoints to average. Pass the run that "
+                "it was made from."
+            )
+
     @property
     def advice(self) -> str:
         """What to do about a missing or damaged file."""

@@ -1,7 +1,7 @@
 """Small files that are directories, pipes or devices: one line, at once, 65 or 66.
 
 Seen to fail: without `require_file` in files.py and in metrics_writer.py, without
-`config_files._kind_of`, and with the lock opened as any file is.
+`config_files.resolve`, and with the lock opened as any file is.
 """
 
 import os

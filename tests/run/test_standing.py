@@ -12,6 +12,12 @@ def workdir(tmp_path):
     return Workdir(tmp_path)
 
 
+def write_stopped(workdir, step):
+    meta = workdir.checkpoints / f"{step}" / "meta"
+    meta.mkdir(parents=True)
+    (meta / "metadata").write_text('{"kinds": ["stopped"]}')
+
+
 def stand(workdir, found, steps=100, **options):
     config = Config(steps=steps)
     workdir.write_config(config)
@@ -32,12 +38,13 @@ def test_a_locked_run_is_running_and_its_rest_is_estimated(workdir):
     [
         (records(), 100, "complete", "Done."),
         (records(), 500, "complete", "Ended early: "),
-        (records()[:-1], 500, "stopped", "By a signal, after step 100, "),
+        (records()[:-1], 500, "stopped", "Saved at step 100, "),
     ],
 )
 def test_the_end_of_a_training_is_seen_though_it_is_still_locked(
     workdir, found, steps, state, reason
 ):
+    write_stopped(workdir, 100)
     with workdir.locked():
         over = stand(workdir, found, steps, is_over=True)
         assert stand(workdir, found, steps)["state"] == "running"
@@ -48,14 +55,12 @@ def test_the_end_of_a_training_is_seen_though_it_is_still_locked(
 
 def test_a_stopped_run_stands_at_its_newest_checkpoint(workdir):
     """Though the last record may be many steps older."""
-    meta = workdir.checkpoints / "60" / "meta"
-    meta.mkdir(parents=True)
-    (meta / "metadata").write_text('{"kinds": ["stopped"]}')
+    write_stopped(workdir, 60)
     with workdir.locked():
         found = stand(workdir, [train_record(1)], is_over=True)
     assert (found["step"], found["reason"]) == (
         60,
-        "By a signal, after step 60, which is saved.",
+        "Saved at step 60, where training resumes.",
     )
 
 

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.options import AverageOptions, ExportOptions, ModelOptions
-from t2t_jax.cli.flags.translation import VASWANI, EvaluateOptions
+from t2t_jax.cli.flags.options import (
+    VASWANI,
+    AverageOptions,
+    EvaluateOptions,
+    ExportOptions,
+    ModelOptions,
+)
 from t2t_jax.cli.processes import load_mean, load_one
 from t2t_jax.cli.translation.job import TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress

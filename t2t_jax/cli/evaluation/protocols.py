@@ -14,7 +14,7 @@ from t2t_jax.cli.evaluation.corpus import (
     read_corpus,
     translate_corpus,
 )
-from t2t_jax.cli.flags.translation import PARSING, TOKENIZED, EvaluateOptions
+from t2t_jax.cli.flags.options import PARSING, TOKENIZED, EvaluateOptions
 from t2t_jax.cli.processes import require_run_for_last
 from t2t_jax.cli.translation.formats import require_parser
 from t2t_jax.data.corpora.tree_files import read_trees

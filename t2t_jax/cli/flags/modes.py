@@ -15,36 +15,9 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
 
-from t2t_jax.cli.flags import options, translation
-from t2t_jax.cli.flags.options import DistributedOptions, Options
+from t2t_jax.cli.flags.options import OPTIONS, DistributedOptions, Options
 from t2t_jax.cli.flags.values import Flag
 from t2t_jax.config import KINDS, Config, choices, defaults, sections
-
-OPTIONS: dict[str, type[Options]] = {
-    cls.mode: cls
-    for cls in (
-        options.TrainOptions,
-        options.PrepareOptions,
-        translation.TranslateOptions,
-        translation.EvaluateOptions,
-        translation.ScoreOptions,
-        options.AverageOptions,
-        options.ExportOptions,
-        options.ImportOptions,
-        translation.ServeOptions,
-        options.RecoverOptions,
-        options.DescribeOptions,
-        options.AttentionOptions,
-        options.ReportOptions,
-        options.CompareOptions,
-        options.ShowBatchOptions,
-        options.FiguresOptions,
-        options.InspectDataOptions,
-        options.StatusOptions,
-        options.DoctorOptions,
-    )
-}
-"""Mode -> the class of its options."""
 
 MODES = {mode: cls.about for mode, cls in OPTIONS.items()}
 """One line about each mode."""
@@ -79,6 +52,16 @@ def flag_help(name: str, mode: str) -> str:
             return docs[name][1]
     key = FLAGS[name].key
     return key_docs()[key].meaning if key else ""
+
+
+def examples_of(mode: str) -> list[str]:
+    """Returns two command lines of a mode, without the program's name.
+
+    Example:
+      >>> examples_of("show_batch")[0]
+      'show_batch --workdir=runs/mine --step=1'
+    """
+    return [f"{mode} {flags}".rstrip() for flags in OPTIONS[mode].examples]
 
 
 def module_of(mode: str) -> str:

@@ -1,12 +1,14 @@
 """Declares the options of each mode: a dataclass whose fields are its flags.
 
-The docstring of a class has the meaning of its fields, which `--help` shows.
+The docstring of a class says what the mode does, and what its fields mean: `--help`
+shows both.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from t2t_jax.cli.flags.values import (
     ADDRESS,
@@ -20,7 +22,9 @@ from t2t_jax.cli.flags.values import (
     LOSS,
     PATHS,
     PERCENT,
+    PORT,
     POSITIVE,
+    SHARDS,
     STEPS,
     SWITCH,
     flag,
@@ -38,17 +42,30 @@ if TYPE_CHECKING:
     from t2t_jax.config import Config
     from t2t_jax.run.workdir import Workdir
 
+VASWANI, TOKENIZED, PARSING = PROTOCOLS = ("vaswani2017", "tokenized", "parsing")
+
+SAMPLING_FLAGS = ("temperature", "top_k", "top_p", "sampling_seed")
+"""The flags that require `sample`."""
+
+OPTIONS: dict[str, type[Options]] = {}
+"""Mode -> the class of its options, in the order of this file."""
+
 _QUANTIZED = f"format={'|'.join(QUANTIZED_FORMATS)}"
 
 
 # Without eq and repr a class is made in a third of the time, which every start takes.
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+_as_dataclass = partial(dataclass, frozen=True, kw_only=True, eq=False, repr=False)
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+@_as_dataclass
 class Options:
     """What every mode takes.
 
     Attributes:
       mode: What to do; the mode's name may also stand first, without --mode=.
-      examples: Command lines, without the program's name.
+      about: What the mode does, from its docstring; "" with `python -OO`.
+      examples: Command lines, without the name of the program and of the mode.
       is_read_only: Whether the mode never writes to a run: a signal may end it at any
         time.
       reads_config: Whether it uses the configuration of the run in `workdir`.
@@ -72,15 +89,21 @@ class Options:
     workdir_given: bool = False
     workdir: Workdir = flag(DIRECTORY)
 
+    def __init_subclass__(cls, *, mode: str = "") -> None:
+        """Makes a dataclass of a subclass, and lists that of a mode."""
+        about = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
+        cls.mode, cls.about = mode, about[:1].lower() + about[1:]
+        _as_dataclass(cls)
+        if mode:
+            OPTIONS[mode] = cls
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+
 class RunOptions(Options):
     """Of the modes that use an existing run or model."""
 
     workdir: Workdir = flag(DIRECTORY, required=True)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ModelOptions(RunOptions):
     """Of the modes that load one checkpoint.
 
@@ -92,7 +115,6 @@ class ModelOptions(RunOptions):
     checkpoint: str = flag(default="best", metavar="best|last|STEP")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class DistributedOptions(Options):
     """Of the modes that can run on several processes.
 
@@ -110,47 +132,187 @@ class DistributedOptions(Options):
     processes: Processes = SINGLE_PROCESS
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TrainOptions(DistributedOptions):
-    """Options of `--mode=train`.
+class TrainOptions(DistributedOptions, mode="train"):
+    """Trains a model, or resumes the run in --workdir.
 
     Attributes:
       workdir: Directory of the run, created or resumed; runs/NAME of the configuration
         if not given.
     """
 
-    mode = "train"
-    about = "trains a model, or resumes the run in --workdir"
-    examples = (
-        "train",
-        "train --config=own_text:small --config.steps=5000",
-    )
-
-    workdir: Workdir = flag(DIRECTORY)
+    examples = "", "--config=own_text:small --config.steps=5000"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class PrepareOptions(Options):
-    """Options of `--mode=prepare`.
+class PrepareOptions(Options, mode="prepare"):
+    """Reads, filters and encodes the text of a run, without training.
 
     Attributes:
       workdir: Directory of the run to prepare; runs/NAME of the configuration if not
         given.
     """
 
-    mode = "prepare"
-    about = "reads, filters and encodes the text of a run, without training"
+    examples = "--config=own_text:small", "--config=wmt_en_de --config.data.workers=8"
+
+
+class PairOptions(ModelOptions):
+    """Of the modes that compare a text with its translation.
+
+    Attributes:
+      source: Source sentences, one per line; plain text or .gz.
+      reference: Reference translations, one per line; plain text or .gz.
+    """
+
+    source: str = flag(FILE, required=True)
+    reference: str = flag(FILE, required=True)
+
+
+class SearchOptions(ModelOptions, DistributedOptions):
+    """Of the modes that search for translations.
+
+    Flags with a `key` have the value and the meaning of that key of `config`.
+
+    Attributes:
+      ensemble: More runs or models, DIR,DIR, whose probabilities are averaged with
+        those of --workdir.
+      target_language: Language to translate into, such as de, of a model that was
+        trained with tags of several; lines may begin with a tag, >>de<<, instead.
+    """
+
+    is_read_only = True
+
+    ensemble: tuple[str, ...] = flag(PATHS)
+    target_language: str = flag(metavar="CODE")
+    beam_size: int = flag(key="decoding.beam_size")
+    length_penalty: float = flag(key="decoding.length_penalty")
+    length_normalization: str = flag(key="decoding.length_normalization")
+    n_best: int = flag(key="decoding.n_best")
+    segment: str = flag(key="decoding.segment")
+    min_tokens: int = flag(key="decoding.min_tokens")
+    max_extra_tokens: int = flag(key="decoding.max_extra_tokens")
+    sample: bool = flag(key="decoding.sample")
+    temperature: float = flag(key="decoding.temperature")
+    top_k: int = flag(key="decoding.top_k")
+    top_p: float = flag(key="decoding.top_p")
+    sampling_seed: int = flag(key="decoding.seed")
+
+
+class LineOptions(ModelOptions):
+    """Of translating lines.
+
+    Attributes:
+      output: File for the results; - is stdout.
+      format: Format of the results; of parsers also trees in brackets, and drawn as
+        text. Several translations per line, by --n_best, need tsv or jsonl.
+      input: File to translate, one sentence per line; - is stdin.
+      stream: Translate each line of stdin as it arrives, instead of in batches.
+      strict: Exit with code 65 at an input line that is not UTF-8.
+      prefixes: Forced prefixes of the translations, one line per line of --input; an
+        empty line forces no prefix.
+      terms: Words or phrases that the translations must contain, one line per line of
+        --input, with tabs between several; an empty line requires none.
+      token_scores: Add the log-probability of each token; with --format=tsv or jsonl.
+      alignments: Add the most attended source token of each token; with --format=tsv or
+        jsonl.
+      shards: Translate --input in this many parts, kept in OUTPUT.shards until all are
+        complete.
+      resume: Continue an interrupted job with --shards.
+    """
+
+    output: str = flag(FILE, default="-")
+    format: str = flag(
+        metavar="FORMAT", choices=("text", "tsv", "jsonl", "brackets", "tree")
+    )
+    input: str = flag(FILE, default="-")
+    stream: bool = flag(SWITCH)
+    strict: bool = flag(SWITCH)
+    prefixes: str = flag(FILE, excludes="stream")
+    terms: str = flag(FILE, excludes="stream")
+    token_scores: bool = flag(SWITCH)
+    alignments: bool = flag(SWITCH)
+    shards: int = flag(SHARDS, excludes="stream")
+    resume: bool = flag(SWITCH, requires="shards")
+
+
+class TranslateOptions(SearchOptions, LineOptions, mode="translate"):
+    """Translates stdin (or --input) to stdout (or --output)."""
+
     examples = (
-        "prepare --config=own_text:small",
-        "prepare --config=wmt_en_de --config.data.workers=8",
+        "--workdir=runs/mine --input=in.txt --output=out.txt",
+        "--workdir=runs/mine --beam_size=8 --n_best=8 --format=jsonl",
     )
 
-    workdir: Workdir = flag(DIRECTORY)
+
+class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
+    """Scores translations of --source against --reference.
+
+    Attributes:
+      source: Source sentences, one per line; plain text or .gz. With --protocol=parsing
+        the words of the trees, if not given.
+      reference: Reference translations, one per line; plain text or .gz. With
+        --protocol=parsing gold trees in Penn brackets.
+      protocol: Evaluate with bootstrap intervals, vaswani2017 as the paper does:
+        checkpoint averaging, its beam search, its tokenized BLEU; tokenized with the
+        run's own search: BLEU of Moses tokens, not comparable with sacreBLEU on raw
+        text; parsing with the run's own search: EVALB's scores of trees.
+      baseline: Another system's translations of --source, for a paired significance
+        test.
+      hypotheses: File to write the translations to; with --protocol=parsing trees in
+        brackets.
+      parameters: Parameter file of EVALB; if not given, the usual rules for Penn
+        treebanks.
+      lowercase: Compare lower-cased tokens.
+      target_language: Language to translate into, such as de, of a model that was
+        trained with tags of several; with --protocol also that of Moses's
+        tokenization: if not given, that of the training text, or the ending of
+        --reference.
+      last: With --protocol: number of newest periodic checkpoints to average; if not
+        given, checkpoint.keep with vaswani2017, and with the others none: --checkpoint
+        is evaluated.
+      force: Also average checkpoints that are not evenly spaced.
+    """
+
+    examples = (
+        "--workdir=runs/mine --source=test.en --reference=test.de",
+        "--workdir=runs/mine --source=test.en --reference=test.de "
+        "--protocol=vaswani2017 --hypotheses=out.de",
+    )
+
+    n_best: int = 1  # not a flag: the best is evaluated
+    source: str = flag(FILE, required=True, unless="protocol=parsing")
+    protocol: str = flag(metavar="NAME", choices=PROTOCOLS, excludes="ensemble")
+    baseline: str = flag(FILE)
+    hypotheses: str = flag(FILE)
+    parameters: str = flag(FILE, metavar="FILE.prm", requires="protocol=parsing")
+    tokenize: str = flag(key="evaluation.tokenize")
+    lowercase: bool = flag(SWITCH, requires="protocol=tokenized")
+    last: int = flag(COUNT, requires="protocol")
+    force: bool = flag(SWITCH, requires="protocol")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class AverageOptions(RunOptions):
-    """Options of `--mode=average`.
+class ScoreOptions(PairOptions, mode="score"):
+    """Prints the log-probability of each pair of --source and --reference.
+
+    Attributes:
+      output: File for the results; - is stdout.
+      format: Format of the results.
+      target_language: Language of --reference, such as de, of a model that was trained
+        with tags of several; sources may begin with a tag, >>de<<, instead.
+    """
+
+    examples = (
+        "--workdir=runs/mine --source=test.en --reference=test.de",
+        "--workdir=runs/mine --source=test.en --reference=test.de "
+        "--format=jsonl --output=scores.jsonl",
+    )
+    is_read_only = True
+
+    output: str = flag(FILE, default="-")
+    format: str = flag(metavar="FORMAT", choices=("tsv", "jsonl"))
+    target_language: str = flag(metavar="CODE")
+
+
+class AverageOptions(RunOptions, mode="average"):
+    """Averages several checkpoints into the model directory --to.
 
     Attributes:
       source: With --sliding: sentences to score on, instead of data.dev.
@@ -167,11 +329,9 @@ class AverageOptions(RunOptions):
         writing one.
     """
 
-    mode = "average"
-    about = "averages several checkpoints into the model directory --to"
     examples = (
-        "average --workdir=runs/mine --last=5 --to=runs/mine-average",
-        "average --workdir=runs/mine --sliding --last=3",
+        "--workdir=runs/mine --last=5 --to=runs/mine-average",
+        "--workdir=runs/mine --sliding --last=3",
     )
 
     source: str = flag(FILE, requires="reference sliding")
@@ -184,9 +344,8 @@ class AverageOptions(RunOptions):
     sliding: bool = flag(SWITCH, excludes="average_steps")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ExportOptions(ModelOptions):
-    """Options of `--mode=export`.
+class ExportOptions(ModelOptions, mode="export"):
+    """Exports the model for other software, as --format, into directory --to.
 
     Attributes:
       source: Source sentences for the comparison with the exported model, instead of
@@ -207,12 +366,9 @@ class ExportOptions(ModelOptions):
         with the exported model.
     """
 
-    mode = "export"
-    about = "exports the model for other software, as --format, into directory --to"
     examples = (
-        "export --workdir=runs/mine --format=model_dir --to=mine",
-        "export --workdir=runs/mine --format=ctranslate2 --quantization=int8 "
-        "--to=mine-ct2",
+        "--workdir=runs/mine --format=model_dir --to=mine",
+        "--workdir=runs/mine --format=ctranslate2 --quantization=int8 --to=mine-ct2",
     )
 
     source: str = flag(FILE, requires="reference")
@@ -226,9 +382,8 @@ class ExportOptions(ModelOptions):
     check_lines: int = flag(COUNT, default="100")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ImportOptions(Options):
-    """Options of `--mode=import`.
+class ImportOptions(Options, mode="import"):
+    """Imports a model of another toolkit into the model directory --to.
 
     Attributes:
       from_: Model to import, a file or a directory; or hf://ORGANIZATION/NAME.
@@ -242,11 +397,9 @@ class ImportOptions(Options):
         Moses does, and as the training text of OPUS-MT was.
     """
 
-    mode = "import"
-    about = "imports a model of another toolkit into the model directory --to"
     examples = (
-        "import --from=marian/model.npz --to=mine",
-        "import --from=marian --format=marian --vocabularies=en.spm,de.spm --to=mine",
+        "--from=marian/model.npz --to=mine",
+        "--from=marian --format=marian --vocabularies=en.spm,de.spm --to=mine",
     )
     reads_config = False
 
@@ -259,22 +412,53 @@ class ImportOptions(Options):
     normalize: bool = flag(SWITCH)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class RecoverOptions(RunOptions):
-    """Options of `--mode=recover`."""
+class ServeOptions(ModelOptions, mode="serve"):
+    """Serves --workdir over HTTP: LibreTranslate's API, and a page.
 
-    mode = "recover"
-    about = "restores config.json and vocab.model of a run from a checkpoint"
-    examples = (
-        "recover --workdir=runs/mine",
-        "recover --workdir=runs/mine --config=own_text:small",
-    )
+    Attributes:
+      workdir: Directory of the run or model; or of several, with their languages:
+        en-de=DIR,de-en=DIR.
+      host: Address to serve on; others than loopback require an API key.
+      port: Port to serve on; 0 chooses a free one.
+      api_key_file: File with API keys, one per line, of which clients must send one.
+      api_key: An API key that clients must send; visible to other users of this
+        machine.
+      allowed_hosts: On loopback: further host names in requests, such as that of a
+        proxy, separated by commas.
+      cors_origin: Origins whose pages may use the server, such as https://example.org,
+        separated by commas; * for all.
+      log_text: Log texts and translations to stderr.
+      max_characters: Longest text of a request; longer ones get status 413.
+      max_waiting: Most sentences that may wait; requests beyond get status 429.
+      request_timeout: Seconds after which a request gets status 504.
+    """
+
+    examples = "--workdir=runs/mine", "--workdir=en-de=runs/a,de-en=runs/b --port=8000"
+    is_read_only = True
+    reads_config = False
+
+    workdir: Workdir = flag(DIRECTORY, required=True)
+    host: str = flag(default="127.0.0.1", metavar="HOST")
+    port: int = flag(PORT, default="5000")
+    api_key_file: str = flag(FILE)
+    api_key: str = flag(metavar="KEY")
+    allowed_hosts: str = flag(metavar="HOST,HOST")
+    cors_origin: str = flag(metavar="ORIGIN")
+    log_text: bool = flag(SWITCH)
+    max_characters: int = flag(COUNT, default="100000")
+    max_waiting: int = flag(COUNT, default="8000")
+    request_timeout: float = flag(POSITIVE, default="60")
+
+
+class RecoverOptions(RunOptions, mode="recover"):
+    """Restores config.json and vocab.model of a run from a checkpoint."""
+
+    examples = "--workdir=runs/mine", "--workdir=runs/mine --config=own_text:small"
     reads_config = False
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DescribeOptions(Options):
-    """Options of `--mode=describe`.
+class DescribeOptions(Options, mode="describe"):
+    """Shows a configuration, its size and its costs, without training.
 
     Attributes:
       workdir: Directory of a run to describe; the configuration alone if there is none.
@@ -290,14 +474,11 @@ class DescribeOptions(Options):
       mfu: Fraction of --peak_tflops that training reaches (model FLOP utilization).
     """
 
-    mode = "describe"
-    about = "shows a configuration, its size and its costs, without training"
     examples = (
-        "describe --config=table3:C_N2",
-        "describe --config=wmt_en_de_big --devices=8 --peak_tflops=312 --format=json",
+        "--config=table3:C_N2",
+        "--config=wmt_en_de_big --devices=8 --peak_tflops=312 --format=json",
     )
 
-    workdir: Workdir = flag(DIRECTORY)
     format: str = flag(metavar="FORMAT", choices=("text", "json"))
     devices: int = flag(COUNT, excludes="topology")
     topology: str = flag(metavar="TARGET")
@@ -309,9 +490,8 @@ class DescribeOptions(Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class AttentionOptions(ModelOptions):
-    """Options of `--mode=attention`.
+class AttentionOptions(ModelOptions, mode="attention"):
+    """Plots the attention weights for a --text into the directory --to.
 
     Attributes:
       to: Directory to create for the arrays and plots.
@@ -321,12 +501,9 @@ class AttentionOptions(ModelOptions):
       head: Heads to plot, from 0, such as 0,5; or all.
     """
 
-    mode = "attention"
-    about = "plots the attention weights for a --text into the directory --to"
     examples = (
-        'attention --workdir=runs/mine --text="A dog barks." --to=maps',
-        'attention --workdir=runs/mine --text="A dog barks." --layer=0,1 --head=all '
-        "--to=maps",
+        '--workdir=runs/mine --text="A dog barks." --to=maps',
+        '--workdir=runs/mine --text="A dog barks." --layer=0,1 --head=all --to=maps',
     )
 
     to: str = flag(DIRECTORY, required=True)
@@ -336,27 +513,20 @@ class AttentionOptions(ModelOptions):
     head: str = flag(default="all", metavar="HEADS")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ReportOptions(ModelOptions):
-    """Options of `--mode=report`.
+class ReportOptions(ModelOptions, mode="report"):
+    """Writes a page about a run: curves, samples, attention, scores, data.
 
     Attributes:
       to: HTML file to write; report.html in the run if not given.
     """
 
-    mode = "report"
-    about = "writes a page about a run: curves, samples, attention, scores, data"
-    examples = (
-        "report --workdir=runs/mine",
-        "report --workdir=runs/mine --to=mine.html",
-    )
+    examples = "--workdir=runs/mine", "--workdir=runs/mine --to=mine.html"
 
     to: str = flag(DIRECTORY, metavar="FILE")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class CompareOptions(Options):
-    """Options of `--mode=compare`.
+class CompareOptions(Options, mode="compare"):
+    """Compares the settings, scores, curves and samples of several runs.
 
     Attributes:
       workdirs: Directories of the runs, separated by commas; the others are compared
@@ -364,11 +534,9 @@ class CompareOptions(Options):
       to: HTML file to write, beside the text on stdout.
     """
 
-    mode = "compare"
-    about = "compares the settings, scores, curves and samples of several runs"
     examples = (
-        "compare --workdirs=runs/a,runs/b",
-        "compare --workdirs=runs/a,runs/b,runs/c --to=comparison.html",
+        "--workdirs=runs/a,runs/b",
+        "--workdirs=runs/a,runs/b,runs/c --to=comparison.html",
     )
     reads_config = False
 
@@ -377,44 +545,34 @@ class CompareOptions(Options):
     to: str = flag(DIRECTORY, metavar="FILE")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ShowBatchOptions(RunOptions):
-    """Options of `--mode=show_batch`.
+class ShowBatchOptions(RunOptions, mode="show_batch"):
+    """Prints the text of the batch of a training --step.
 
     Attributes:
       step: Training step whose batch is printed, from 1.
     """
 
-    mode = "show_batch"
-    about = "prints the text of the batch of a training --step"
-    examples = (
-        "show_batch --workdir=runs/mine --step=1",
-        "show_batch --workdir=runs/mine --step=4000",
-    )
+    examples = "--workdir=runs/mine --step=1", "--workdir=runs/mine --step=4000"
 
     step: int = flag(COUNT, metavar="STEP", required=True)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class FiguresOptions(Options):
-    """Options of `--mode=figures`.
+class FiguresOptions(Options, mode="figures"):
+    """Plots equation 3 and the positional encoding into the directory --to.
 
     Attributes:
       to: Directory to create for the plots.
     """
 
-    mode = "figures"
-    about = "plots equation 3 and the positional encoding into the directory --to"
-    examples = ("figures --to=figures", "figures --to=runs/figures")
+    examples = "--to=figures", "--to=runs/figures"
     reads_config = False
 
     workdir: Workdir  # not a flag
     to: str = flag(DIRECTORY, required=True)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class InspectDataOptions(ModelOptions):
-    """Options of `--mode=inspect_data`.
+class InspectDataOptions(ModelOptions, mode="inspect_data"):
+    """Ranks the text of a run by the model's loss, and finds odd pairs.
 
     Attributes:
       to: File for the results: *.tsv for all pairs, *.html for a page of the worst; a
@@ -425,11 +583,9 @@ class InspectDataOptions(ModelOptions):
         highest loss, beside --to: *.kept.source.txt and *.kept.target.txt.
     """
 
-    mode = "inspect_data"
-    about = "ranks the text of a run by the model's loss, and finds odd pairs"
     examples = (
-        "inspect_data --workdir=runs/mine --to=pairs.tsv",
-        "inspect_data --workdir=runs/mine --to=pairs.tsv --drop_worst=1%",
+        "--workdir=runs/mine --to=pairs.tsv",
+        "--workdir=runs/mine --to=pairs.tsv --drop_worst=1%",
     )
     is_read_only = True
 
@@ -439,20 +595,14 @@ class InspectDataOptions(ModelOptions):
     drop_worst: float = flag(PERCENT, requires="to")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class StatusOptions(RunOptions):
-    """Options of `--mode=status`.
+class StatusOptions(RunOptions, mode="status"):
+    """Shows where a run is, what holds it and when it will be done.
 
     Attributes:
       format: Format of the results.
     """
 
-    mode = "status"
-    about = "shows where a run is, what holds it and when it will be done"
-    examples = (
-        "status --workdir=runs/mine",
-        "status --workdir=runs/mine --format=json",
-    )
+    examples = "--workdir=runs/mine", "--workdir=runs/mine --format=json"
     is_read_only = True
     reads_config = False
     uses_jax = False
@@ -460,21 +610,17 @@ class StatusOptions(RunOptions):
     format: str = flag(metavar="FORMAT", choices=("text", "json"))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class DoctorOptions(Options):
-    """Options of `--mode=doctor`.
+class DoctorOptions(Options, mode="doctor"):
+    """Checks the machine and the installation, and what to do about problems.
 
     Attributes:
       workdir: Directory whose disk is checked; it need not exist.
       format: Format of the results.
     """
 
-    mode = "doctor"
-    about = "checks the machine and the installation, and what to do about problems"
-    examples = ("doctor", "doctor --workdir=/data/runs/mine --format=json")
+    examples = "", "--workdir=/data/runs/mine --format=json"
     is_read_only = True
     reads_config = False
     uses_jax = False
 
-    workdir: Workdir = flag(DIRECTORY)
     format: str = flag(metavar="FORMAT", choices=("text", "json"))

@@ -11,8 +11,7 @@ from t2t_jax import config_files
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.arguments import check, parse_key, split
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
-from t2t_jax.cli.flags.options import Options
-from t2t_jax.cli.flags.translation import SAMPLING_FLAGS
+from t2t_jax.cli.flags.options import SAMPLING_FLAGS, Options
 from t2t_jax.config import (
     ARCHITECTURES,
     Config,
@@ -20,6 +19,7 @@ from t2t_jax.config import (
     did_you_mean,
     flatten,
     parse,
+    set_keys,
     to_dict,
 )
 from t2t_jax.errors import ConfigError, InputMissingError, UserError
@@ -54,11 +54,6 @@ def parse_argv(argv: Sequence[str]) -> Options:
     # `from` is a keyword, so its field is `from_`.
     names = {f.name: f.name.rstrip("_") for f in fields(OPTIONS[mode])}
     return OPTIONS[mode](**{f: named[n] for f, n in names.items() if n in named})
-
-
-def default_config() -> Path:
-    """Returns the path of the embedded experiment."""
-    return config_files.shipped_directory() / "phrasebook.py"
 
 
 class _Command(NamedTuple):
@@ -102,9 +97,8 @@ def _read_command(argv: Sequence[str]) -> _Command:
         refused = alternatives(names, word="and")
         problems.append(f"--mode={mode} takes no configuration. Leave {refused} out.")
     errors += map(UserError, problems)
-    path, values = str(default_config()), {}
     try:
-        path = config_files.resolve(config) if config else path
+        path = config_files.resolve(config or "phrasebook")
         values = config_files.load(path).to_dict()
     except UserError as error:
         errors.append(error)
@@ -115,14 +109,8 @@ def _read_command(argv: Sequence[str]) -> _Command:
         raise kind(dict.fromkeys(messages)) from errors[-1]
     if config and (row := config_files.default_row(path)):
         log(f"--config={config} has several rows. This is {config}:{row}.")
-    _override(values, overrides)
+    set_keys(values, overrides)
     return _Command(mode, given, named, path, bool(config), values, overrides)
-
-
-def _override(values: dict[str, Any], overrides: Mapping[str, Any]) -> None:
-    for key, value in overrides.items():
-        section, _, name = key.rpartition(".")
-        (values.setdefault(section, {}) if section else values)[name] = value
 
 
 def _short_forms(given: Mapping[str, str], *, into: dict[str, Any]) -> Iterator[str]:
@@ -262,8 +250,7 @@ def _configure_existing(
     values = to_dict(saved)
     if command.config_given:
         values = adopt_model(command.values, saved=saved, chosen=overrides)
-    _override(values, overrides)
-    config = with_decay_steps(parse(values), saved=saved)
+    config = with_decay_steps(parse(set_keys(values, overrides)), saved=saved)
     require_resumable(saved, config, workdir=workdir.path)
     return config, overrides
 

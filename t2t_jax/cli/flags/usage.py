@@ -13,6 +13,7 @@ from t2t_jax.cli.flags.modes import (
     MODES,
     OPTIONS,
     KeyDoc,
+    examples_of,
     flag_help,
     flags_of,
     key_docs,
@@ -129,7 +130,7 @@ def _overview() -> str:
         _table("Modes", MODES),
         _table("Common flags", _COMMON),
         _table("More help", _MORE),
-        _examples([OPTIONS["train"].examples[1], OPTIONS["translate"].examples[0]]),
+        _examples([examples_of("train")[1], examples_of("translate")[0]]),
     )
 
 
@@ -143,7 +144,7 @@ def _about_mode(mode: str) -> str:
         _paragraph(f"t2t-jax {mode}: {MODES[mode]}."),
         _usage(" ".join([mode, *needed, "[--FLAG=VALUE …]"])),
         "\n".join(listed),
-        _examples(OPTIONS[mode].examples),
+        _examples(examples_of(mode)),
         _paragraph(keys_note(mode)),
     )
 

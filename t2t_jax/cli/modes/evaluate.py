@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from t2t_jax.cli.evaluation.corpus import load_job, read_corpus, translate_corpus
-from t2t_jax.cli.flags.translation import PARSING, EvaluateOptions
+from t2t_jax.cli.flags.options import PARSING, EvaluateOptions
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation.job import serve
 

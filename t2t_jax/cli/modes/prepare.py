@@ -6,7 +6,6 @@ import shlex
 
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import PrepareOptions
-from t2t_jax.errors import UserError
 from t2t_jax.run.estimates import size_advice
 from t2t_jax.run.prepared_data import REPORT, prepare_data
 from t2t_jax.run.start import require_unchanged
@@ -23,11 +22,7 @@ def run(options: PrepareOptions) -> int:
       UserError: text, configuration or workdir are invalid.
     """
     config, workdir = options.config, options.workdir
-    if workdir.is_model:
-        raise UserError(
-            f"--workdir={workdir.path} is a model, not a training run, and cannot be "
-            "trained. Choose another --workdir."
-        )
+    workdir.require_run()
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     with workdir.create_locked():
         require_unchanged(workdir, config)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.evaluation.corpus import load_model, read_aligned, warn_of_exchange
-from t2t_jax.cli.flags.translation import ScoreOptions
+from t2t_jax.cli.flags.options import ScoreOptions
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.files.file_facts import Count

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import flush_before_exit
-from t2t_jax.cli.flags.translation import ServeOptions
+from t2t_jax.cli.flags.options import ServeOptions
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
 from t2t_jax.run.text import only_pair
 from t2t_jax.run.workdir import Workdir

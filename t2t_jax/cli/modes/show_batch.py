@@ -28,11 +28,7 @@ def run(options: ShowBatchOptions) -> int:
     """
     config, workdir, step = options.config, options.workdir, options.step
     workdir.require()
-    if workdir.is_model:
-        raise UserError(
-            f"--workdir={workdir.path} is a model, not a training run, and has no "
-            "batches. Pass the run it was made from."
-        )
+    workdir.require_run()
     if step > config.steps:
         raise UserError(
             f"--step={step:,} is after the last step of this run, {config.steps:,}. "

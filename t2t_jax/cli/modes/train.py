@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import shlex
 
+from t2t_jax.api import train_prepared
 from t2t_jax.cli.console.stderr import open_log
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData
-from t2t_jax.run.start import (
-    open_shared_run,
-    require_configured,
-    require_trainable,
-)
+from t2t_jax.run.start import open_shared_run, require_configured
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.console import Console
+from t2t_jax.training.stopping import StopRequest
 
 
 def run(options: TrainOptions) -> int:
@@ -27,7 +25,7 @@ def run(options: TrainOptions) -> int:
       UserError: text, configuration or workdir are invalid.
     """
     workdir, processes = options.workdir, options.processes
-    require_trainable(workdir)
+    workdir.require_run()
     require_configured(options.config)
     with open_shared_run(
         options.config,
@@ -44,21 +42,11 @@ def run(options: TrainOptions) -> int:
 
 
 def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
-    from t2t_jax.report.writer import ReportWriter
-    from t2t_jax.run.trainer import Trainer, best_score_of, is_complete
-    from t2t_jax.training.stopping import SharedStopRequest, StopRequest
+    from t2t_jax.run.trainer import best_score_of, is_complete
 
-    processes, workdir = options.processes, options.workdir
-    trainer = Trainer(
-        options.config,
-        workdir=workdir,
-        text=text,
-        console=console,
-        processes=processes,
-        write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
-    )
-    stop = StopRequest() if processes.count == 1 else SharedStopRequest()
-    progress, config = trainer.train(stop), options.config
+    workdir, config, stop = options.workdir, options.config, StopRequest()
+    processes = options.processes
+    progress = train_prepared(config, workdir, text, console, processes, stop=stop)
     if not is_complete(config, progress):
         console.log(
             f"Stopped at step {progress.step:,} of {config.steps:,}. Rerun the "

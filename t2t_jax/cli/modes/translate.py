@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from itertools import chain, count, islice
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
-from t2t_jax.cli.flags.translation import TranslateOptions
+from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation import prompt
 from t2t_jax.cli.translation.job import (

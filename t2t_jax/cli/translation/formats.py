@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from t2t_jax.cli.flags.translation import TranslateOptions
+from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.errors import ConfigError, UserError
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from t2t_jax.cli.console.text_io import text_lines
-from t2t_jax.cli.flags.translation import TranslateOptions
+from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.cli.processes import load_one
 from t2t_jax.cli.translation.formats import Render, make_formatter
 from t2t_jax.cli.translation.windows import LineWindow, line_files

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.flags.translation import TranslateOptions
+from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.cli.processes import load_one
 from t2t_jax.cli.translation.job import require_ensemble
 from t2t_jax.cli.translation.progress import STATUS_WORDS

@@ -29,7 +29,7 @@ from t2t_jax.cli.console.text_io import (
     resolve_output,
     write_lines,
 )
-from t2t_jax.cli.flags.translation import TranslateOptions
+from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.cli.processes import differences_from_first, settings_of
 from t2t_jax.cli.translation.job import TranslationJob, load_job, validate_options
 from t2t_jax.cli.translation.progress import TranslationProgress

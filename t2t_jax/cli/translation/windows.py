@@ -10,7 +10,7 @@ from threading import Thread
 from typing import NamedTuple
 
 from t2t_jax.cli.console.text_io import text_lines
-from t2t_jax.cli.flags.translation import TranslateOptions
+from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.errors import DataError
 

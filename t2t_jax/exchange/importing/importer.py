@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from t2t_jax.config import Config, defaults, parse
+from t2t_jax.config import Config, defaults, parse, set_keys
 from t2t_jax.errors import (
     ConfigError,
     DataError,
@@ -191,18 +191,14 @@ def _check_options(options: ImportOptions, name: str) -> None:
 
 
 def _config_of(imported: ImportedModel, path: Path) -> Config:
-    nested: dict[str, Any] = {}
     usual, given = defaults(), imported.config
     longest = sum(
         given.get(f"decoding.{name}", usual[f"decoding.{name}"])
         for name in ("max_source_length", "max_extra_tokens")
     )
     tokens = max(usual["decoding.tokens_per_batch"], longest)
-    for key, value in {"decoding.tokens_per_batch": tokens, **given}.items():
-        section, _, name = key.rpartition(".")
-        (nested.setdefault(section, {}) if section else nested)[name] = value
     try:
-        return parse(nested)
+        return parse(set_keys({}, {"decoding.tokens_per_batch": tokens, **given}))
     except ConfigError as error:
         problems = [f"{path}: {problem}" for problem in error.problems]
         raise DataError([*problems, "Such models are not supported."]) from error

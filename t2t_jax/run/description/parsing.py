@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from t2t_jax.config import Config, parse
+from t2t_jax.config import Config, parse, set_keys
 from t2t_jax.data.corpora.open import reads_trees
 
 PRINTED: Mapping[str, Any] = {
@@ -22,10 +22,11 @@ PRINTED: Mapping[str, Any] = {
 }
 """What the paper prints, where it is not as in the base model."""
 
+_DEPTHS = {"model.d_k": 128, "model.d_v": 128}  # d_model / h, §3.2.2
+
 CONFIGURED: Mapping[str, Any] = {
     **PRINTED,
-    "model.d_k": 128,  # d_model / h, §3.2.2
-    "model.d_v": 128,
+    **_DEPTHS,
     "model.tying": "decoder",  # sides with their own vocabularies: open
     "vocabulary.size": 128,  # symbols, at most; of which side and kind: open
     "vocabulary.unit": "words",
@@ -92,13 +93,5 @@ def paper_model(config: Config) -> Config:
         return Config()
     vocabulary, sizes = config.vocabulary, [setting.tokens for setting in SETTINGS]
     tokens = vocabulary.source_size or vocabulary.size
-    printed = {
-        **PRINTED,
-        **{"model.d_k": 128, "model.d_v": 128},
-        "vocabulary.size": tokens if tokens in sizes else sizes[0],
-    }
-    nested: dict[str, dict[str, Any]] = {}
-    for key, value in printed.items():
-        section, _, name = key.partition(".")
-        nested.setdefault(section, {})[name] = value
-    return parse(nested)
+    size = {"vocabulary.size": tokens if tokens in sizes else sizes[0]}
+    return parse(set_keys({}, {**PRINTED, **_DEPTHS, **size}))

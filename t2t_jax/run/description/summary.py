@@ -236,38 +236,23 @@ def _epochs(config: Config, data: Mapping[str, Any] | None) -> float | None:
 def _estimate(
     config: Config, flops_per_step: float, *, mesh: Mesh, peak: float, mfu: float
 ) -> dict[str, Any] | None:
-    """Estimates the duration of the training; None if the peak is unknown."""
+    """Estimates the hours of a training, without evaluation and checkpoints.
+
+    Args:
+      flops_per_step: on all devices.
+      peak: of one device, in 10^12 operations per second; 0 if unknown.
+      mfu: share of the peak that training reaches ("model FLOPs utilisation").
+
+    Returns:
+      None if the peak is unknown.
+    """
     if not peak:
         return None
-    hours = estimate_hours(
-        flops_per_step,
-        steps=config.steps,
-        devices=mesh.size,
-        peak_tflops=peak,
-        mfu=mfu,
-    )
+    seconds = config.steps * flops_per_step / (mesh.size * peak * 1e12 * mfu)
     return {
-        "hours": hours,
+        "hours": seconds / 3600,
         "devices": mesh.size,
         "peak_tflops": peak,
         "mfu": mfu,
         "compute_dtype": _compute_dtype(config, mesh),
     }
-
-
-def estimate_hours(
-    flops_per_step: float, *, steps: int, devices: int, peak_tflops: float, mfu: float
-) -> float:
-    """Estimates the hours of a training, without evaluation and checkpoints.
-
-    Args:
-      flops_per_step: on all devices.
-      peak_tflops: of one device, in 10^12 operations per second.
-      mfu: share of the peak that training reaches ("model FLOPs utilisation").
-
-    Example:
-      >>> estimate_hours(36e14, steps=10, devices=2, peak_tflops=10, mfu=0.5)
-      1.0
-    """
-    seconds = steps * flops_per_step / (devices * peak_tflops * 1e12 * mfu)
-    return seconds / 3600

@@ -5,7 +5,7 @@ A configuration that equals one of these rows is the paper's, though not its bas
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from t2t_jax.config import Config, flatten, to_dict
@@ -98,11 +98,6 @@ class Variation(NamedTuple):
     row: str
 
 
-def _is_transformer(config: Config) -> bool:
-    is_own = bool(config.python.module)
-    return config.architecture == "transformer" and not (is_own or is_parser(config))
-
-
 def table3_row(config: Config) -> str:
     """Returns the name of the row that a configuration equals, or "".
 
@@ -112,10 +107,7 @@ def table3_row(config: Config) -> str:
       >>> table3_row(Config()), table3_row(Config(steps=7))
       ('base', '')
     """
-    if not _is_transformer(config):
-        return ""
-    changed = {key: here for key, _, here in _changed_keys(config)}
-    return next((name for name, row in ROWS.items() if row.changes == changed), "")
+    return _row_of(config, ROWS)
 
 
 def closest_row(config: Config) -> str:
@@ -127,16 +119,23 @@ def closest_row(config: Config) -> str:
       >>> closest_row(Config(steps=7)), closest_row(Config())
       ('base', 'base')
     """
-    if not _is_transformer(config):
+    return _row_of(config, TABLE_3, ignored=("steps", "vocabulary.size"))
+
+
+def _row_of(
+    config: Config, rows: Mapping[str, Row], *, ignored: Collection[str] = ()
+) -> str:
+    """Returns the row that changes what a configuration changes; "" if none does."""
+    if config.architecture != "transformer" or config.python.module:
         return ""
-
-    def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
-        other = ("steps", "vocabulary.size")
-        return {key: value for key, value in changes.items() if key not in other}
-
-    changed = of_model({key: here for key, _, here in _changed_keys(config)})
-    rows = TABLE_3.items()
-    return next((name for name, row in rows if of_model(row.changes) == changed), "")
+    if is_parser(config):
+        return ""
+    changed = {key: here for key, _, here in _changed_keys(config)}
+    for name, row in rows.items():
+        differing = changed.items() ^ row.changes.items()
+        if all(key in ignored for key, _ in differing):
+            return name
+    return ""
 
 
 def variations(config: Config) -> list[Variation]:
@@ -153,18 +152,13 @@ def variations(config: Config) -> list[Variation]:
     if is_parser(config):
         return []
     own_row = table3_row(config)
+    rows = {own_row: ROWS[own_row]} if own_row else ROWS
     found = []
     for key, base, here in _changed_keys(config):
-        names = [
-            name for name, row in ROWS.items() if row.changes.get(key, base) == here
-        ]
-        letters = dict.fromkeys(map(_letter, [own_row] if own_row else names))
+        names = [n for n, row in rows.items() if row.changes.get(key, base) == here]
+        letters = dict.fromkeys(name.partition("_")[0] for name in names)
         found.append(Variation(key, base, here, ", ".join(letters)))
     return found
-
-
-def _letter(row: str) -> str:
-    return row.partition("_")[0]
 
 
 def _changed_keys(config: Config) -> list[tuple[str, Any, Any]]:

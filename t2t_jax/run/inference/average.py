@@ -85,12 +85,7 @@ def select_windows(workdir: Workdir, *, last: int = 0) -> list[Selection]:
 
 def _infos(workdir: Workdir, steps: Sequence[int] = ()) -> list[CheckpointInfo]:
     """Reads the positions of checkpoints of a run; of all without `steps`."""
-    if workdir.is_model:
-        raise UserError(
-            f"--workdir={workdir.path} must be a run, whose checkpoints can be "
-            "averaged, and is a model. Pass the run that it was made from, or use "
-            "the model without averaging."
-        )
+    workdir.require_run()
     checkpoints = CheckpointReader(workdir.checkpoints)
     saved = checkpoints.steps()
     if not set(steps) <= set(saved):

@@ -182,6 +182,27 @@ def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best")
     return parameters.read_chosen(checkpoint, lambda step: step)
 
 
+def shared_checkpoint(
+    processes: Processes,
+    directory: Path,
+    *,
+    checkpoint: str | int = "best",
+    name: str = "the model",
+) -> str | int:
+    """Returns the checkpoint for `load` that all processes load, as process 0 finds it.
+
+    Collective: call on every process. The arguments are those of `shared_steps`.
+    """
+    if processes.count == 1:
+        return checkpoint
+
+    def choose() -> list[int]:
+        return [resolve_checkpoint(directory, checkpoint=checkpoint)]
+
+    (step,) = shared_steps(processes, Workdir(directory), choose, name=name)
+    return step
+
+
 def shared_steps(
     processes: Processes,
     workdir: Workdir,

@@ -12,8 +12,9 @@ import pytest
 from t2t_jax.api import _resolve_config
 from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS
 from t2t_jax.cli.flags.options import RunOptions
-from t2t_jax.cli.flags.parse_argv import default_config, parse_argv
+from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config import parse
+from t2t_jax.config_files import shipped_directory
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import InputMissingError, UserError
@@ -21,7 +22,7 @@ from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
 from tests.refusals import problems_of
 
-OWN_TEXT = default_config().with_name("own_text.py")
+OWN_TEXT = shipped_directory() / "own_text.py"
 CONFIG = """
 from t2t_jax.config import default
 

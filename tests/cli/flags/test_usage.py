@@ -14,6 +14,7 @@ from t2t_jax.cli.flags.modes import (
     FLAGS,
     MODES,
     OPTIONS,
+    examples_of,
     flag_help,
     flags_of,
     key_docs,
@@ -98,7 +99,7 @@ def test_the_help_of_a_mode_has_its_flags_and_no_others(mode):
 
 @pytest.mark.parametrize(
     ("mode", "line"),
-    [(mode, line) for mode in MODES for line in OPTIONS[mode].examples],
+    [(mode, line) for mode in MODES for line in examples_of(mode)],
 )
 def test_every_example_is_a_valid_command_line(mode, line, empty_directory):
     assert parse_argv(shlex.split(line)).mode == mode

@@ -8,7 +8,8 @@ from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.config import Config, parse
 from t2t_jax.data.config import DataConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
-from t2t_jax.run.description.summary import describe, estimate_hours
+from t2t_jax.run.description import summary
+from t2t_jax.run.description.summary import describe
 from t2t_jax.training.config import OptimizerConfig
 from tests.model.tiny import TINY
 
@@ -71,19 +72,13 @@ def test_the_batch_is_shared_evenly_with_an_empty_row(description):
     }
 
 
-def test_hours_by_hand():
-    # 9e15 FLOP a step at 2 x 100e12 x 0.25 a second: 180 s each, 20 an hour.
-    assert 2.0 == estimate_hours(9e15, steps=40, devices=2, peak_tflops=100.0, mfu=0.25)
-
-
 @pytest.fixture
 def uncompiled(monkeypatch):
     """Describes without the compiler, which would take its time for large models."""
-    from t2t_jax.run.description import summary as module
     from t2t_jax.run.description.costs import Compiled, Memory
 
     monkeypatch.setattr(
-        module, "compile_costs", lambda *_, **__: Compiled(1.0, Memory(4, 3, 2, 1), "")
+        summary, "compile_costs", lambda *_, **__: Compiled(1.0, Memory(4, 3, 2, 1), "")
     )
     return lambda config, **given: describe(
         config, mesh=make_mesh(jax.devices()[:1]), **given
@@ -105,6 +100,14 @@ def test_base_is_the_paper_s(uncompiled):
     assert told["paper_costs"] == {"hours": 12.0, "flops": 3.3e18}
     assert told["differences"] == told["variations"] == []
     assert told["estimate"] is told["data"] is told["epochs"] is None
+
+
+def test_hours_by_hand(uncompiled, monkeypatch):
+    # 9e15 FLOP a step at 100e12 x 0.25 a second: 360 s each, 10 an hour.
+    monkeypatch.setattr(summary, "step_flops", lambda *_, **__: {"encoder": 9e15})
+    config = dataclasses.replace(Config(), steps=40)
+    told = uncompiled(config, peak_tflops=100.0, mfu=0.25)["estimate"]
+    assert told["hours"] == pytest.approx(4.0)
 
 
 def test_the_results_in_the_paper_are_those_of_its_rows_only(uncompiled):
