@@ -15,7 +15,7 @@ from ml_collections import config_dict
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.config_files import load_config
 from t2t_jax.data.corpora.python_pairs import Pairs, open_pairs
-from t2t_jax.data.files.progress_bar import print_line
+from t2t_jax.data.files.progress_bar import Log, print_line
 from t2t_jax.data.line_arguments import as_directory, with_article
 from t2t_jax.devices.compilation_cache import (
     disable_cache_on_multiprocess_cpu,
@@ -151,10 +151,8 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
         with failing_together(processes, "read the pairs"):
-            show = (
-                {"log": partial(print_line, stream=log)} if processes.is_first else {}
-            )
-            parsed = _with_pairs(parsed, {"train": train, "dev": dev}, **show)
+            show = partial(print_line, stream=log) if processes.is_first else None
+            parsed = _with_pairs(parsed, {"train": train, "dev": dev}, log=show)
         run = open_shared_run(
             parsed,
             workdir=directory,
@@ -217,11 +215,11 @@ def train_prepared(
 
 
 def _with_pairs(
-    config: Config, pairs: Mapping[str, Pairs | None], **options: Any
+    config: Config, pairs: Mapping[str, Pairs | None], *, log: Log | None
 ) -> Config:
     """Replaces the corpora of a configuration by pairs of the arguments, if given."""
     specs: dict[str, Any] = {
-        name: open_pairs(given, config=config.data, name=name, **options).spec
+        name: open_pairs(given, config=config.data, name=name, log=log or str).spec
         for name, given in pairs.items()
         if given is not None
     }

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.data.corpora.splits import train_and_dev
@@ -39,18 +39,6 @@ if TYPE_CHECKING:
 # May differ between hosts: paths of the same text, and how it is encoded.
 _HOST_KEYS = ("data.train", "data.dev", "data.cache_dir", "data.workers")
 _OPEN_LOG = partial(Path.open, mode="a", encoding="utf-8", buffering=1)
-
-
-class OpenedRun(NamedTuple):
-    """A run whose workdir is locked and whose text is prepared.
-
-    Attributes:
-      owner: the content of the lock file: process, host and time.
-      text: None if the run is complete.
-    """
-
-    owner: str
-    text: PreparedData | None
 
 
 def require_configured(config: Config) -> None:
@@ -95,7 +83,7 @@ def open_run(
     stream: TextIO | None = None,
     distributed: bool = False,
     devices: Sequence[jax.Device] | None = None,
-) -> Iterator[OpenedRun]:
+) -> Iterator[tuple[str, PreparedData | None]]:
     """Locks the workdir of a run while it is open, and prepares its text.
 
     Text and configuration are checked before JAX is imported, unless the mesh or
@@ -106,6 +94,9 @@ def open_run(
       overrides: the keys set on the command line, to be saved.
       stream: gets the progress of encoding; None means stderr.
       devices: to train on; None means all.
+
+    Yields:
+      The content of the lock file, and the text; None if the run is complete.
 
     Raises:
       UserError: text, configuration or workdir are not valid.
@@ -134,7 +125,7 @@ def open_run(
             values = dict(flatten(to_dict(stored)))
             workdir.write_config(stored, {key: values[key] for key in overrides})
             workdir.write_json("fingerprints.json", known)
-        yield OpenedRun(owner, text)
+        yield owner, text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,7 +226,7 @@ def open_shared_run(
     with ExitStack() as held:
         with failing_together(processes, "open the run"):
             if processes.is_first:
-                opened = held.enter_context(
+                owner, text = held.enter_context(
                     open_run(
                         config,
                         workdir=workdir,
@@ -246,9 +237,8 @@ def open_shared_run(
                         devices=devices,
                     )
                 )
-                text = opened.text
                 handshake = RunHandshake(
-                    owner=opened.owner,
+                    owner=owner,
                     fingerprints=text and text.fingerprints,
                     config=to_dict(config),
                 )

@@ -128,8 +128,8 @@ def _start(*argv):
     overrides = options.overrides
     with open_run(
         options.config, workdir=options.workdir, overrides=overrides, console=console
-    ) as opened:
-        return opened.text
+    ) as (_, text):
+        return text
 
 
 def test_a_run_is_resumed_and_read_from_any_directory(tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ from t2t_jax.data.files.lines import (
 from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.errors import DataError, InputMissingError, OutputError
-from t2t_jax.files import atomic_write
+from t2t_jax.files import write_output
 from t2t_jax.run.workdir import require_outside_runs
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -240,12 +240,7 @@ def write_file(path: Path, content: bytes | str) -> None:
       OSError: the disk is full.
       OutputError: the file is not writable.
     """
-    try:
-        atomic_write(path, content)
-    except OSError as error:
-        if error.errno in _DISK_FULL:
-            raise
-        raise _refusal(path, error.strerror) from error
+    write_output(path, content, what="results")
     print(path, flush=True)
 
 

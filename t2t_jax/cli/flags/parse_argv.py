@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from t2t_jax import config_files
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.arguments import check, parse_key, split
-from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS, flag_help, flags_of, modes_of
-from t2t_jax.cli.flags.options import SAMPLING_FLAGS, Options
+from t2t_jax.cli.flags.modes import FLAGS, MODES, flag_help, flags_of, modes_of
+from t2t_jax.cli.flags.options import OPTIONS, SAMPLING_FLAGS, Options
 from t2t_jax.config import (
     ARCHITECTURES,
     Config,

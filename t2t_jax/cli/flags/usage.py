@@ -11,7 +11,6 @@ from t2t_jax.cli.flags.arguments import CommandLine
 from t2t_jax.cli.flags.modes import (
     FLAGS,
     MODES,
-    OPTIONS,
     KeyDoc,
     examples_of,
     flag_help,
@@ -20,7 +19,7 @@ from t2t_jax.cli.flags.modes import (
     modes_of,
     section_doc,
 )
-from t2t_jax.cli.flags.options import RunOptions
+from t2t_jax.cli.flags.options import OPTIONS, RunOptions
 from t2t_jax.cli.flags.values import SWITCH
 from t2t_jax.config import alternatives, defaults, did_you_mean, sections
 from t2t_jax.config_files import default_row, shipped_directory, shipped_names

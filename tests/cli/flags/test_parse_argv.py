@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.api import _resolve_config
-from t2t_jax.cli.flags.modes import FLAGS, MODES, OPTIONS
-from t2t_jax.cli.flags.options import RunOptions
+from t2t_jax.cli.flags.modes import FLAGS, MODES
+from t2t_jax.cli.flags.options import OPTIONS, RunOptions
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config import parse
 from t2t_jax.config_files import shipped_directory

@@ -13,14 +13,13 @@ from t2t_jax.cli.flags.arguments import split
 from t2t_jax.cli.flags.modes import (
     FLAGS,
     MODES,
-    OPTIONS,
     examples_of,
     flag_help,
     flags_of,
     key_docs,
     modes_of,
 )
-from t2t_jax.cli.flags.options import RunOptions
+from t2t_jax.cli.flags.options import OPTIONS, RunOptions
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.flags.usage import help_page, requested_help
 from t2t_jax.config import choices, defaults, keys, parse
