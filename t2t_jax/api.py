@@ -151,7 +151,7 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         if quiet:
             log = held.enter_context(open(os.devnull, "w", encoding="utf-8"))
         with failing_together(processes, "read the pairs"):
-            show = partial(print_line, stream=log) if processes.is_first else None
+            show = partial(print_line, stream=log) if processes.is_first else _drop
             parsed = _with_pairs(parsed, {"train": train, "dev": dev}, log=show)
         run = open_shared_run(
             parsed,
@@ -215,15 +215,19 @@ def train_prepared(
 
 
 def _with_pairs(
-    config: Config, pairs: Mapping[str, Pairs | None], *, log: Log | None
+    config: Config, pairs: Mapping[str, Pairs | None], *, log: Log
 ) -> Config:
     """Replaces the corpora of a configuration by pairs of the arguments, if given."""
     specs: dict[str, Any] = {
-        name: open_pairs(given, config=config.data, name=name, log=log or str).spec
+        name: open_pairs(given, config=config.data, name=name, log=log).spec
         for name, given in pairs.items()
         if given is not None
     }
     return replace(config, data=replace(config.data, **specs))
+
+
+def _drop(text: str) -> None:
+    """Logs nothing: on other processes than the first."""
 
 
 def _resolve_config(

@@ -447,23 +447,25 @@ def unknown_key(key: str) -> str:
       >>> unknown_key("stps")
       'There is no key config.stps. Did you mean steps?'
     """
-    hint = _suggest(key_suggestions(key))
-    if key in DERIVED:
-        hint = f" It always equals {DERIVED[key]}."
-    return f"There is no key config.{key}.{hint}"
+    return f"There is no key config.{key}.{key_hint(key)}"
 
 
-def key_suggestions(name: str) -> list[str]:
-    """Finds keys that are similar to a wrong one, `section.name` or `name`.
+def key_hint(name: str, *, flag: str = "") -> str:
+    """Suggests keys that are similar to a wrong one, `section.name` or `name`.
+
+    Args:
+      flag: how they are written, before the key.
 
     Example:
-      >>> key_suggestions("num_layers")
-      ['model.num_layers']
+      >>> key_hint("num_layers", flag="--config.")
+      ' Did you mean --config.model.num_layers?'
     """
+    if name in DERIVED:
+        return f" It always equals config.{DERIVED[name]}."
     # Names shared by both architectures suggest the Transformer's.
     usual = [key for key in keys() if not key.startswith("rnn.")]
     near = similar(name, keys() if name.startswith("rnn.") else usual)
-    return near or similar(name, keys())
+    return _suggest([f"{flag}{key}" for key in near or similar(name, keys())])
 
 
 def _suggest(near: Sequence[str]) -> str:

@@ -8,15 +8,13 @@ import os
 import re
 import runpy
 import traceback
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from ml_collections import config_dict
 
 from t2t_jax.config import KINDS, default, defaults, keys, unknown_key
-from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, InputMissingError, rewording
 
 _ASSIGNMENT = re.compile(r"config\.([\w.]+) *=")
 _LOCKED = re.compile(r'Key "(\w+)" does not exist')
@@ -85,10 +83,9 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
             f"load_config takes a name or a path, not a {type(name).__name__}. Pass "
             '"phrasebook", or the path of a Python file.'
         )
-    try:
+    # Here it is an argument, not a flag.
+    with rewording(lambda problem: problem.replace("--config=", "")):
         return load(resolve(str(name)))
-    except UserError as error:  # Here it is an argument, not a flag.
-        raise type(error)(p.replace("--config=", "") for p in error.problems) from error
 
 
 def load(path: str) -> config_dict.ConfigDict:
@@ -103,7 +100,13 @@ def load(path: str) -> config_dict.ConfigDict:
     if not os.path.isfile(name):
         raise _missing(path)
     try:
-        config = _get_config(name)(*row)
+        get_config = runpy.run_path(name).get("get_config")
+        if get_config is None:
+            raise ConfigError(
+                f"{name} does not define get_config(). Define it, and return a "
+                "configuration that starts from t2t_jax.default_config()."
+            )
+        config = get_config(*row)
         if not isinstance(config, config_dict.ConfigDict):
             raise ConfigError(
                 f"{name}: get_config() did not return a configuration. Start it with "
@@ -117,17 +120,6 @@ def load(path: str) -> config_dict.ConfigDict:
         raise ConfigError(_reason(path, error)) from error
     config.lock()
     return config
-
-
-def _get_config(name: str) -> Callable[..., Any]:
-    """Executes a file, and returns its function `get_config`."""
-    function: Callable[..., Any] | None = runpy.run_path(name).get("get_config")
-    if function is None:
-        raise ConfigError(
-            f"{name} does not define get_config(). Define it, and return a "
-            "configuration that starts from t2t_jax.default_config()."
-        )
-    return function
 
 
 def resolve(given: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,23 @@ class ConfigError(UserError):
     """A configuration value is not valid."""
 
     exit_code = 78
+
+
+@contextmanager
+def rewording(change: Callable[[str], str]) -> Iterator[None]:
+    """Changes the messages of a `UserError`: the same fault, named for another caller.
+
+    Example:
+      >>> with rewording(lambda problem: f"init_from={problem}"):
+      ...     raise DataError("runs/a is damaged.")
+      Traceback (most recent call last):
+      t2t_jax.errors.DataError: init_from=runs/a is damaged.
+    """
+    try:
+        yield
+    except UserError as error:
+        problems = map(change, error.problems)
+        raise type(error)(problems, unlisted=error.unlisted) from error
 
 
 def error_chain(error: BaseException | None) -> Iterator[BaseException]:

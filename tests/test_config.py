@@ -112,7 +112,7 @@ def test_the_source_s_own_vocabulary_reaches_the_model_that_is_built():
         ("model.d_modle", " Did you mean model.d_model?"),
         ("data.num_layers", " Did you mean model.num_layers?"),
         ("evaluaton.every_steps", " Did you mean evaluation.every_steps?"),
-        ("model.vocab_size", " It always equals vocabulary.size."),
+        ("model.vocab_size", " It always equals config.vocabulary.size."),
         ("zzz", ""),
     ],
 )

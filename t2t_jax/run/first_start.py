@@ -20,7 +20,7 @@ from typing import Any
 from t2t_jax.config import ARCHITECTURES, Config, defaults, flatten, set_keys, to_dict
 from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.vocabulary.pair import FILES, VocabularyPair, joint_fingerprint
-from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.errors import ConfigError, DataError, UserError, rewording
 from t2t_jax.files import read_json_object
 from t2t_jax.run.workdir import Workdir
 
@@ -62,7 +62,8 @@ def adopt_model(
     directory = str(nested.get("init_from", ""))
     if not directory:
         return nested
-    own = saved or _read_model_config(directory)
+    with rewording(lambda problem: f"init_from={problem}"):
+        own = saved or Workdir(Path(directory)).read_config()
     given, model = dict(flatten(nested)), dict(flatten(to_dict(own)))
     usual, problems = defaults(), []
     adopted = {}
@@ -80,15 +81,6 @@ def adopt_model(
     if problems:
         raise ConfigError(problems)
     return set_keys(nested, adopted)
-
-
-def _read_model_config(directory: str) -> Config:
-    """Reads the configuration of a run or a model; errors name `init_from`."""
-    try:
-        return Workdir(Path(directory)).read_config()
-    except UserError as error:
-        problems = [f"init_from={problem}" for problem in error.problems]
-        raise type(error)(problems) from error
 
 
 def _is_adopted(key: str, own: Config) -> bool:

@@ -154,12 +154,11 @@ def read_status(
 def _unknown(workdir: Workdir) -> dict[str, Any]:
     """Returns a status with every field, and nothing known."""
     names = (
-        *("state", "reason", "holder", "step", "steps", "percent", "epoch"),
-        *("checkpoint", "last_record", "record_age_seconds"),
-        *("target_tokens_per_second", "seconds_per_step", "seconds_left", "done_at"),
-        *("loss", "evaluation", "best"),
+        "state reason holder step steps percent epoch checkpoint last_record "
+        "record_age_seconds target_tokens_per_second seconds_per_step seconds_left "
+        "done_at loss evaluation best"
     )
-    fields = dict.fromkeys(names)
+    fields = dict.fromkeys(names.split())
     return {"workdir": str(workdir.path), **fields, "losses": [], "bleus": []}
 
 

@@ -177,14 +177,10 @@ class Workdir:
         self._require_utf8(InputMissingError)
         self.require_complete()
         if not self.has_config:
-            self._refuse("a run or a model", "Train first, or pass another directory.")
+            self.refuse("a run or a model", "Train first, or pass another directory.")
 
-    def require_directory(self) -> None:
-        """Raises an InputMissingError if the directory does not exist."""
-        if not self.path.is_dir():
-            self._refuse("a run", "Pass the directory of a run.")
-
-    def _refuse(self, what: str, advice: str) -> NoReturn:
+    def refuse(self, what: str, advice: str) -> NoReturn:
+        """Raises an InputMissingError: this is not what it must be, with the reason."""
         reason = "no such directory"
         if self.path.is_dir():
             reason = "config.json is missing"

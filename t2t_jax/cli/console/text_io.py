@@ -64,8 +64,12 @@ def text_lines(
         with io_errors_as_user_errors(name, flag), file:
             yield from decode_lines(bounded_lines(file), name, flag, strict=strict)
 
+    if name == "-" and sys.stdin is None:
+        raise InputMissingError(
+            f"--{flag}=- is standard input, which is closed. Pass a file."
+        )
     with io_errors_as_user_errors(name, flag):
-        file = open_input(name, flag)
+        file = open_bytes(name)
     return lines(file)
 
 
@@ -268,20 +272,6 @@ def io_errors_as_user_errors(name: str, flag: str = "input") -> Iterator[None]:
             f"--{flag}={name} must be a file that can be read: "
             f"{error.strerror or error}."
         ) from error
-
-
-def open_input(name: str, flag: str = "input") -> IO[bytes]:
-    """Opens a plain or .gz file, or stdin for `-`.
-
-    Raises:
-      InputMissingError: standard input is closed.
-      OSError: the file cannot be opened.
-    """
-    if name == "-" and sys.stdin is None:
-        raise InputMissingError(
-            f"--{flag}=- is standard input, which is closed. Pass a file."
-        )
-    return open_bytes(name)
 
 
 def decode_lines(

@@ -17,12 +17,10 @@ from absl import flags
 from t2t_jax.cli.flags.modes import FLAGS, MODES, flags_of
 from t2t_jax.cli.flags.values import SWITCH, TEXT, printable
 from t2t_jax.config import (
-    DERIVED,
     KINDS,
-    alternatives,
     defaults,
     did_you_mean,
-    key_suggestions,
+    key_hint,
     keys,
     sections,
 )
@@ -216,14 +214,7 @@ def _explain_unknown(argument: Argument, *, mode: str) -> str:
         return f"There is no flag {written}.{_flag_hint(name, mode=mode)}"
     if key in sections():
         return f"{written} is a section of keys. Pass a key; --help={key} lists them."
-    return f"There is no key {name}.{_key_hint(key)}"
-
-
-def _key_hint(key: str) -> str:
-    if key in DERIVED:
-        return f" It always equals config.{DERIVED[key]}."
-    near = [f"--config.{name}" for name in key_suggestions(key)]
-    return f" Did you mean {alternatives(near)}?" if near else ""
+    return f"There is no key {name}.{key_hint(key, flag='--config.')}"
 
 
 def _flag_hint(name: str, *, mode: str) -> str:
@@ -234,6 +225,6 @@ def _flag_hint(name: str, *, mode: str) -> str:
     known = ["config", "mode", *(flags_of(mode) if mode in MODES else FLAGS)]
     tails = {key.rpartition(".")[2] for key in keys()}
     if plain not in known and plain.rpartition(".")[2] in tails:
-        return _key_hint(plain)
+        return key_hint(plain, flag="--config.")
     near = difflib.get_close_matches(plain, known, n=1, cutoff=0.7)
     return f" Did you mean --{near[0]}?" if near else ""

@@ -22,7 +22,7 @@ from t2t_jax.config import (
     set_keys,
     to_dict,
 )
-from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, InputMissingError, UserError, rewording
 from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.resume_rules import require_resumable, with_decay_steps
 from t2t_jax.run.workdir import Workdir, runs_near
@@ -259,10 +259,8 @@ def _require_run(workdir: Workdir, *, config_given: bool) -> None:
     """Checks that the run to describe exists; a configuration alone needs none."""
     if config_given and not (workdir.path.exists() and not workdir.path.is_dir()):
         return
-    try:
+    with rewording(lambda problem: f"--workdir={problem}"):
         workdir.require()
-    except UserError as error:
-        raise type(error)([f"--workdir={p}" for p in error.problems]) from error
 
 
 def _require_used(

@@ -45,10 +45,6 @@ def _integer(text: str) -> int:
     return int(text)
 
 
-def _between(least: float, most: float) -> Callable[[float], bool]:
-    return lambda number: least <= number <= most
-
-
 def _path(text: str) -> str:
     if "\0" in text or any(len(os.fsencode(part)) > 255 for part in text.split("/")):
         raise ValueError
@@ -86,9 +82,10 @@ _MAX_SHARDS = 100_000
 
 TEXT = FlagType(str, "text", "VALUE")
 SWITCH = FlagType(flags.BooleanParser().parse, "true or false", "", empty=False)
-COUNT = FlagType(_integer, "an integer from 1", "N", 0, _between(1, math.inf))
+COUNT = FlagType(_integer, "an integer from 1", "N", 0, lambda number: number >= 1)
 SHARDS = COUNT._replace(
-    valid=f"an integer from 1 to {_MAX_SHARDS:,}", accepts=_between(1, _MAX_SHARDS)
+    valid=f"an integer from 1 to {_MAX_SHARDS:,}",
+    accepts=lambda number: 1 <= number <= _MAX_SHARDS,
 )
 INDEX = FlagType(_integer, "an integer from 0", "I", empty=None)
 FILE = FlagType(_path, _A_PATH, "FILE", may_be_empty=False)
@@ -97,7 +94,9 @@ PATHS = FlagType(_paths, f"{_A_PATH}; or several, separated by commas", "DIRS", 
 ADDRESS = FlagType(
     _address, "host:port, such as node-0:1234 or [::1]:1234", "HOST:PORT"
 )
-PORT = FlagType(_integer, "a port from 0 to 65535", "PORT", accepts=_between(0, 65_535))
+PORT = FlagType(
+    _integer, "a port from 0 to 65535", "PORT", accepts=lambda port: port <= 65_535
+)
 STEPS = FlagType(
     _steps, "integers separated by commas, such as 1000,2000", "STEPS", (), bool
 )

@@ -9,7 +9,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.text_io import make_directory, write_file
 from t2t_jax.cli.evaluation.corpus import load_model
@@ -30,13 +30,6 @@ _KINDS = {
     "decoder": ("Decoder self-attention", "target", "target"),
     "cross": ("Cross-attention", "target", "source"),
 }
-
-
-class _Selection(NamedTuple):
-    """Indices of the layers and heads to plot, from 0."""
-
-    layers: list[int]
-    heads: list[int]
 
 
 def run(options: AttentionOptions) -> int:
@@ -64,11 +57,11 @@ def run(options: AttentionOptions) -> int:
         "translated_by": "user" if options.target else "model",
         **pieces,
         "checkpoint_step": model.step,
-        **selection._asdict(),
+        **selection,
     }
     content_json = json.dumps(record, indent=2, ensure_ascii=False)
     write_file(to / "tokens.json", f"{content_json}\n")
-    plots = _plots(maps, pieces, selection=selection)
+    plots = _plots(maps, pieces, **selection)
     for num_plots, (name, figure) in enumerate(plots, start=1):  # noqa: B007
         write_file(to / f"{name}.png", render_png(figure))
     print(
@@ -79,8 +72,8 @@ def run(options: AttentionOptions) -> int:
     return 0
 
 
-def _select(options: AttentionOptions) -> _Selection:
-    """Parses `--layer` and `--head`, and checks the other flags."""
+def _select(options: AttentionOptions) -> dict[str, list[int]]:
+    """Returns the `layers` and `heads` to plot, from 0; checks the other flags too."""
     config = options.config
     if config.architecture != "transformer":
         raise UserError(
@@ -95,17 +88,16 @@ def _select(options: AttentionOptions) -> _Selection:
         problems.check(lines == 1, rule)
     # A layer that only one of the stacks has is plotted for that one.
     num_layers = max(config.model.num_layers, decoder_layers(config.model))
-    selection = _Selection(
-        _numbers("layer", options.layer, count=num_layers, problems=problems),
-        _numbers("head", options.head, count=config.model.num_heads, problems=problems),
-    )
+    heads = config.model.num_heads
+    selection = {
+        "layers": _numbers("layer", options.layer, num_layers, problems),
+        "heads": _numbers("head", options.head, heads, problems),
+    }
     problems.raise_if_any(UserError)
     return selection
 
 
-def _numbers(
-    flag: str, given: str, *, count: int, problems: ErrorCollector
-) -> list[int]:
+def _numbers(flag: str, given: str, count: int, problems: ErrorCollector) -> list[int]:
     """Parses `all` or a comma-separated list into sorted unique indices."""
     known = {str(number): number for number in range(count)}
     parts = known if given == "all" else {part.strip() for part in given.split(",")}
@@ -159,25 +151,26 @@ def _plots(
     maps: Mapping[str, Any],
     pieces: Mapping[str, Sequence[str]],
     *,
-    selection: _Selection,
+    layers: list[int],
+    heads: list[int],
 ) -> Iterator[tuple[str, Figure]]:
     """Plots heat maps and lines for each kind of attention in each selected layer."""
     from t2t_jax.evaluation.plots import label_of, plot_heat_maps, plot_lines
 
     labels = {side: list(map(label_of, pieces[side])) for side in pieces}
-    heads = list(map(str, selection.heads))
+    names = list(map(str, heads))
     for kind, weights in maps.items():
         name, queries, keys = _KINDS[kind]
         is_part = len(heads) < weights.shape[1]
-        suffix = f"_head_{'_'.join(heads)}" if is_part else ""
-        head_title = f"head {', '.join(heads)}" if is_part else "all heads"
-        for layer in filter(range(len(weights)).__contains__, selection.layers):
+        suffix = f"_head_{'_'.join(names)}" if is_part else ""
+        head_title = f"head {', '.join(names)}" if is_part else "all heads"
+        for layer in filter(range(len(weights)).__contains__, layers):
             for way, plot in (("heat", plot_heat_maps), ("lines", plot_lines)):
                 figure = plot(
                     weights[layer],
                     queries=labels[queries],
                     keys=labels[keys],
-                    heads=selection.heads,
+                    heads=heads,
                     title=f"{name}, layer {layer}, {head_title}",
                 )
                 yield f"{kind}_layer_{layer}{suffix}_{way}", figure

@@ -23,7 +23,6 @@ from t2t_jax.errors import (
     ConfigError,
     DataError,
     ErrorCollector,
-    InputMissingError,
     UserError,
 )
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
@@ -58,12 +57,8 @@ def run(options: RecoverOptions) -> int:
         it.
     """
     workdir = options.workdir
-    workdir.require_directory()
     if not workdir.is_used:
-        raise InputMissingError(
-            f"{workdir.path} is not a run: there is no checkpoint and no config.json. "
-            "Pass the directory of a run."
-        )
+        workdir.refuse("a run", "Pass the directory of a run.")
     if options.overrides and not options.config_given:
         keys = ", ".join(f"--config.{key}" for key in options.overrides)
         raise UserError(f"{keys} requires --config with --mode=recover.")

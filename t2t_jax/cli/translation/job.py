@@ -35,10 +35,6 @@ _ALL_ROWS = 1 << 30  # more than any batch has
 _LINES_PER_CHECK = 10_000
 
 
-def _ignore(number: int) -> None:
-    """Reports no progress."""
-
-
 @dataclasses.dataclass(frozen=True)
 class TranslationJob:
     """Translates windows of lines and formats the output.
@@ -69,7 +65,7 @@ class TranslationJob:
         return dataclasses.replace(self, translator=translator, has_full_batches=True)
 
     def translate_window(
-        self, window: LineWindow, *, seen: Callable[[int], None] = _ignore
+        self, window: LineWindow, *, seen: Callable[[int], None] = lambda number: None
     ) -> list[str]:
         """Translates a window of lines.
 
@@ -220,7 +216,7 @@ def _translate_shares(
     job: TranslationJob,
     window: LineWindow,
     processes: Processes,
-    seen: Callable[[int], None] = _ignore,
+    seen: Callable[[int], None] = lambda number: None,
 ) -> list[str]:
     """Translates a share on each process, and gathers the output of all."""
     from t2t_jax.devices.distributed.gather import map_lines_across_processes

@@ -140,17 +140,15 @@ def parameter_table(params: Params) -> dict[str, dict[str, int]]:
       >>> table["encoder"]
       {'attention': 6291456, 'feed_forward': 12598272, 'norms': 12288}
     """
-    counts: dict[str, Counter[str]] = {
-        part: Counter() for part in ("embedding", "encoder", "decoder")
-    }
+    counts: Counter[tuple[str, str]] = Counter()
     for keys, leaf in jax.tree_util.tree_leaves_with_path(params):
         path = path_of(keys)
         kind = _kind_of(path)
         part = "embedding" if kind == "embedding" else path.partition("/")[0]
-        counts[part][kind] += leaf.size
+        counts[part, kind] += leaf.size
     return {
-        part: {kind: found[kind] for kind, _ in _KINDS if kind in found}
-        for part, found in counts.items()
+        part: {kind: counts[part, kind] for kind, _ in _KINDS if counts[part, kind]}
+        for part in ("embedding", "encoder", "decoder")
     }
 
 

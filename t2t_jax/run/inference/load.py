@@ -195,11 +195,12 @@ def shared_checkpoint(
     """
     if processes.count == 1:
         return checkpoint
-
-    def choose() -> list[int]:
-        return [resolve_checkpoint(directory, checkpoint=checkpoint)]
-
-    (step,) = shared_steps(processes, Workdir(directory), choose, name=name)
+    (step,) = shared_steps(
+        processes,
+        Workdir(directory),
+        lambda: [resolve_checkpoint(directory, checkpoint=checkpoint)],
+        name=name,
+    )
     return step
 
 

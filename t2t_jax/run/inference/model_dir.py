@@ -21,7 +21,7 @@ from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.line_arguments import as_directory, with_article
 from t2t_jax.data.token_cache.known_words import FILE, KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import OutputError, UserError
+from t2t_jax.errors import OutputError, UserError, rewording
 from t2t_jax.files import atomic_write, locked
 from t2t_jax.model.architectures import make_module, require_params_of
 from t2t_jax.model.rnn.rnn import RNN
@@ -238,7 +238,8 @@ def save_model(
     module = model.module if is_own else make_module(config.network)
     require_params_of(module, model.params)
     origin = {name: value for name, value in known.items() if name not in _FORMER}
-    try:
+    # Here it is an argument, not a flag.
+    with rewording(lambda problem: problem.replace("--to=", "to=", 1)):
         check_new_dir(origin_dir, target)
         with atomic_directory(target) as partial:
             save_model_dir(
@@ -249,9 +250,6 @@ def save_model(
                 origin={"step": model.step, **origin, "kinds": ["changed"]},
                 known_words=model.known_words,
             )
-    except OutputError as error:  # Here an argument, not a flag.
-        messages = [problem.replace("--", "", 1) for problem in error.problems]
-        raise OutputError(messages) from error
     return target
 
 
