@@ -171,8 +171,7 @@ def train(  # noqa: PLR0913  # as few words as a program needs
             )
             if not is_complete(parsed, progress):
                 raise KeyboardInterrupt(
-                    f"Stopped at step {progress.step:,}, which is saved. The same call "
-                    "resumes."
+                    f"Stopped: step {progress.step:,} is saved. The same call resumes."
                 )
     from t2t_jax.run.inference.load import load, shared_checkpoint
 

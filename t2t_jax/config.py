@@ -381,8 +381,7 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
     if not row:
         raise ConfigError(
             "This config has several rows and none was chosen. Pass one after a colon, "
-            f"such as :{next(iter(rows))}. Rows: "
-            f"{', '.join(rows)}."
+            f"such as :{next(iter(rows))}. Rows: {', '.join(rows)}."
         )
     if row not in rows:
         raise ConfigError(

@@ -60,8 +60,7 @@ def start_processes(options: DistributedOptions) -> None:
     if different := differences_from_first(processes, "settings", settings_of(options)):
         raise ConfigError(
             f"Process {processes.index} has other settings than process 0: "
-            f"{', '.join(different)}. Use the same command line for all processes, and "
-            "a shared --workdir."
+            f"{', '.join(different)}. Use the same flags, and a shared --workdir."
         )
 
 
@@ -138,8 +137,7 @@ def require_run_for_last(options: EvaluateOptions) -> None:
     if options.workdir.is_model and options.last:
         raise UserError(
             f"--last={options.last} averages checkpoints of a run, but --workdir="
-            f"{options.workdir.path} is a model and not a run. Leave --last out, or "
-            "pass the run."
+            f"{options.workdir.path} is a model. Leave --last out, or pass the run."
         )
 
 

@@ -201,8 +201,7 @@ def _read_inputs(path: Path) -> dict[str, Any]:
     except (OSError, UserError, KeyError, TypeError, ValueError) as error:
         raise _mismatch_error(
             path,
-            "may be that of a run: data.json, which records its inputs, is missing or "
-            "damaged",
+            "may be a run's: data.json, which records its inputs, is lost or damaged",
             "Restore config.json or data.json from a copy",
         ) from error
 
@@ -211,6 +210,5 @@ def _mismatch_error(path: Path, reason: str, advice: str) -> DataError:
     names = " and ".join(_vocabulary_files(path))
     return DataError(
         f"{path} has no config.json, and {names} there {reason}. Nothing was "
-        f"changed.\n{advice}, pass another workdir, or remove {names} to prepare the "
-        "text again."
+        f"changed.\n{advice}, pass another workdir, or remove {names} to start over."
     )

@@ -174,8 +174,7 @@ def check_fingerprints(
     if changed:
         raise DataError(
             f"This run began with other content of: {', '.join(changed.values())}.\n"
-            f"{_compare_specs(changed, configs)}Restore it, or start a new run in "
-            "another workdir."
+            f"{_compare_specs(changed, configs)}Restore it, or use a new workdir."
         )
 
 

@@ -176,8 +176,7 @@ class RunHandshake:
         ):
             raise InputMissingError(
                 f"{workdir.path} must be on a file system that all processes share: "
-                f"process {index} does not see the files of process 0. Choose another "
-                "workdir."
+                f"process {index} does not see that of process 0. Pass another workdir."
             )
 
     def require_same_text(self, fingerprints: Mapping[str, str], *, index: int) -> None:
@@ -261,8 +260,8 @@ def _warnings(config: Config, pairs: int) -> Iterator[str]:
     if not config.checkpoint.is_periodic:
         yield (
             "No periodic checkpoints (checkpoint.every_steps, every_minutes and "
-            "every_epochs are 0): a crash or kill -9 costs all steps since the last "
-            "best or stopped one."
+            "every_epochs are 0): a crash costs all steps since the last best or "
+            "stopped one."
         )
     has_schedule = not config.python.optimizer
     if has_schedule and config.steps <= (warmup := config.optimizer.warmup_steps):
@@ -277,8 +276,7 @@ def _warnings(config: Config, pairs: int) -> Iterator[str]:
         what = "stays at its end from there on" if steps > end else "never reaches it"
         yield (
             f"warning: optimizer.schedule={config.optimizer.schedule} ends at "
-            f"optimizer.decay_steps={end:,}, and steps={steps:,}: the learning rate "
-            f"{what}."
+            f"optimizer.decay_steps={end:,}, and steps={steps:,}: the rate {what}."
         )
     if advice := size_advice(config, pairs):
         yield f"{advice} Training continues with this size."

@@ -124,8 +124,7 @@ class Workdir:
         if self.is_model:
             raise UserError(
                 f"{self.path} is a model and not a training run: it has no optimizer "
-                "state, no batches, and no checkpoints to average. Pass the run that "
-                "it was made from."
+                "state, batches or checkpoints. Pass the run that it was made from."
             )
 
     @property
@@ -227,8 +226,7 @@ class Workdir:
             )
             denied.check(
                 not path.is_dir() or os.access(path, os.W_OK | os.X_OK),
-                f"{path} must be writable, and is not. Change its permissions, or "
-                "choose another workdir.",
+                f"{path} must be writable. Fix permissions, or choose another workdir.",
             )
         for path in map(self.path.joinpath, _FILES):
             problems.check(
@@ -284,8 +282,7 @@ class Workdir:
             except BlockingIOError as error:
                 raise OutputError(
                     f"{self.path} is being trained in, or its text prepared, by "
-                    f"{self.owner() or 'another process'}. Wait for it, or choose "
-                    "another workdir."
+                    f"{self.owner() or 'another process'}. Wait, or use another one."
                 ) from error
             except OSError as error:
                 raise OutputError(
@@ -388,8 +385,7 @@ class Workdir:
             raise DataError(f"{path} is a broken link. {advice}") from error
         except OSError as error:
             raise InputMissingError(
-                f"{path} cannot be read: {error.strerror}. Fix permissions, or pass "
-                "another workdir."
+                f"{path} cannot be read: {error.strerror}. Fix permissions."
             ) from error
 
     def write_config(

@@ -85,7 +85,7 @@ def test_the_perplexity_is_that_of_the_evaluation(trained):
     assert summary == (
         f"Scored 400 pairs, {tokens:,} target tokens including eos: log-probability "
         f"per token {total / tokens:.4f}, perplexity {scored['perplexity']:.2f}. "
-        "Logarithms are natural (log_e). Sources cut: 0."
+        "Natural logarithms. Sources cut: 0."
     )
 
 

@@ -101,8 +101,7 @@ def _no_devices_message(error: BaseException) -> str:
     platforms = os.environ.get("JAX_PLATFORMS", "")
     return (
         f"JAX cannot use the devices of JAX_PLATFORMS={platforms or chr(39) * 2}: "
-        f"{first}\nUnset JAX_PLATFORMS, or set it to cpu. --mode=doctor checks the "
-        "devices."
+        f"{first}\nUnset it, or set it to cpu. --mode=doctor checks the devices."
     )
 
 

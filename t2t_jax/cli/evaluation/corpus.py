@@ -188,8 +188,7 @@ def warn_of_exchange(model: TranslationModel, pair: Sequence[Sequence[str]]) -> 
         log(
             "warning: --source and --reference look exchanged: the source text of "
             f"training lacks {source:.0%} of the words of --source, and "
-            f"{reference:.0%} of those of --reference. Check that you passed the right "
-            "files."
+            f"{reference:.0%} of those of --reference. Check the order of the files."
         )
 
 

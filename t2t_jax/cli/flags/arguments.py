@@ -155,8 +155,7 @@ def _word_problems(line: CommandLine) -> list[str]:
     found = []
     if line.word in MODES and line.last("mode") not in (None, line.word):
         found.append(
-            f"{line.word!r} and --mode={line.last('mode')} are different modes. Pass "
-            "one of them."
+            f"{line.word!r} and --mode={line.last('mode')} are two modes. Pass one."
         )
     elif line.word and line.word not in MODES:
         near = did_you_mean(line.word.lower(), list(MODES))

@@ -120,8 +120,7 @@ def _short_forms(given: Mapping[str, str], *, into: dict[str, Any]) -> Iterator[
             value = parse_key(key, text)
             if into.setdefault(key, value) != value:
                 yield (
-                    f"--{name} is short for --config.{key}, and the two have different "
-                    "values. Pass one of them."
+                    f"--{name} is short for --config.{key}, and they differ. Pass one."
                 )
 
 
@@ -177,8 +176,7 @@ def _relation_problems(
         if not text or (values and text not in values.split("|")):
             needed = needed.replace("|", " or ")
             yield (
-                f"--{name} requires --{needed} with --mode={mode}. Pass both, or "
-                "neither."
+                f"--{name} requires --{needed} with --mode={mode}. Pass both or none."
             )
     if name in given and flag.excludes in given:
         yield (

@@ -136,8 +136,7 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     if devices and not fits(devices):
         raise ConfigError(
             f"--devices={devices} does not fit {text}, which needs "
-            f"{'a multiple of ' * is_open}{fewest}. Leave --devices out, or change "
-            "config.mesh."
+            f"{'a multiple of ' * is_open}{fewest}. Change --devices or config.mesh."
         )
     import jax
 

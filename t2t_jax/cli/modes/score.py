@@ -75,6 +75,5 @@ def _summary(scores: Sequence[PairScore]) -> str:
     return (
         f"Scored {len(scores):,} pairs, {num_tokens:,} target tokens including eos: "
         f"log-probability per token {mean:.4f}, perplexity {perplexity:.2f}. "
-        "Logarithms are natural (log_e). "
-        f"Sources cut: {sum(score.source_cut for score in scores):,}."
+        f"Natural logarithms. Sources cut: {sum(one.source_cut for one in scores):,}."
     )

@@ -68,8 +68,7 @@ def _serving_config(options: ServeOptions) -> ServingConfig:
     errors = ErrorCollector()
     errors.check(
         not options.config_given,
-        "--mode=serve uses the configurations of its models, not --config. Leave it "
-        "out.",
+        "--mode=serve uses the configurations of its models. Leave --config out.",
     )
     unused = [key for key in options.overrides if not key.startswith("decoding.")]
     errors.check(
@@ -88,8 +87,7 @@ def _serving_config(options: ServeOptions) -> ServingConfig:
     errors.check(
         is_local or bool(keys),
         f"--host={options.host} can be reached from other machines, which requires an "
-        "API key. Pass --api_key_file=FILE with a key in each line, or use "
-        "--host=127.0.0.1.",
+        "API key. Pass --api_key_file=FILE with a key in each line, or another --host.",
     )
     errors.raise_if_any(UserError)
     local = [options.host, "localhost", "127.0.0.1", "::1"] * is_local
@@ -127,8 +125,7 @@ def _read_keys(path: str) -> list[str]:
             content = file.read(_MAX_KEY_BYTES + 1)
     except OSError as error:
         raise InputMissingError(
-            f"--api_key_file={path} cannot be read: {error.strerror}. Pass another "
-            "file."
+            f"--api_key_file={path} cannot be read: {error.strerror}. Pass another."
         ) from error
     lines = map(str.strip, content.decode(errors="surrogateescape").splitlines())
     keys = [line for line in lines if line and not line.startswith("#")]

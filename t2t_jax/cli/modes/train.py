@@ -49,8 +49,7 @@ def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
     progress = train_prepared(config, workdir, text, console, processes, stop=stop)
     if not is_complete(config, progress):
         console.log(
-            f"Stopped at step {progress.step:,} of {config.steps:,}. Rerun the "
-            "same command to resume."
+            f"Stopped at step {progress.step:,} of {config.steps:,}. Rerun to resume."
         )
         return StoppedError.exit_code
     best, name = progress.best_score, best_score_of(config).upper()

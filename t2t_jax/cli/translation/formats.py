@@ -46,8 +46,7 @@ def make_formatter(options: TranslateOptions) -> Render:
     if unsupported:
         raise UserError(
             f"--format={options.format or 'text'} writes one translation per line and "
-            f"does not support {', '.join(unsupported)}. Choose --format=tsv or "
-            "--format=jsonl."
+            f"does not support {', '.join(unsupported)}. Choose --format=tsv or jsonl."
         )
     if options.format in ("", "text"):
         return lambda number, translation: translation.text

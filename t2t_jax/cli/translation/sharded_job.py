@@ -122,8 +122,7 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
     """Indexes the files of lines, and resolves the output."""
     if "-" in (options.input, options.output):
         raise UserError(
-            "--shards requires files for --input and --output, not standard input or "
-            "output. Pass both."
+            "--shards requires files as --input and --output, not -. Pass both."
         )
     validate_options(options)
     files = line_files(options)

@@ -77,8 +77,7 @@ def select_windows(workdir: Workdir, *, last: int = 0) -> list[Selection]:
         raise DataError(
             f"{f'--last={last}' if last else f'checkpoint.keep={config.keep}'} "
             f"periodic checkpoints are to be averaged, and {workdir.checkpoints} holds "
-            f"{held}. {advice}; config.checkpoint.* sets how many a run keeps, and how "
-            "often."
+            f"{held}. {advice}; config.checkpoint sets how many a run saves and keeps."
         )
     return windows
 

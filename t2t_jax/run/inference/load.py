@@ -237,8 +237,7 @@ def shared_steps(
     path = next((path for path in paths if not path.is_dir()), paths[0])
     raise InputMissingError(
         f"Process 0 uses step {path.name}, but process {processes.index} does not see "
-        f"{path}. The workdir must be on a file system that all processes share. "
-        "Choose another."
+        f"{path}. Choose a workdir on a file system that all processes share."
     )
 
 

@@ -159,8 +159,7 @@ def check_new_dir(workdir: Workdir, to: Path, *, has_arrays: bool = True) -> Non
     """
     if problem := _conflict(workdir, to):
         raise OutputError(
-            f"--to={to} cannot be written: it {problem}. Choose a new or empty "
-            "directory."
+            f"--to={to} cannot be written: it {problem}. Choose a new or empty one."
         )
     require_outside_runs(to, flag="to")
     if has_arrays:
