@@ -20,7 +20,7 @@ from t2t_jax.cli.flags.options import DistributedOptions, EvaluateOptions, Searc
 from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
-from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.files import (
     MAX_JSON_BYTES,
     read_limited,
@@ -126,19 +126,6 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
         if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):
             settings[f"config.{key}"] = value
     return {**settings, "the content of --workdir": digest.hexdigest()[:12]}
-
-
-def require_run_for_last(options: EvaluateOptions) -> None:
-    """Checks that `last` is only used with a run.
-
-    Raises:
-      UserError: the workdir is a model.
-    """
-    if options.workdir.is_model and options.last:
-        raise UserError(
-            f"--last={options.last} averages checkpoints of a run, but --workdir="
-            f"{options.workdir.path} is a model. Leave --last out, or pass the run."
-        )
 
 
 def load_one(

@@ -134,6 +134,6 @@ def test_where_there_is_no_run_there_is_nothing_to_restore(tmp_path, capsys, the
         workdir.mkdir()
     said = recover(workdir, capsys, code=66)
     assert f"--workdir={workdir} is not a run: " in said
-    assert ("there is no checkpoint" in said) == there
+    assert ("config.json is missing" in said) == there
     assert there == workdir.exists()
     assert not (workdir / "lock").exists()

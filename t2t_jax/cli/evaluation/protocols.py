@@ -15,7 +15,6 @@ from t2t_jax.cli.evaluation.corpus import (
     translate_corpus,
 )
 from t2t_jax.cli.flags.options import PARSING, TOKENIZED, EvaluateOptions
-from t2t_jax.cli.processes import require_run_for_last
 from t2t_jax.cli.translation.formats import require_parser
 from t2t_jax.data.corpora.tree_files import read_trees
 from t2t_jax.data.files.lines import read_lines
@@ -43,7 +42,6 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
     from t2t_jax.evaluation.bleu import BleuSettings
     from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
 
-    require_run_for_last(options)
     errors, is_tokenized = ErrorCollector(), options.tokenize == "none"
     language = re.split("[_-]", options.target_language)[0]
     if not (language or is_tokenized):
@@ -123,7 +121,6 @@ def evaluate_trees(options: EvaluateOptions) -> dict[str, Any]:
     from t2t_jax.evaluation.bracketing.parameters import load_parameters
     from t2t_jax.evaluation.bracketing.parses import parsing_scores
 
-    require_run_for_last(options)
     if options.baseline:
         raise UserError(
             "--baseline has no effect with --protocol=parsing. Leave it out, and score "
@@ -139,11 +136,14 @@ def evaluate_trees(options: EvaluateOptions) -> dict[str, Any]:
         _check_sources(list(read_lines(options.source)), trees, options)
     sources = [" ".join(tree.words()) for tree in trees]
 
-    def trees_of(lines: Sequence[str]) -> list[str]:
-        return [str(parse.tree) for parse in map(read_parse, sources, lines)]
-
     corpus = Corpus(sources, [str(tree) for tree in trees], None)
-    translated = translate_corpus(options, corpus, written=trees_of)
+    translated = translate_corpus(
+        options,
+        corpus,
+        written=lambda lines: [
+            str(read_parse(*one).tree) for one in zip(sources, lines)
+        ],
+    )
     parses = list(map(read_parse, sources, translated.hypotheses))
     return {
         "protocol": options.protocol,

@@ -55,13 +55,14 @@ def flag_help(name: str, mode: str) -> str:
 
 
 def examples_of(mode: str) -> list[str]:
-    """Returns two command lines of a mode, without the program's name.
+    """Returns two command lines of a mode; none with `python -OO`.
 
     Example:
       >>> examples_of("show_batch")[0]
       'show_batch --workdir=runs/mine --step=1'
     """
-    return [f"{mode} {flags}".rstrip() for flags in OPTIONS[mode].examples]
+    _, _, lines = (inspect.getdoc(OPTIONS[mode]) or "").partition("\nExamples:\n")
+    return [line.strip() for line in lines.split("\n\n")[0].splitlines()]
 
 
 def module_of(mode: str) -> str:

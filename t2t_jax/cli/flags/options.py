@@ -1,7 +1,7 @@
 """Declares the options of each mode: a dataclass whose fields are its flags.
 
-The docstring of a class says what the mode does, and what its fields mean: `--help`
-shows both.
+The docstring of a class is the help page of its mode: what it does, two command lines,
+and what its flags mean.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ class Options:
 
     Attributes:
       mode: What to do; the mode's name may also stand first, without --mode=.
-      about: What the mode does, from its docstring; "" with `python -OO`.
-      examples: Command lines, without the name of the program and of the mode.
+      about: What the mode does, from its docstring; its name with `python -OO`.
       is_read_only: Whether the mode never writes to a run: a signal may end it at any
         time.
       reads_config: Whether it uses the configuration of the run in `workdir`.
@@ -73,7 +72,6 @@ class Options:
 
     mode: ClassVar[str]
     about: ClassVar[str]
-    examples: ClassVar[tuple[str, str]]
     is_read_only: ClassVar[bool] = False
     reads_config: ClassVar[bool] = True
     uses_jax: ClassVar[bool] = True
@@ -86,7 +84,7 @@ class Options:
 
     def __init_subclass__(cls, *, mode: str = "") -> None:
         """Makes a dataclass of a subclass, and lists that of a mode."""
-        about = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
+        about = (cls.__doc__ or mode).partition("\n")[0].removesuffix(".")
         cls.mode, cls.about = mode, about[:1].lower() + about[1:]
         # Without eq and repr it takes a third of the time, at every start.
         dataclass(frozen=True, kw_only=True, eq=False, repr=False)(cls)
@@ -131,23 +129,27 @@ class DistributedOptions(Options):
 class TrainOptions(DistributedOptions, mode="train"):
     """Trains a model, or resumes the run in --workdir.
 
+    Examples:
+      train
+      train --config=own_text:small --config.steps=5000
+
     Attributes:
       workdir: Directory of the run, created or resumed; runs/NAME of the configuration
         if not given.
     """
 
-    examples = "", "--config=own_text:small --config.steps=5000"
-
 
 class PrepareOptions(Options, mode="prepare"):
     """Reads, filters and encodes the text of a run, without training.
+
+    Examples:
+      prepare --config=own_text:small
+      prepare --config=wmt_en_de --config.data.workers=8
 
     Attributes:
       workdir: Directory of the run to prepare; runs/NAME of the configuration if not
         given.
     """
-
-    examples = "--config=own_text:small", "--config=wmt_en_de --config.data.workers=8"
 
 
 class PairOptions(ModelOptions):
@@ -230,16 +232,20 @@ class LineOptions(ModelOptions):
 
 
 class TranslateOptions(SearchOptions, LineOptions, mode="translate"):
-    """Translates stdin (or --input) to stdout (or --output)."""
+    """Translates stdin (or --input) to stdout (or --output).
 
-    examples = (
-        "--workdir=runs/mine --input=in.txt --output=out.txt",
-        "--workdir=runs/mine --beam_size=8 --n_best=8 --format=jsonl",
-    )
+    Examples:
+      translate --workdir=runs/mine --input=in.txt --output=out.txt
+      translate --workdir=runs/mine --beam_size=8 --n_best=8 --format=jsonl
+    """
 
 
 class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     """Scores translations of --source against --reference.
+
+    Examples:
+      evaluate --workdir=runs/mine --source=test.en --reference=test.de
+      evaluate --workdir=runs/mine --source=a.en --reference=a.de --protocol=vaswani2017
 
     Attributes:
       source: Source sentences, one per line; plain text or .gz. With --protocol=parsing
@@ -267,12 +273,6 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
       force: Also average checkpoints that are not evenly spaced.
     """
 
-    examples = (
-        "--workdir=runs/mine --source=test.en --reference=test.de",
-        "--workdir=runs/mine --source=test.en --reference=test.de "
-        "--protocol=vaswani2017 --hypotheses=out.de",
-    )
-
     n_best: int = 1  # not a flag: the best is evaluated
     source: str = flag(FILE, required=True, unless="protocol=parsing")
     protocol: str = flag(metavar="NAME", choices=PROTOCOLS, excludes="ensemble")
@@ -288,6 +288,10 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
 class ScoreOptions(PairOptions, mode="score"):
     """Prints the log-probability of each pair of --source and --reference.
 
+    Examples:
+      score --workdir=runs/mine --source=test.en --reference=test.de
+      score --workdir=runs/mine --source=test.en --reference=test.de --format=jsonl
+
     Attributes:
       output: File for the results; - is stdout.
       format: Format of the results.
@@ -295,11 +299,6 @@ class ScoreOptions(PairOptions, mode="score"):
         with tags of several; sources may begin with a tag, >>de<<, instead.
     """
 
-    examples = (
-        "--workdir=runs/mine --source=test.en --reference=test.de",
-        "--workdir=runs/mine --source=test.en --reference=test.de "
-        "--format=jsonl --output=scores.jsonl",
-    )
     is_read_only = True
 
     output: str = flag(FILE, default="-")
@@ -309,6 +308,10 @@ class ScoreOptions(PairOptions, mode="score"):
 
 class AverageOptions(RunOptions, mode="average"):
     """Averages several checkpoints into the model directory --to.
+
+    Examples:
+      average --workdir=runs/mine --last=5 --to=runs/mine-average
+      average --workdir=runs/mine --sliding --last=3
 
     Attributes:
       source: With --sliding: sentences to score on, instead of data.dev.
@@ -325,11 +328,6 @@ class AverageOptions(RunOptions, mode="average"):
         writing one.
     """
 
-    examples = (
-        "--workdir=runs/mine --last=5 --to=runs/mine-average",
-        "--workdir=runs/mine --sliding --last=3",
-    )
-
     source: str = flag(FILE, requires="reference sliding")
     reference: str = flag(FILE, requires="source sliding")
     to: str = flag(DIRECTORY, required=True, unless="sliding")
@@ -342,6 +340,10 @@ class AverageOptions(RunOptions, mode="average"):
 
 class ExportOptions(ModelOptions, mode="export"):
     """Exports the model for other software, as --format, into directory --to.
+
+    Examples:
+      export --workdir=runs/mine --format=model_dir --to=mine
+      export --workdir=runs/mine --format=ctranslate2 --quantization=int8 --to=mine-ct2
 
     Attributes:
       source: Source sentences for the comparison with the exported model, instead of
@@ -362,11 +364,6 @@ class ExportOptions(ModelOptions, mode="export"):
         with the exported model.
     """
 
-    examples = (
-        "--workdir=runs/mine --format=model_dir --to=mine",
-        "--workdir=runs/mine --format=ctranslate2 --quantization=int8 --to=mine-ct2",
-    )
-
     source: str = flag(FILE, requires="reference")
     reference: str = flag(FILE, requires="source")
     format: str = flag(metavar="FORMAT", choices=EXPORT_FORMATS, required=True)
@@ -381,6 +378,10 @@ class ExportOptions(ModelOptions, mode="export"):
 class ImportOptions(Options, mode="import"):
     """Imports a model of another toolkit into the model directory --to.
 
+    Examples:
+      import --from=marian/model.npz --to=mine
+      import --from=marian --format=marian --vocabularies=en.spm,de.spm --to=mine
+
     Attributes:
       from_: Model to import, a file or a directory; or hf://ORGANIZATION/NAME.
       to: Directory to create for the model.
@@ -393,10 +394,6 @@ class ImportOptions(Options, mode="import"):
         Moses does, and as the training text of OPUS-MT was.
     """
 
-    examples = (
-        "--from=marian/model.npz --to=mine",
-        "--from=marian --format=marian --vocabularies=en.spm,de.spm --to=mine",
-    )
     reads_config = False
 
     workdir: Workdir  # not a flag
@@ -410,6 +407,10 @@ class ImportOptions(Options, mode="import"):
 
 class ServeOptions(ModelOptions, mode="serve"):
     """Serves --workdir over HTTP: LibreTranslate's API, and a page.
+
+    Examples:
+      serve --workdir=runs/mine
+      serve --workdir=en-de=runs/a,de-en=runs/b --port=8000
 
     Attributes:
       workdir: Directory of the run or model; or of several, with their languages:
@@ -429,7 +430,6 @@ class ServeOptions(ModelOptions, mode="serve"):
       request_timeout: Seconds after which a request gets status 504.
     """
 
-    examples = "--workdir=runs/mine", "--workdir=en-de=runs/a,de-en=runs/b --port=8000"
     is_read_only = True
     reads_config = False
 
@@ -447,14 +447,22 @@ class ServeOptions(ModelOptions, mode="serve"):
 
 
 class RecoverOptions(RunOptions, mode="recover"):
-    """Restores config.json and vocab.model of a run from a checkpoint."""
+    """Restores config.json and vocab.model of a run from a checkpoint.
 
-    examples = "--workdir=runs/mine", "--workdir=runs/mine --config=own_text:small"
+    Examples:
+      recover --workdir=runs/mine
+      recover --workdir=runs/mine --config=own_text:small
+    """
+
     reads_config = False
 
 
 class DescribeOptions(Options, mode="describe"):
     """Shows a configuration, its size and its costs, without training.
+
+    Examples:
+      describe --config=table3:C_N2
+      describe --config=wmt_en_de_big --devices=8 --peak_tflops=312 --format=json
 
     Attributes:
       workdir: Directory of a run to describe; the configuration alone if there is none.
@@ -470,11 +478,6 @@ class DescribeOptions(Options, mode="describe"):
       mfu: Fraction of --peak_tflops that training reaches (model FLOP utilization).
     """
 
-    examples = (
-        "--config=table3:C_N2",
-        "--config=wmt_en_de_big --devices=8 --peak_tflops=312 --format=json",
-    )
-
     format: str = flag(metavar="FORMAT", choices=("text", "json"))
     devices: int = flag(COUNT, excludes="topology")
     topology: str = flag(metavar="TARGET")
@@ -489,6 +492,10 @@ class DescribeOptions(Options, mode="describe"):
 class AttentionOptions(ModelOptions, mode="attention"):
     """Plots the attention weights for a --text into the directory --to.
 
+    Examples:
+      attention --workdir=runs/mine --text="A dog barks." --to=maps
+      attention --workdir=runs/mine --text="A dog barks." --layer=0,1 --to=maps
+
     Attributes:
       to: Directory to create for the arrays and plots.
       text: Source sentence to translate and plot.
@@ -496,11 +503,6 @@ class AttentionOptions(ModelOptions, mode="attention"):
       layer: Layers to plot, from 0, such as 0,5; or all.
       head: Heads to plot, from 0, such as 0,5; or all.
     """
-
-    examples = (
-        '--workdir=runs/mine --text="A dog barks." --to=maps',
-        '--workdir=runs/mine --text="A dog barks." --layer=0,1 --head=all --to=maps',
-    )
 
     to: str = flag(DIRECTORY, required=True)
     text: str = flag(metavar="SENTENCE", required=True)
@@ -512,11 +514,13 @@ class AttentionOptions(ModelOptions, mode="attention"):
 class ReportOptions(ModelOptions, mode="report"):
     """Writes a page about a run: curves, samples, attention, scores, data.
 
+    Examples:
+      report --workdir=runs/mine
+      report --workdir=runs/mine --to=mine.html
+
     Attributes:
       to: HTML file to write; report.html in the run if not given.
     """
-
-    examples = "--workdir=runs/mine", "--workdir=runs/mine --to=mine.html"
 
     to: str = flag(DIRECTORY, metavar="FILE")
 
@@ -524,16 +528,16 @@ class ReportOptions(ModelOptions, mode="report"):
 class CompareOptions(Options, mode="compare"):
     """Compares the settings, scores, curves and samples of several runs.
 
+    Examples:
+      compare --workdirs=runs/a,runs/b
+      compare --workdirs=runs/a,runs/b,runs/c --to=comparison.html
+
     Attributes:
       workdirs: Directories of the runs, separated by commas; the others are compared
         with the first.
       to: HTML file to write, beside the text on stdout.
     """
 
-    examples = (
-        "--workdirs=runs/a,runs/b",
-        "--workdirs=runs/a,runs/b,runs/c --to=comparison.html",
-    )
     reads_config = False
 
     workdir: Workdir  # not a flag
@@ -544,11 +548,13 @@ class CompareOptions(Options, mode="compare"):
 class ShowBatchOptions(RunOptions, mode="show_batch"):
     """Prints the text of the batch of a training --step.
 
+    Examples:
+      show_batch --workdir=runs/mine --step=1
+      show_batch --workdir=runs/mine --step=4000
+
     Attributes:
       step: Training step whose batch is printed, from 1.
     """
-
-    examples = "--workdir=runs/mine --step=1", "--workdir=runs/mine --step=4000"
 
     step: int = flag(COUNT, metavar="STEP", required=True)
 
@@ -556,11 +562,14 @@ class ShowBatchOptions(RunOptions, mode="show_batch"):
 class FiguresOptions(Options, mode="figures"):
     """Plots equation 3 and the positional encoding into the directory --to.
 
+    Examples:
+      figures --to=figures
+      figures --to=runs/figures
+
     Attributes:
       to: Directory to create for the plots.
     """
 
-    examples = "--to=figures", "--to=runs/figures"
     reads_config = False
 
     workdir: Workdir  # not a flag
@@ -569,6 +578,10 @@ class FiguresOptions(Options, mode="figures"):
 
 class InspectDataOptions(ModelOptions, mode="inspect_data"):
     """Ranks the text of a run by the model's loss, and finds odd pairs.
+
+    Examples:
+      inspect_data --workdir=runs/mine --to=pairs.tsv
+      inspect_data --workdir=runs/mine --to=pairs.tsv --drop_worst=1%
 
     Attributes:
       to: File for the results: *.tsv for all pairs, *.html for a page of the worst; a
@@ -579,10 +592,6 @@ class InspectDataOptions(ModelOptions, mode="inspect_data"):
         highest loss, beside --to: *.kept.source.txt and *.kept.target.txt.
     """
 
-    examples = (
-        "--workdir=runs/mine --to=pairs.tsv",
-        "--workdir=runs/mine --to=pairs.tsv --drop_worst=1%",
-    )
     is_read_only = True
 
     to: str = flag(DIRECTORY, metavar="FILE")
@@ -594,11 +603,14 @@ class InspectDataOptions(ModelOptions, mode="inspect_data"):
 class StatusOptions(RunOptions, mode="status"):
     """Shows where a run is, what holds it and when it will be done.
 
+    Examples:
+      status --workdir=runs/mine
+      status --workdir=runs/mine --format=json
+
     Attributes:
       format: Format of the results.
     """
 
-    examples = "--workdir=runs/mine", "--workdir=runs/mine --format=json"
     is_read_only = True
     reads_config = False
     uses_jax = False
@@ -609,12 +621,15 @@ class StatusOptions(RunOptions, mode="status"):
 class DoctorOptions(Options, mode="doctor"):
     """Checks the machine and the installation, and what to do about problems.
 
+    Examples:
+      doctor
+      doctor --workdir=/data/runs/mine --format=json
+
     Attributes:
       workdir: Directory whose disk is checked; it need not exist.
       format: Format of the results.
     """
 
-    examples = "", "--workdir=/data/runs/mine --format=json"
     is_read_only = True
     reads_config = False
     uses_jax = False

@@ -129,7 +129,7 @@ def _overview() -> str:
         _table("Modes", MODES),
         _table("Common flags", _COMMON),
         _table("More help", _MORE),
-        _examples([examples_of("train")[1], examples_of("translate")[0]]),
+        _examples(examples_of("train")[1:] + examples_of("translate")[:1]),
     )
 
 

@@ -10,6 +10,7 @@ from t2t_jax.cli.evaluation.corpus import load_job, read_corpus, translate_corpu
 from t2t_jax.cli.flags.options import PARSING, EvaluateOptions
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation.job import serve
+from t2t_jax.errors import rewording
 
 
 def run(options: EvaluateOptions) -> int:
@@ -28,6 +29,9 @@ def run(options: EvaluateOptions) -> int:
         return 0
     from t2t_jax.cli.evaluation import protocols
 
+    if options.last:
+        with rewording(lambda problem: f"--last={options.last}: {problem}"):
+            options.workdir.require_run()
     if not options.protocol:
         result = _evaluate_as_configured(options)
     elif options.protocol == PARSING:

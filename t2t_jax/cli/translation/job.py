@@ -21,7 +21,7 @@ from t2t_jax.cli.translation.formats import Render, make_formatter
 from t2t_jax.cli.translation.windows import LineWindow, line_files
 from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.devices.distributed.processes import Processes, barrier
-from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.errors import UserError, rewording
 from t2t_jax.run.workdir import Workdir
 
 if TYPE_CHECKING:
@@ -120,12 +120,9 @@ def require_ensemble(options: TranslateOptions) -> None:
     Raises:
       InputMissingError: one does not.
     """
-    for directory in options.ensemble:
-        if not Workdir(Path(directory)).has_config:
-            raise InputMissingError(
-                f"--ensemble={directory} is not a run or a model: config.json is "
-                "missing. Pass other directories, separated by commas."
-            )
+    with rewording(lambda problem: f"--ensemble={problem}"):
+        for directory in options.ensemble:
+            Workdir(Path(directory)).require()
 
 
 def validate_options(options: TranslateOptions) -> None:
