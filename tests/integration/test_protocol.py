@@ -147,7 +147,7 @@ def test_a_model_that_was_averaged_before_gives_the_same_figures(
     }
     refused = tiny.run(*_arguments(to, texts, "--protocol=vaswani2017", "--last=2"))
     assert refused.returncode == 64
-    assert b"Leave --last out" in refused.stderr
+    assert b"--last=2, which can be left out: " in refused.stderr
 
 
 def test_baseline_and_hypotheses_need_no_protocol(workdir, texts, tmp_path):

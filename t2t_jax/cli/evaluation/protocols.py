@@ -136,14 +136,11 @@ def evaluate_trees(options: EvaluateOptions) -> dict[str, Any]:
         _check_sources(list(read_lines(options.source)), trees, options)
     sources = [" ".join(tree.words()) for tree in trees]
 
+    def trees_of(lines: Sequence[str]) -> list[str]:
+        return [str(parse.tree) for parse in map(read_parse, sources, lines)]
+
     corpus = Corpus(sources, [str(tree) for tree in trees], None)
-    translated = translate_corpus(
-        options,
-        corpus,
-        written=lambda lines: [
-            str(read_parse(*one).tree) for one in zip(sources, lines)
-        ],
-    )
+    translated = translate_corpus(options, corpus, written=trees_of)
     parses = list(map(read_parse, sources, translated.hypotheses))
     return {
         "protocol": options.protocol,

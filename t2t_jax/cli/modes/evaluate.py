@@ -30,7 +30,8 @@ def run(options: EvaluateOptions) -> int:
     from t2t_jax.cli.evaluation import protocols
 
     if options.last:
-        with rewording(lambda problem: f"--last={options.last}: {problem}"):
+        flag = f"--last={options.last}, which can be left out"
+        with rewording(lambda problem: f"{flag}: {problem}"):
             options.workdir.require_run()
     if not options.protocol:
         result = _evaluate_as_configured(options)
