@@ -109,9 +109,8 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
     digest = hashlib.sha256()
     for path, absent in ((options.workdir.path / n, b) for n, b in _FILES.items()):
         try:
-            digest.update(
-                read_limited(path, max_bytes=MAX_JSON_BYTES, advice="Fix the file.")
-            )
+            content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice="Fix it.")
+            digest.update(content)
         except FileNotFoundError:
             digest.update(absent)
         except OSError as error:

@@ -193,9 +193,8 @@ class RunCallbacks:
             return due
         if step % self.config.logging.every_steps:
             return False
-        return broadcast_from_first(self.processes, f"time at {step}", str(due)) == str(
-            True
-        )
+        agreed = broadcast_from_first(self.processes, f"time at {step}", str(due))
+        return agreed == str(True)
 
     def save(
         self, state: TrainState, progress: RunProgress, kinds: tuple[str, ...]

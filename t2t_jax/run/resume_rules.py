@@ -74,9 +74,7 @@ def with_decay_steps(config: Config, *, saved: Config | None) -> Config:
 def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:
     """Lists the keys whose values differ, as (key, old value, new value)."""
     before, after = dict(flatten(to_dict(old))), dict(flatten(to_dict(new)))
-    return [
-        (key, before[key], after[key]) for key in before if before[key] != after[key]
-    ]
+    return [(k, before[k], after[k]) for k in before if before[k] != after[k]]
 
 
 def forbidden_changes(old: Config, new: Config) -> list[str]:

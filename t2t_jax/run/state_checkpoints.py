@@ -115,15 +115,11 @@ class RunCheckpointer:
             configs = (parse(meta["config"]), self.config)
         check_fingerprints(meta["fingerprints"], self.fingerprints, configs=configs)
         quarantine(self._checkpoints, corrupt, log=self.log, processes=self.processes)
-        self.log(
-            f"Resuming from step {step:,} in {self._checkpoints.directory.parent}."
-        )
+        self.log(f"Resuming from step {step:,} in {self.workdir.path}.")
         progress = RunProgress.from_dict(meta["progress"])
         # An argument, not a constant: one program serves all steps.
-        number = jax.jit(lambda number: number, out_shardings=self.shardings.step)(
-            np.int32(step)
-        )
-        return _state_of(number, items), progress
+        place = jax.jit(lambda number: number, out_shardings=self.shardings.step)
+        return _state_of(place(np.int32(step)), items), progress
 
     def save(
         self,

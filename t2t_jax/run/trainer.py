@@ -103,9 +103,8 @@ class Trainer:
     def __post_init__(self) -> None:
         self._mesh = make_mesh(self.devices, **self.config.mesh.axes)
         self._platform = self._mesh.devices.flat[0].platform
-        config, self._attention = choose_attention(
-            with_absolute_text(self.config), self._mesh
-        )
+        config = with_absolute_text(self.config)
+        config, self._attention = choose_attention(config, self._mesh)
         self.config, network, training = config, config.network, config.training
         module = make_module(network) if self.module is None else self.module
         self._module = resolve_module(module, self._mesh)

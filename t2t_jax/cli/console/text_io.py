@@ -65,9 +65,7 @@ def text_lines(
             yield from decode_lines(bounded_lines(file), name, flag, strict=strict)
 
     if name == "-" and sys.stdin is None:
-        raise InputMissingError(
-            f"--{flag}=- is standard input, which is closed. Pass a file."
-        )
+        raise InputMissingError(f"--{flag}=- is stdin, which is closed. Pass a file.")
     with io_errors_as_user_errors(name, flag):
         file = open_bytes(name)
     return lines(file)
@@ -127,9 +125,7 @@ def open_output(
     """
     if name == "-":
         if sys.stdout is None:
-            raise OutputError(
-                f"--{flag}=- is standard output, which is closed. Pass a file."
-            )
+            raise OutputError(f"--{flag}=- is stdout, which is closed. Pass a file.")
         with _add_filename("standard output"):
             yield sys.stdout.buffer
         return
@@ -191,9 +187,7 @@ def resolve_output(
     """
     path = Path(os.path.realpath(name))
     if any(path == Path(os.path.realpath(file)) for file in inputs):
-        raise OutputError(
-            f"--{flag}={name} is one of the input files. Choose another file."
-        )
+        raise OutputError(f"--{flag}={name} is one of the input files. Choose another.")
     require_outside_runs(path, flag=flag)
     return path
 

@@ -208,9 +208,7 @@ def translate_corpus(
     """
     name = options.hypotheses
     if name == "-":
-        raise UserError(
-            "--hypotheses=- must be a file: stdout is for the scores. Pass a file."
-        )
+        raise UserError("--hypotheses=- must be a file: stdout is for the scores.")
     inputs = filter(None, (options.source, options.reference, options.baseline))
     with ExitStack() as files:
         if name:

@@ -119,9 +119,7 @@ def _short_forms(given: Mapping[str, str], *, into: dict[str, Any]) -> Iterator[
         if key := FLAGS[name].key:
             value = parse_key(key, text)
             if into.setdefault(key, value) != value:
-                yield (
-                    f"--{name} is short for --config.{key}, and they differ. Pass one."
-                )
+                yield f"--{name} is short for --config.{key}; they differ. Pass one."
 
 
 def _flag_problems(
@@ -175,13 +173,9 @@ def _relation_problems(
         text = given.get(required, "")
         if not text or (values and text not in values.split("|")):
             needed = needed.replace("|", " or ")
-            yield (
-                f"--{name} requires --{needed} with --mode={mode}. Pass both or none."
-            )
+            yield f"--{name} requires --{needed} with --mode={mode}. Pass both or none."
     if name in given and flag.excludes in given:
-        yield (
-            f"--{name} and --{flag.excludes} are mutually exclusive. Pass one of them."
-        )
+        yield f"--{name} and --{flag.excludes} are mutually exclusive. Pass one."
 
 
 def _runs_hint() -> str:

@@ -76,9 +76,7 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
             f"Window {number} of {len(windows)}: {len(pairs):,} lines by the average "
             f"of {', '.join(map(str, steps))} and by {steps[-1]} …"
         )
-        mean, newest = (
-            _score(options, chosen, pairs) for chosen in (steps, steps[-1:])
-        )
+        mean, newest = (_score(options, some, pairs) for some in (steps, steps[-1:]))
         ends, scores = (steps[0], steps[-1]), (mean["bleu"], newest["bleu"])
         record = dict(zip(_HEADER, (steps, *ends, *scores), strict=False))
         records.append({**record, **spacing._asdict(), "forced": bool(faults)})

@@ -31,7 +31,5 @@ def run(options: PrepareOptions) -> int:
     if advice := size_advice(config, text.train.num_pairs):
         console.log(advice)
     train = shlex.join(command_of("train"))
-    console.log(
-        f"Prepared {workdir.path}. To train, run {train} with the same other flags."
-    )
+    console.log(f"Prepared {workdir.path}. To train, run {train} with the same flags.")
     return 0

@@ -71,9 +71,8 @@ def run_prompt(options: TranslateOptions) -> int:
     options.workdir.require()
     require_ensemble(options)
     _log("Loading …")
-    model = load_one(
-        options, checkpoint=options.checkpoint, decoding=options.config.decoding
-    )
+    decoding = options.config.decoding
+    model = load_one(options, checkpoint=options.checkpoint, decoding=decoding)
     prompt = _Prompt(model, options.target_language)
     if examples := example_sentences(options.workdir):
         _log(f"Examples: {'  '.join(examples)}")

@@ -121,9 +121,7 @@ def translate_shards(options: TranslateOptions) -> None:
 def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], OutputShards]:
     """Indexes the files of lines, and resolves the output."""
     if "-" in (options.input, options.output):
-        raise UserError(
-            "--shards requires files as --input and --output, not -. Pass both."
-        )
+        raise UserError("--shards requires files for --input and --output. Pass both.")
     validate_options(options)
     files = line_files(options)
     output = resolve_output(options.output, inputs=files.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -105,15 +106,13 @@ def per_device_state(config: Config, *, state: TrainState, mesh: Mesh) -> TrainS
     Raises:
       ConfigError: the axes of the model are not divisible by those of the mesh.
     """
-    shardings = state_shardings(
-        state, mesh, shard_optimizer=config.mesh.shard_optimizer
-    )
+    places = state_shardings(state, mesh, shard_optimizer=config.mesh.shard_optimizer)
     shard: TrainState = jax.tree.map(
         lambda leaf, sharding: jax.ShapeDtypeStruct(
             sharding.shard_shape(leaf.shape), leaf.dtype
         ),
         state,
-        shardings,
+        places,
     )
     return shard
 
@@ -180,11 +179,9 @@ def step_flops(config: Config, *, rows: int) -> dict[str, float]:
     both passes of a step with a consistency term.
     """
     _, length = longest_shape(config)
-    of_a_row = training_flops(
-        config.network, source_length=length, target_length=length
-    )
+    a_row = training_flops(config.network, source_length=length, target_length=length)
     passes = rows * config.training.passes
-    parts = of_a_row._asdict().items()
+    parts = a_row._asdict().items()
     return {part: passes * flops for part, flops in parts if flops}
 
 
@@ -227,9 +224,8 @@ def compile_costs(
         ),
     )
     shape = (num_batch_rows(config, mesh), longest_shape(config)[1])
-    return analyze(
-        lambda: lower_step(step, state, batch_shape=shape), mesh, topology=topology
-    )
+    lower = partial(lower_step, step, state, batch_shape=shape)
+    return analyze(lower, mesh, topology=topology)
 
 
 def analyze(

@@ -77,10 +77,7 @@ def describe(
     topology = request.topology if request else None
     compiled = compile_costs(config, state=state, mesh=mesh, topology=topology)
     shard = per_device_state(config, state=state, mesh=mesh)
-    by_part = {
-        **step_flops(config, rows=rows),
-        **optimizer_flops(config, state.optimizer),
-    }
+    by_part = step_flops(config, rows=rows) | optimizer_flops(config, state.optimizer)
     flops = sum(by_part.values())
     parameters = count_parameters(config.network)
     return {
@@ -195,10 +192,8 @@ def _memory(
 
 def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
     one = sum(num_bytes(tree) for tree in (state.params, state.optimizer, state.ema))
-    return {
-        "checkpoint_bytes": one,
-        "checkpoints_bytes": (config.checkpoint.keep + 2) * one,
-    }
+    most = (config.checkpoint.keep + 2) * one
+    return {"checkpoint_bytes": one, "checkpoints_bytes": most}
 
 
 def _paper_costs(config: Config) -> dict[str, float] | None:

@@ -44,11 +44,8 @@ def _heads(number: int, depth: int) -> dict[str, int]:
 
 
 def _width(d_model: int) -> dict[str, int]:
-    return {
-        "model.d_model": d_model,
-        "model.d_k": d_model // 8,
-        "model.d_v": d_model // 8,
-    }
+    depth = d_model // 8
+    return {"model.d_model": d_model, "model.d_k": depth, "model.d_v": depth}
 
 
 TABLE_3: Mapping[str, Row] = {

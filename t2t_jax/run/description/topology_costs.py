@@ -119,9 +119,8 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
     if not target.gpu:
         # The text has neither all products nor what stays in a TPU's own memory.
         flops, moved = compiled.flops / mesh.size, compiled.bytes
-        bound = (
-            "products" if flops / target.peak > moved / target.bandwidth else "memory"
-        )
+        by_products = flops / target.peak > moved / target.bandwidth
+        bound = "products" if by_products else "memory"
         bounds = {"links": bounds["links"], bound: costs.ms - bounds["links"]}
     found |= {
         "flops": flops,

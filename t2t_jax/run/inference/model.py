@@ -446,9 +446,8 @@ def evaluate(
 
     outputs = map_lines_across_processes(translate_share, sources, current_processes())
     seconds = time.perf_counter() - began
-    statuses, _, hypotheses = zip(
-        *(output.partition(" ") for output in outputs), strict=True
-    )
+    parts = (output.partition(" ") for output in outputs)
+    statuses, _, hypotheses = zip(*parts, strict=True)
     counts = Counter(one for some in statuses for one in some.split(","))
     del counts["ok"]
     found = {

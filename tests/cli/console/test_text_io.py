@@ -88,8 +88,8 @@ def _read(path):
     [
         (_read, "text.gz", DataError, "--input=text.gz is broken gzip: not a gzip"),
         (_read, "nothere", InputMissingError, "--input=nothere must be a file"),
-        (_read, "-", InputMissingError, "standard input, which is closed"),
-        (_write, "-", OutputError, "standard output, which is closed"),
+        (_read, "-", InputMissingError, "stdin, which is closed"),
+        (_write, "-", OutputError, "stdout, which is closed"),
         (_write, "no/where.txt", OutputError, "--output=no/where.txt must be a file"),
         (_write_in_place, "text", OutputError, "--hypotheses=text is one of the input"),
         (_write_in_place, "link", OutputError, "is one of the input files"),
