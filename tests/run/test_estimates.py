@@ -85,11 +85,11 @@ FALLS = {"schedule": "linear", "warmup_steps": 5}
         (FALLS, None),
         (
             {**FALLS, "decay_steps": 6},
-            "and steps=7: the learning rate stays at its end",
+            "and steps=7: the rate stays at its end",
         ),
         (
             {**FALLS, "decay_steps": 8},
-            "and steps=7: the learning rate never reaches it",
+            "and steps=7: the rate never reaches it",
         ),
     ],
 )

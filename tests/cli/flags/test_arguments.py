@@ -51,7 +51,7 @@ PAIR = "evaluate --workdir=w --source=a --reference=b"
         ("translte --workdir=w", "'translte'", "translate"),
         ("translate in.txt", "'in.txt'", "--name=value"),
         ("--", "'--'", "Modes: train"),
-        ("translate --mode=train", "--mode=train", "one of them"),
+        ("translate --mode=train", "--mode=train", "are two modes"),
         ("--text=a dog barks", "'dog barks'", "--text='a dog barks'"),
         # Modes and their flags.
         ("--mode=trian", "--mode=trian", "train?"),
