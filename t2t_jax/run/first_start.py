@@ -201,7 +201,7 @@ def _read_inputs(path: Path) -> dict[str, Any]:
     except (OSError, UserError, KeyError, TypeError, ValueError) as error:
         raise _mismatch_error(
             path,
-            "may be a run's: data.json, which records its inputs, is lost or damaged",
+            "may be that of a run: data.json with its inputs is missing or damaged",
             "Restore config.json or data.json from a copy",
         ) from error
 
