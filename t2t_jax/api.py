@@ -163,16 +163,7 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         )
         text, console = held.enter_context(run)
         if text is not None:
-            from t2t_jax.run.trainer import is_complete
-
-            stop = InterruptRequest(console.log)
-            progress = train_prepared(
-                parsed, directory, text, console, processes, stop=stop, **own
-            )
-            if not is_complete(parsed, progress):
-                raise KeyboardInterrupt(
-                    f"Stopped: step {progress.step:,} is saved. The same call resumes."
-                )
+            _train(parsed, directory, text, console, processes, **own)
     from t2t_jax.run.inference.load import load, shared_checkpoint
 
     step = shared_checkpoint(processes, directory.path)
@@ -211,6 +202,27 @@ def train_prepared(
         **parts,
     )
     return trainer.train(stop if processes.count == 1 else SharedStopRequest())
+
+
+def _train(
+    config: Config,
+    workdir: Workdir,
+    text: PreparedData,
+    console: Console,
+    processes: Processes,
+    **own: Any,
+) -> None:
+    """Trains to the end; raises a KeyboardInterrupt after a request to stop."""
+    from t2t_jax.run.trainer import is_complete
+
+    stop = InterruptRequest(console.log)
+    progress = train_prepared(
+        config, workdir, text, console, processes, stop=stop, **own
+    )
+    if not is_complete(config, progress):
+        raise KeyboardInterrupt(
+            f"Stopped: step {progress.step:,} is saved. The same call resumes."
+        )
 
 
 def _with_pairs(
