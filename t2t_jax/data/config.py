@@ -42,6 +42,10 @@ class DataConfig:
         become the development corpus and are left out of training; 0 for none.
       held_out: Test sets, named like corpora. The training text is searched for their
         sentences and for those of `dev`; they have no other use. Empty for none.
+      temperature: T, of the weights of a mixture: of each direction or corpus, the
+        share of the pairs that are seen is proportional to its size^(1/T), and each
+        pair of the largest is seen once in an epoch. 1 is as many as there are; 5 is
+        usual for many languages. Weights in `train` require 1.
       subword_joiner: What the subwords of a word end with, but for the last, in text
         files that are split into subwords already, such as "@@" of subword-nmt. It is
         removed while text is read, with the space after it: the text of the run is
@@ -77,6 +81,7 @@ class DataConfig:
     dev: str = ""
     dev_pairs: int = 0
     held_out: str = ""
+    temperature: float = 1.0
     subword_joiner: str = ""
     tokens_per_batch: int = 24_576
     row_length: int = 256
@@ -127,6 +132,7 @@ class DataConfig:
             "workers": (self.workers >= 0, "be at least 1, or 0 for one per core"),
             "source_bpe_dropout": (0 <= source <= 1, rate),
             "target_bpe_dropout": (0 <= target <= 1, rate),
+            "temperature": (1 <= self.temperature <= 1000, "be from 1 to 1000"),
             "max_length_ratio": (
                 ratio == 0 or 1 <= ratio < math.inf,
                 "be at least 1, or 0 to keep every pair",

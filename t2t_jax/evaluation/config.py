@@ -19,7 +19,8 @@ class EvaluationConfig:
         too. 0 turns evaluation off: no development text is read, and no checkpoint is
         the best one. A value above `steps` evaluates the last step only.
       bleu_sentences (sentences): Number of development sentences translated for BLEU,
-        from the first; 0 for all. The loss always covers all of them.
+        from the first, of each direction if there are several; 0 for all. The loss
+        always covers all of them.
       num_samples (translations): Translations logged and saved at each evaluation; 0
         for none.
       max_unfinished (share): Bounds the cost of evaluating an untrained model, whose

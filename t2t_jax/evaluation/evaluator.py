@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from statistics import fmean
 from typing import Any
 
 from t2t_jax.decoding.text.distributed_translate import Output, Translate
@@ -19,6 +21,23 @@ from t2t_jax.evaluation.bracketing.parses import development_scores
 from t2t_jax.training.loss import Sums, summarise, total
 from t2t_jax.types import Batch, Params
 
+
+def first_of_each(names: Sequence[str], most: int) -> list[int]:
+    """Returns the numbers of the first lines of each name.
+
+    Example:
+      >>> first_of_each(["en-de", "en-de", "de-en", "en-de"], 1)
+      [0, 2]
+    """
+    seen: Counter[str] = Counter()
+    chosen = []
+    for number, name in enumerate(names):
+        seen[name] += 1
+        if seen[name] <= most:
+            chosen.append(number)
+    return chosen
+
+
 PROBE = 64  # sentences translated first, to detect translations that do not end
 
 
@@ -28,6 +47,9 @@ class Evaluator:
     Args:
       sums: compiled `(params, batch) -> Sums`, without dropout.
       batches: yields every pair of the set once, on the devices.
+      pairs: of source and reference.
+      directions: of each pair, such as en-de; () for one direction. BLEU of each is
+        computed, and their mean decides which checkpoint is best.
       max_unfinished: share of the first sentences that may reach their length limit;
         above it the others are not translated.
       bleu: how BLEU reads lines.
@@ -39,14 +61,16 @@ class Evaluator:
         sums: Callable[[Params, Batch], Sums],
         batches: Callable[[], Iterable[Batch]],
         translate: Translate,
-        sources: Sequence[str],
-        references: Sequence[str],
+        pairs: Sequence[tuple[str, str]],
+        directions: Sequence[str] = (),
         max_unfinished: float = 1.0,
         bleu: BleuSettings = DEFAULT_BLEU,
         progress: Callable[[str], None] = lambda text: None,
     ):
         self._sums, self._batches, self._translate = sums, batches, translate
-        self.sources, self.references = tuple(sources), tuple(references)
+        self.sources = tuple(source for source, _ in pairs)
+        self.references = tuple(reference for _, reference in pairs)
+        self._directions = directions
         self._max_unfinished, self._progress = max_unfinished, progress
         self._bleu = bleu
         # Import sacreBLEU now: on import it searches for a writable directory.
@@ -91,7 +115,22 @@ class Evaluator:
         return record, hypotheses
 
     def _scores(self, hypotheses: Sequence[str]) -> dict[str, Any]:
-        return corpus_scores(hypotheses, self.references, bleu=self._bleu)
+        scores = corpus_scores(hypotheses, self.references, bleu=self._bleu)
+        numbers: dict[str, list[int]] = {}
+        for number, direction in enumerate(self._directions):
+            numbers.setdefault(direction, []).append(number)
+        if len(numbers) < 2:
+            return scores
+        bleus = {
+            direction: corpus_scores(
+                [hypotheses[number] for number in some],
+                [self.references[number] for number in some],
+                metrics=("bleu",),
+                bleu=self._bleu,
+            )["bleu"]
+            for direction, some in numbers.items()
+        }
+        return {**scores, "bleu": fmean(bleus.values()), "bleu_by_direction": bleus}
 
     def _translate_all(self, params: Params) -> tuple[list[Output], bool]:
         """Translates the first sentences, and the others if enough of these end."""

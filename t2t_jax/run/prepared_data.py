@@ -21,7 +21,13 @@ from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.corpus import Corpus, target_languages, with_tags
+from t2t_jax.data.corpora.corpus import (
+    Corpus,
+    DirectedCorpus,
+    parts_of,
+    target_languages,
+    with_tags,
+)
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import open_held_out, train_and_dev
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
@@ -61,6 +67,7 @@ class PreparedData(NamedTuple):
       seed: of the data order.
       dev: the development pairs, for the loss; None if evaluation is off.
       dev_lines: the raw development pairs, for BLEU.
+      dev_directions: of each of them, such as en-de; "" if it is not named.
     """
 
     config: DataConfig
@@ -69,6 +76,7 @@ class PreparedData(NamedTuple):
     train: TokenCache
     dev: TokenCache | None
     dev_lines: Sequence[tuple[str, str]]
+    dev_directions: Sequence[str] = ()
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -213,11 +221,25 @@ def _read(
     )
     # The filters would select the development pairs.
     unfiltered = dataclasses.replace(
-        config.data, max_length_ratio=0.0, drop_copies=False, drop_duplicates=False
+        config.data,
+        max_length_ratio=0.0,
+        drop_copies=False,
+        drop_duplicates=False,
+        temperature=1.0,
     )
     caches = encode(train, config=config.data), encode(dev, config=unfiltered)
     errors.raise_if_any()
-    return PreparedData(config.data, config.seed, vocabularies, *caches, dev_lines)
+    seed, directions = config.seed, [] if dev is None else _directions(dev)
+    return PreparedData(config.data, seed, vocabularies, *caches, dev_lines, directions)
+
+
+def _directions(corpus: Corpus) -> list[str]:
+    """Returns the direction of each pair, such as en-de; "" if it is not named."""
+    found = []
+    for part, _ in parts_of(corpus):
+        name = "-".join(part.direction) if isinstance(part, DirectedCorpus) else ""
+        found += [name] * part.num_pairs()
+    return found
 
 
 def _open_corpora(

@@ -25,7 +25,7 @@ from t2t_jax.devices.fault_injection import maybe_inject_fault
 from t2t_jax.devices.sharding.mesh import local_batch_shard, make_mesh, row_shards
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.evaluation.bleu import BleuSettings
-from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator
+from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator, first_of_each
 from t2t_jax.model.architectures import make_module, resolve_module, step_model
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.run.attention_choice import choose_attention
@@ -247,7 +247,8 @@ class Trainer:
         config, text, evaluation = self.config, self.text, self.config.evaluation
         if text.dev is None:
             return None
-        lines = text.dev_lines[: evaluation.bleu_sentences or None]
+        directions, most = text.dev_directions, evaluation.bleu_sentences
+        chosen = first_of_each(directions, most) if most else range(len(directions))
         dtype = config.decoding.compute_dtype
         make = TreeEvaluator if best_score_of(config) == "f1" else Evaluator
         return make(
@@ -265,8 +266,8 @@ class Trainer:
                 processes=self.processes,
                 is_cancelled=is_cancelled,
             ),
-            sources=[source for source, _ in lines],
-            references=[reference for _, reference in lines],
+            pairs=[text.dev_lines[number] for number in chosen],
+            directions=[directions[number] for number in chosen],
             max_unfinished=evaluation.max_unfinished,
             bleu=BleuSettings(evaluation.tokenize),
             progress=self.console.advance,

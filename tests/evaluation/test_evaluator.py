@@ -1,8 +1,11 @@
 import math
+from statistics import fmean
 
+import pytest
 import sacrebleu
 
 from t2t_jax.decoding.text.distributed_translate import Output
+from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.evaluation.evaluator import PROBE, Evaluator
 from t2t_jax.training.loss import Sums
 
@@ -34,8 +37,8 @@ class LongSet:
             sums=lambda params, batch: PARTS[batch],
             batches=lambda: iter(PARTS),
             translate=self.translate,
-            sources=self.sources,
-            references=self.sources,
+            pairs=[(line, line) for line in self.sources],
+            directions=["en-de", "en-fr"] * (count // 2),
             max_unfinished=max_unfinished,
             progress=self.said.append,
         )
@@ -62,6 +65,19 @@ def test_a_model_whose_translations_do_not_end_translates_the_first_ones_only():
     assert case.evaluator.samples(hypotheses, 2).count("source") == 2
 
 
+def test_bleu_is_the_mean_of_that_of_each_direction():
+    case = LongSet(endless=0)
+    said = [*SOURCES[:1] * 50, *case.sources[50:]]
+    case.evaluator._directions = ["en-de"] * 50 + ["en-fr"] * 50
+    scores = case.evaluator._scores(said)
+    assert scores["bleu_by_direction"] == {
+        "en-de": corpus_scores(said[:50], case.sources[:50])["bleu"],
+        "en-fr": pytest.approx(100),
+    }
+    assert scores["bleu"] == pytest.approx(fmean(scores["bleu_by_direction"].values()))
+    assert scores["chrf"] == corpus_scores(said, case.sources)["chrf"]
+
+
 def evaluator_of(translate=None, batches=("first", "second")):
     """Makes an evaluator whose "model" is a number added to each loss."""
     return Evaluator(
@@ -70,8 +86,7 @@ def evaluator_of(translate=None, batches=("first", "second")):
         ),
         batches=lambda: iter(batches),
         translate=outputs(translate or (lambda *_: [REFERENCES[0], "", "sechs"])),
-        sources=SOURCES,
-        references=REFERENCES,
+        pairs=list(zip(SOURCES, REFERENCES, strict=True)),
     )
 
 

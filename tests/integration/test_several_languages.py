@@ -41,9 +41,12 @@ def counting_twice(shared_directory):
         parts = (f"text:{place}/a.en,{place}/a.{x}#en-{x}[9:]" for x in ("de", "fr"))
         keys = {
             "data__train": "++".join(parts),
-            "data__dev": f"text:{place}/a.en,{place}/a.fr#en-fr[:9]",
+            "data__dev": "++".join(
+                f"text:{place}/a.en,{place}/a.{x}#en-{x}[:9]" for x in ("de", "fr")
+            ),
+            "data__temperature": 5,
             "evaluation__every_steps": 200,
-            "evaluation__bleu_sentences": 0,
+            "evaluation__bleu_sentences": 7,
             "optimizer__peak_learning_rate": 0.01,
             "optimizer__warmup_steps": 50,
             "steps": 300,
@@ -142,12 +145,16 @@ def test_the_command_line_takes_the_target_language(counting_twice):
     scored = tiny.succeed("--mode=score", run, *files, "--target_language=fr")
     assert b"Scored 4 pairs" in scored.stderr
     text = (counting_twice / "dev_outputs/source.txt").read_text(encoding="utf-8")
-    assert all(line.startswith(">>fr<< ") for line in text.splitlines())
+    tags = [line[:7] for line in text.splitlines()]
+    assert tags == [">>de<< "] * 7 + [">>fr<< "] * 7
     records = (counting_twice / "metrics.jsonl").read_text(encoding="utf-8")
     record = [
         one for one in map(json.loads, records.split("\n")[:-1]) if "chrf" in one
     ][-1]
     assert record["chrf"] > 60
+    by_direction = record["bleu_by_direction"]
+    assert [*by_direction] == ["en-de", "en-fr"]
+    assert record["bleu"] == sum(by_direction.values()) / 2
 
 
 def test_a_model_without_tags_refuses_a_target_language(counting):
@@ -184,6 +191,29 @@ def test_the_source_of_each_pair_begins_with_the_tag_of_its_direction(tmp_path):
     few = Vocabulary.train(lines, 90, target_languages=["de"])
     with pytest.raises(DataError, match="none of en, fr; it has tags of de"):
         build_or_open(corpus, VocabularyPair(few, few), config=config)
+
+
+def test_a_temperature_raises_the_weights_of_small_directions(tmp_path):
+    spec = (
+        "phrasebook:train:40#en-de++phrasebook:test:40#en-fr++phrasebook:dev:40#en-de"
+    )
+    words = Vocabulary.train(
+        [line for pair in open_corpus(spec) for line in pair],
+        90,
+        target_languages=["de", "fr"],
+    )
+    both, found = VocabularyPair(words, words), {}
+    for temperature in (1.0, 2.0, 5.0):
+        config = DataConfig(cache_dir=str(tmp_path), temperature=temperature)
+        cache = build_or_open(open_corpus(spec), both, config=config)
+        found[temperature] = cache.weights
+    assert found[1.0] == (1, 1, 1)
+    assert found[2.0] == pytest.approx((1, 2**0.5, 1))  # 80 pairs and 40
+    weight = found[5.0][1]
+    assert 40 * weight / 80 == pytest.approx((40 / 80) ** (1 / 5))
+    weighted = open_corpus(f"2*{spec}")
+    with pytest.raises(ConfigError, match=r"temperature=5 computes .* has weights"):
+        build_or_open(weighted, both, config=config)
 
 
 def test_columns_and_sets_of_files_take_languages(tmp_path):

@@ -10,8 +10,7 @@ def formatted(triples):
         sums=None,
         batches=None,
         translate=None,
-        sources=[one.source for one in triples],
-        references=[one.reference for one in triples],
+        pairs=[(one.source, one.reference) for one in triples],
     )
     return evaluator.samples([one.translation for one in triples], len(triples))
 

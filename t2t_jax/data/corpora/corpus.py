@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple, Protocol
@@ -163,6 +164,38 @@ def target_languages(corpus: Corpus) -> tuple[str, ...]:
     """
     found = (target_language_of(part) for part, _ in parts_of(corpus))
     return tuple(dict.fromkeys(language for language in found if language))
+
+
+def weights_by_size(
+    parts: Sequence[Part], pairs: Sequence[int], *, temperature: float
+) -> tuple[float, ...]:
+    """Returns the weights of parts; with a temperature above 1, by their sizes.
+
+    Parts of one direction count together: their share of what is seen is proportional
+    to size^(1/T), and the largest has weight 1.
+
+    Source: temperature-based sampling, Arivazhagan et al. 2019 (arXiv 1907.05019).
+
+    Args:
+      pairs: of each part.
+
+    Example:
+      >>> from t2t_jax.data.corpora.open import open_corpus
+      >>> parts = parts_of(open_corpus("phrasebook:train:400++phrasebook:dev:100"))
+      >>> weights_by_size(parts, [400, 100], temperature=2)
+      (1.0, 2.0)
+    """
+    if temperature == 1:
+        return tuple(part.weight for part in parts)
+    groups = [
+        part.corpus.direction if isinstance(part.corpus, DirectedCorpus) else number
+        for number, part in enumerate(parts)
+    ]
+    sizes: Counter[object] = Counter()
+    for group, size in zip(groups, pairs, strict=True):
+        sizes[group] += size
+    largest, power = max(sizes.values()), 1 - 1 / temperature
+    return tuple((largest / max(1, sizes[group])) ** power for group in groups)
 
 
 def with_tags(corpus: Corpus) -> Corpus:

@@ -27,6 +27,7 @@ from t2t_jax.data.corpora.corpus import (
     parts_of,
     short_name,
     target_languages,
+    weights_by_size,
 )
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache.builder import META_FILE, TOKEN_DTYPES, build_cache
@@ -41,7 +42,7 @@ from t2t_jax.data.token_cache.cache_paths import (
 )
 from t2t_jax.data.token_cache.shards import WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import DataError, OutputError
+from t2t_jax.errors import ConfigError, DataError, OutputError
 
 
 class TokenSide(NamedTuple):
@@ -147,7 +148,8 @@ def build_or_open(
     A damaged cache is replaced; an unfinished build is resumed. Weights are not stored.
 
     Raises:
-      ConfigError: `data.cache_dir` is in a home directory that does not exist.
+      ConfigError: `data.cache_dir` is in a home directory that does not exist; or
+        there are weights besides `data.temperature`.
       DataError: the text is invalid, or no pair of a part is kept; or the vocabulary
         has no tag of a target language.
       OSError: the disk is full or fails.
@@ -162,6 +164,12 @@ def build_or_open(
             f"{', '.join(tags) or 'none'}. Change the languages after #, or train "
             "another vocabulary."
         )
+    if config.temperature > 1 and {weight for _, weight in parts_of(corpus)} != {1.0}:
+        raise ConfigError(
+            f"data.temperature={config.temperature:g} computes the weights of the "
+            f"corpora, and {short_name(corpus.spec)!r} has weights. Leave them out, or "
+            "set config.data.temperature=1."
+        )
     progress = progress or ProgressBar()
     home = token_caches(config)
     name = short_name(corpus.spec)
@@ -169,7 +177,7 @@ def build_or_open(
         inputs = _inputs_of(corpus, vocabularies, config)
         fingerprint = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
         path = home / f"tokens-{fingerprint[:24]}"
-        cache = _open(path, corpus, fingerprint)
+        cache = _open(path, corpus, fingerprint, config.temperature)
     building = partial_path(path)
     if cache is not None:
         remove_stale_build(building)
@@ -178,11 +186,12 @@ def build_or_open(
     with write_errors(home):
         remove_abandoned_builds(home)
         with exclusive_lock(building, progress):
-            if _open(path, corpus, fingerprint) is None:  # not built meanwhile
+            if _open(path, corpus, fingerprint, 1.0) is None:  # not built meanwhile
                 how: Any = {"config": config, "meta": meta, "progress": progress}
                 publish(build_cache(building, corpus, vocabularies, **how), path)
             shutil.rmtree(building, ignore_errors=True)
-    if (cache := _open(path, corpus, fingerprint)) is None:
+    cache = _open(path, corpus, fingerprint, config.temperature)
+    if cache is None:
         raise OutputError(
             f"{path}: the token cache differs from what was written. "
             "Change config.data.cache_dir."
@@ -205,7 +214,9 @@ def _inputs_of(
     }
 
 
-def _open(path: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
+def _open(
+    path: Path, corpus: Corpus, fingerprint: str, temperature: float
+) -> TokenCache | None:
     """Maps a cache; None if it is missing or damaged."""
     try:
         meta = read_record(path / META_FILE)
@@ -233,7 +244,11 @@ def _open(path: Path, corpus: Corpus, fingerprint: str) -> TokenCache | None:
             memory_map(path / "line_numbers", np.int64),
             {**meta, "spec": corpus.spec, "parts": counted},
             tuple(mapped("hashes", np.uint64)),
-            weights=tuple(part.weight for part in parts),
+            weights=weights_by_size(
+                parts,
+                [part["counts"]["kept"] for part in counted],
+                temperature=temperature,
+            ),
             corpora=tuple(part.corpus for part in parts),
             source_words=np.fromfile(path / WORDS, np.uint64),
         )

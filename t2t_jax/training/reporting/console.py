@@ -105,6 +105,9 @@ class Console:
     def log_evaluation(self, record: Record, samples: str) -> None:
         """Logs the metrics of an `eval` record, and sample translations."""
         bleu = f"BLEU {record['bleu']:.2f}" if "bleu" in record else "BLEU not computed"
+        if by := record.get("bleu_by_direction"):
+            each = (f"{direction} {value:.2f}" for direction, value in by.items())
+            bleu += f" ({', '.join(each)})"
         if "f1" in record:
             bleu = f"F1 {record['f1']:.2f}, {record['repaired']:,} repaired  {bleu}"
         if self._steps.has_bar:  # replaces the progress of the evaluation
