@@ -42,8 +42,8 @@ class DataConfig:
         become the development corpus and are left out of training; 0 for none.
       held_out: Test sets, named like corpora. The training text is searched for their
         sentences and for those of `dev`; they have no other use. Empty for none.
-      temperature: T, of the weights of a mixture: of each direction or corpus, the
-        share of the pairs that are seen is proportional to its size^(1/T), and each
+      temperature (exponent): T, of the weights of a mixture: of each direction or
+        corpus, the share of the pairs that are seen is proportional to its size^(1/T), and each
         pair of the largest is seen once in an epoch. 1 is as many as there are; 5 is
         usual for many languages. Weights in `train` require 1.
       subword_joiner: What the subwords of a word end with, but for the last, in text

@@ -156,20 +156,7 @@ def build_or_open(
       OutputError: the cache cannot be written.
       StoppedError: an encoding process died.
     """
-    tags = vocabularies.source.tags
-    if missing := [one for one in target_languages(corpus) if one not in tags]:
-        raise DataError(
-            f"{short_name(corpus.spec)}: the vocabulary must have a tag of each target "
-            f"language, and has none of {', '.join(missing)}; it has tags of "
-            f"{', '.join(tags) or 'none'}. Change the languages after #, or train "
-            "another vocabulary."
-        )
-    if config.temperature > 1 and {weight for _, weight in parts_of(corpus)} != {1.0}:
-        raise ConfigError(
-            f"data.temperature={config.temperature:g} computes the weights of the "
-            f"corpora, and {short_name(corpus.spec)!r} has weights. Leave them out, or "
-            "set config.data.temperature=1."
-        )
+    _check_languages(corpus, vocabularies, config)
     progress = progress or ProgressBar()
     home = token_caches(config)
     name = short_name(corpus.spec)
@@ -197,6 +184,26 @@ def build_or_open(
             "Change config.data.cache_dir."
         )
     return cache
+
+
+def _check_languages(
+    corpus: Corpus, vocabularies: VocabularyPair, config: DataConfig
+) -> None:
+    """Checks the tags of a corpus, and its weights beside `data.temperature`."""
+    tags = vocabularies.source.tags
+    if missing := [one for one in target_languages(corpus) if one not in tags]:
+        raise DataError(
+            f"{short_name(corpus.spec)}: the vocabulary must have a tag of each target "
+            f"language, and has none of {', '.join(missing)}; it has tags of "
+            f"{', '.join(tags) or 'none'}. Change the languages after #, or train "
+            "another vocabulary."
+        )
+    if config.temperature > 1 and {weight for _, weight in parts_of(corpus)} != {1.0}:
+        raise ConfigError(
+            f"data.temperature={config.temperature:g} computes the weights of the "
+            f"corpora, and {short_name(corpus.spec)!r} has weights. Leave them out, or "
+            "set config.data.temperature=1."
+        )
 
 
 def _inputs_of(
