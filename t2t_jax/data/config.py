@@ -43,9 +43,9 @@ class DataConfig:
       held_out: Test sets, named like corpora. The training text is searched for their
         sentences and for those of `dev`; they have no other use. Empty for none.
       temperature (exponent): T, of the weights of a mixture: of each direction or
-        corpus, the share of the pairs that are seen is proportional to its size^(1/T), and each
-        pair of the largest is seen once in an epoch. 1 is as many as there are; 5 is
-        usual for many languages. Weights in `train` require 1.
+        corpus, the share of the pairs that are seen is proportional to its size^(1/T),
+        and each pair of the largest is seen once in an epoch. 1 is as many as there
+        are; 5 is usual for many languages. Weights in `train` require 1.
       subword_joiner: What the subwords of a word end with, but for the last, in text
         files that are split into subwords already, such as "@@" of subword-nmt. It is
         removed while text is read, with the space after it: the text of the run is

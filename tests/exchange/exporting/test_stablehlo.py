@@ -19,6 +19,7 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.devices.sharding.rules import leaves_by_path
@@ -26,6 +27,7 @@ from t2t_jax.exchange.exporting import stablehlo as stablehlo
 from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.run.inference.load import load
+from tests.decoding.words import Untagged
 from tests.exchange.exporting.counting import write_model, write_text
 from tests.integration import tiny
 from tests.model.tiny import SOURCE, TARGET, TINY
@@ -158,7 +160,8 @@ def test_a_recurrent_model_is_searched_as_it_is_here():
     )
     module = make_module(config)
     params = module.init(jax.random.key(0), SOURCE, TARGET)["params"]
-    model = SimpleNamespace(module=module, params=params)
+    both = VocabularyPair(Untagged(), Untagged())
+    model = SimpleNamespace(module=module, params=params, vocabularies=both)
     search = stablehlo._search(model, DecodingConfig(min_tokens=0))
     program = stablehlo._lower(search, ("b, s",), model=model, extra=50)
     found = jax.jit(program.call)(leaves_by_path(params), SOURCE)
