@@ -10,7 +10,7 @@ import pytest
 from flax import linen as nn
 
 import t2t_jax
-from t2t_jax.errors import UserError
+from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import RNNConfig, TransformerConfig
@@ -82,6 +82,35 @@ def test_a_cache_that_reorder_changes_is_named_and_a_search_that_needs_none_runs
     with pytest.raises(TypeError, match=r"Mine\.reorder must return a cache"):
         t2t_jax.beam_search(model, SOURCE, max_length=4)
     t2t_jax.sample(model, SOURCE, jax.random.key(0), max_length=4)
+
+
+class Listing(Recurrent):
+    """Its cache is a tuple, of which a step makes a list."""
+
+    def init_cache(self, *args):
+        return (super().init_cache(*args),)
+
+    def step(self, tokens, memory, cache, position):
+        logits, after = super().step(tokens, memory, cache[0], position)
+        return logits, [after]
+
+    def reorder(self, cache, source):
+        return jax.tree.map(
+            lambda leaf: super(Listing, self).reorder(leaf, source), cache
+        )
+
+
+def test_a_step_that_makes_another_tree_of_a_cache_is_named_and_not_reorder():
+    with pytest.raises(TypeError, match=r"Listing\.step must return a cache"):
+        t2t_jax.beam_search(Listing(*jax.tree.leaves(MODEL)), SOURCE, max_length=4)
+
+
+def test_what_belongs_to_the_papers_loss_is_refused_beside_another():
+    config = t2t_jax.TrainingConfig(r_drop=5.0)
+    with pytest.raises(ConfigError, match="belong to the loss"):
+        t2t_jax.make_train_step(
+            make_module(SMALL), optax.sgd(0.1), config=config, loss=lambda *args: 0.0
+        )
 
 
 @pytest.mark.parametrize(

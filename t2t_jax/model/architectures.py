@@ -298,6 +298,11 @@ class AlignmentExtractor:
         _, collections = self.module.apply(
             variables, source_BxS, target_inputs_BxT, mutable=["intermediates"]
         )
+        if "intermediates" not in collections:
+            raise UserError(
+                f"{type(self.module).__name__}: its attention sows no weights. Call "
+                'self.sow("intermediates", "weights", weights_BxHxQxK) in it.'
+            )
         sown = collections["intermediates"]["decoder"]
         # Sown values are tuples, since a module may be called more than once.
         if isinstance(self.module, RNN):

@@ -15,6 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from t2t_jax.devices.fault_injection import with_injected_nan
 from t2t_jax.devices.sharding.mesh import ROW_AXES, mesh_or_default
 from t2t_jax.devices.sharding.rules import batch_sharding, dtype_shape, replicated
+from t2t_jax.errors import ConfigError
 from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.model.architectures import resolve_module
@@ -339,6 +340,11 @@ def make_train_step(
 
     Paper: §5.
     """
+    if loss is not None and (config.simcut or config.r_drop):
+        raise ConfigError(
+            "training.simcut and training.r_drop belong to the loss that loss= "
+            "replaces. Set them to 0."
+        )
     mesh = mesh_or_default(mesh)
     module = resolve_module(module, mesh)
     if shardings is None:

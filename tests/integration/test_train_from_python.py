@@ -210,6 +210,28 @@ def sized(config, kind, **attributes):
     return kind(network, **attributes)
 
 
+def check_that_a_directory_names(module, model, *, run, to):
+    settings = {"decoding": model.decoding, "step": model.step}
+    parts = model.params, model.vocabularies.target
+    own = t2t_jax.TranslationModel.of(module, *parts, **settings)
+    if isinstance(module, Gated):
+        with pytest.raises(TypeError, match="whose module has a TransformerConfig"):
+            t2t_jax.save_model(to / "own", own)
+        return
+    t2t_jax.save_model(to / "own", own)
+    with pytest.raises(t2t_jax.UserError, match=r"was trained with the module .*Pass"):
+        t2t_jax.load(to / "own")
+    for one in (own, t2t_jax.load(to / "own", module=module)):
+        assert one.translate(["A dog."]) == model.translate(["A dog."])
+    plain = t2t_jax.Transformer(module.config)
+    forgotten = t2t_jax.TranslationModel.of(plain, *parts, **settings)
+    with pytest.raises(ValueError, match="must have the module of"):
+        t2t_jax.save_model(to / "forgotten", forgotten, like=run)
+    late = dataclasses.replace(own, step=77)
+    with pytest.raises(t2t_jax.UserError, match="one of the steps"):
+        t2t_jax.save_model(to / "late", late, like=run)
+
+
 @pytest.mark.parametrize("kind", ["own", "changed"])
 def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_path):
     config, run = quick(tmp_path, training__frozen="embedding"), tmp_path / "run"
@@ -242,6 +264,7 @@ def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_p
         ):
             t2t_jax.train(None, run, module=wrong)
     assert t2t_jax.load(run, module=module).translate(lines) == model.translate(lines)
+    check_that_a_directory_names(module, model, run=run, to=tmp_path)
     config.steps = 6
     resumed = t2t_jax.train(config, run, module=module, quiet=True)
     whole = t2t_jax.train(config, tmp_path / "whole", module=module, quiet=True)

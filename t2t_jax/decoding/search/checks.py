@@ -142,7 +142,8 @@ def check_returns(
     rule = f"logits [B={rows}, W={beams}, V > {largest}] of floating point"
     came = ", ".join(texts.values()) or "no array"
     returns.require(is_logits, "step", rule, found=came)
-    if reorders and dtype_shapes(after) in map(dtype_shapes, (first, cache)):
+    kinds = [(jax.tree.structure(c), dtype_shapes(c)) for c in (after, first, cache)]
+    if reorders and kinds[0] in kinds[1:]:
         after = jax.eval_shape(model.reorder, after, tokens_BxW)
         returns.require_same("reorder", after, cache=cache)
     else:

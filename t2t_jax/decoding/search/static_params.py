@@ -41,6 +41,13 @@ class BeamParams(_OutputParams):
     Attributes:
       beam_size: W, live hypotheses per sentence. A beam of 1 is greedy: an eos that is
         only the second best continuation does not end the output.
+      length_penalty: alpha: a score is the log-probability, divided as
+        `length_normalization` says by the number of tokens n, eos counted.
+      n_best: outputs that are returned for each sentence, at most `beam_size`.
+      ids: of the special tokens.
+      min_tokens: fewest tokens of an output, eos not counted.
+      length_normalization: "paper", by ((5 + n) / 6)^alpha; or "power", by n^alpha.
+      allow_unk: whether outputs may hold the unknown token.
       beam_rule: one of `BEAM_RULES`; see `beam_search`.
       max_length_ratio: limit of tokens of an output for each of its source, 0 for none.
       forbidden: ids that no output has, such as those of tags of languages.

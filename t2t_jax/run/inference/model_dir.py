@@ -13,7 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from t2t_jax.checkpointing.safetensors_io import write_safetensors
+from flax import linen as nn
+
+from t2t_jax.checkpointing.safetensors_io import open_parameters, write_safetensors
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, require_array_path
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
@@ -23,12 +25,12 @@ from t2t_jax.data.token_cache.known_words import FILE, KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import OutputError, UserError, rewording
 from t2t_jax.files import atomic_write, locked
-from t2t_jax.model.architectures import make_module, require_params_of
-from t2t_jax.model.rnn.rnn import RNN
-from t2t_jax.model.transformer import Transformer
+from t2t_jax.model.architectures import make_module, module_name, require_params_of
+from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
 from t2t_jax.run.inference.model import TranslationModel, learned_positions
 from t2t_jax.run.inference.provenance import provenance_of
 from t2t_jax.run.workdir import Workdir, require_outside_runs
+from t2t_jax.training.config import PythonConfig
 from t2t_jax.types import Params
 
 
@@ -192,7 +194,9 @@ def save_model(
 
     Args:
       to: directory to create; missing or empty.
-      model: with its present parameters and search settings.
+      model: with its present parameters and search settings. If its module is not
+        built of its configuration alone, as with a block of your own, the directory
+        names it, and `t2t_jax.load(to, module=…)` opens it.
       like: the run or model directory that it was loaded from, whose configuration,
         vocabularies and provenance the new directory gets; None for a model from
         `TranslationModel.of`, which has none.
@@ -208,7 +212,7 @@ def save_model(
       ValueError: vocabularies, parameters or the module's configuration are not those
         of the model in `like`.
       TypeError: a directory is not a path, or `model` is something else; or its module
-        is neither a `Transformer` nor the baseline, so that `load` cannot build it.
+        has no `TransformerConfig` or `RNNConfig`.
 
     Example:
       `t2t_jax.save_model("models/tuned", model, like="runs/phrasebook")`.
@@ -232,10 +236,16 @@ def save_model(
                 f"model must have the configuration of {like}, and its module has "
                 f"{differing}. Leave like out, or pass the run of this module."
             )
+        open_parameters(origin_dir.path).resolve_step(model.step)
+        own = _own_module(model.module, config.network)
+        if config.python.module not in (own, module_name(model.module)):
+            raise ValueError(
+                f"model must have the module of {like}, and has "
+                f"{own or 'that of its configuration'}. Leave like out, or pass the "
+                "run of this module."
+            )
         known = provenance_of(origin_dir, model.step)
-    is_own = bool(config.python.module)
-    module = model.module if is_own else make_module(config.network)
-    require_params_of(module, model.params)
+    require_params_of(model.module, model.params)
     origin = {name: value for name, value in known.items() if name not in _FORMER}
     # Here it is an argument, not a flag.
     with rewording(lambda problem: problem.replace("--to=", "to=", 1)):
@@ -264,23 +274,34 @@ def _differences(module: Any, network: Any) -> str:
 
 def _config_of(model: TranslationModel) -> Config:
     """Returns the configuration of a model without a run, as far as it is known."""
-    if type(model.module) not in (Transformer, RNN):
+    network = getattr(model.module, "config", None)
+    if not isinstance(network, TransformerConfig | RNNConfig):
         raise TypeError(
-            "save_model takes a model of a Transformer or an RNN, which load builds "
-            f"again, not of {with_article(type(model.module).__name__)}. Save its "
-            "parameters by t2t_jax.Checkpoints."
+            "save_model takes a model whose module has a TransformerConfig or an "
+            f"RNNConfig as config, not {with_article(type(model.module).__name__)}. "
+            "Save its parameters by t2t_jax.Checkpoints."
         )
-    network: Any = model.module.config
-    name = "rnn" if isinstance(model.module, RNN) else "transformer"
+    name = "rnn" if isinstance(network, RNNConfig) else "transformer"
     longest = min(DataConfig.max_length, learned_positions(model.module) or math.inf)
-    sizes = {"size": network.vocab_size, "source_size": network.source_vocab_size or 0}
+    networks: Any = {ARCHITECTURES[name]: network}
+    sizes: Any = {
+        "size": network.vocab_size,
+        "source_size": network.source_vocab_size or 0,
+    }
     return Config(
         data=DataConfig(max_length=int(longest)),
         vocabulary=VocabularyConfig(**sizes),
         architecture=name,
         decoding=model.decoding,
-        **{ARCHITECTURES[name]: network},
+        python=PythonConfig(module=_own_module(model.module, network)),
+        **networks,
     )
+
+
+def _own_module(module: nn.Module, network: ModelConfig) -> str:
+    """Names a module; "" if it is the one that `load` builds of a configuration."""
+    name = module_name(module)
+    return name if name != module_name(make_module(network)) else ""
 
 
 def _require_single(model: TranslationModel) -> None:
