@@ -237,13 +237,7 @@ def save_model(
                 f"{differing}. Leave like out, or pass the run of this module."
             )
         open_parameters(origin_dir.path).resolve_step(model.step)
-        own = _own_module(model.module, config.network)
-        if config.python.module not in (own, module_name(model.module)):
-            raise ValueError(
-                f"model must have the module of {like}, and has "
-                f"{own or 'that of its configuration'}. Leave like out, or pass the "
-                "run of this module."
-            )
+        _require_same_module(model.module, config, like)
         known = provenance_of(origin_dir, model.step)
     require_params_of(model.module, model.params)
     origin = {name: value for name, value in known.items() if name not in _FORMER}
@@ -270,6 +264,18 @@ def _differences(module: Any, network: Any) -> str:
         for name, value in vars(network).items()
         if name not in resolved and getattr(config, name, value) != value
     )
+
+
+def _require_same_module(
+    module: nn.Module, config: Config, like: str | Path | None
+) -> None:
+    own = _own_module(module, config.network)
+    if config.python.module not in (own, module_name(module)):
+        raise ValueError(
+            f"model must have the module of {like}, and has "
+            f"{own or 'that of its configuration'}. Leave like out, or pass the run of "
+            "this module."
+        )
 
 
 def _config_of(model: TranslationModel) -> Config:

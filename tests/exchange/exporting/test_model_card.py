@@ -13,6 +13,7 @@ from t2t_jax.exchange.exporting.verification import Comparison
 from t2t_jax.exchange.formats import EXPORT_FORMATS
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.version import __version__
+from tests.decoding.words import Untagged
 
 COMPARISON = Comparison(
     **{"text": "test", "lines": 1000, "left_out": 0, "equal": 997, "ties": 3},
@@ -23,10 +24,10 @@ COMPARISON = Comparison(
 )
 
 
-class Pieces:
+class Pieces(Untagged):
     """The special pieces of a vocabulary of SentencePiece."""
 
-    model, fingerprint = b"a SentencePiece model", "def"
+    model, fingerprint, size = b"a SentencePiece model", "def", 4
 
     def pieces(self, ids):
         return [["<pad>", "<ß>", "</s>", "<unk>"][id_] for id_ in ids]
