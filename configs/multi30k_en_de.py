@@ -12,9 +12,8 @@ test.2016), with a joint BPE of 10,000 merges whose joins are undone. `simcut` a
       --source=data/multi30k_bpe/test.2016.en.gz
       --reference=data/multi30k_bpe/test_2016_flickr.lc.norm.tok.de.gz
 
-Published, of text alone: 41.02, BLEU of tokens. Scores of seeds 0, 1, 2: `tokenized`
-41.03; `tokenized_ema` 41.15, 40.37, 41.04; `tokenized_simcut` with a moving average
-40.81, 40.81, 40.30 (docs/results.md); `raw`, ended early, 36.85; `simcut`: not run yet.
+Published, of text alone: 41.02, BLEU of tokens. Score of `tokenized`: 41.03; of its
+`_ema` and `_simcut`, three seeds each: docs/results.md; of `simcut`: not run yet.
 """
 
 import os
