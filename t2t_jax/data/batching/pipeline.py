@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 from itertools import chain, count, islice, pairwise
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
@@ -306,8 +307,10 @@ def _batch_config(settings: dict[str, Any]) -> DataConfig:
       TypeError: a setting is not one of `batches`.
       ConfigError: a value is not valid.
     """
-    if wrong := sorted(settings.keys() & _OF_A_RUN):
-        raise TypeError(f"{wrong[0]} is no setting of batches, only of t2t_jax.train.")
+    known = {field.name for field in fields(DataConfig)} - _OF_A_RUN
+    if wrong := sorted(settings.keys() - known):
+        names = ", ".join(sorted(known))
+        raise TypeError(f"{wrong[0]} is no setting of batches. They are {names}.")
     longest = settings.get("row_length", DataConfig.row_length)
     return DataConfig(**{"max_length": longest, **settings})
 

@@ -119,11 +119,8 @@ def test_batches_of_rows_of_hugging_face_s_datasets(vocabulary, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        (
-            {"train": "a"},
-            TypeError,
-            "^train is no setting of batches",
-        ),
+        ({"train": "a"}, TypeError, "^train is no setting of batches"),
+        ({"batch_size": 3}, TypeError, "^batch_size is no .* row_length, "),
         (
             {"row_length": 1},
             UserError,
