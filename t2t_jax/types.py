@@ -117,7 +117,7 @@ class BatchShard:
         """
         if rows % self.count:
             raise ValueError(
-                f"rows={rows} must be divisible by {self.count}, the parts. Add rows."
+                f"rows={rows} must be divisible by {self.count} shards. Add rows."
             )
         part = rows // self.count
         return slice(self.index * part, (self.index + 1) * part)

@@ -140,7 +140,7 @@ def validate_options(options: TranslateOptions) -> None:
     stdin = [f"--{name}=-" for name, path in line_files(options).items() if path == "-"]
     if len(stdin) > 1:
         raise UserError(
-            f"{' and '.join(stdin[::-1])} are the same standard input. Pass a file."
+            f"{' and '.join(stdin[::-1])} are the same standard input. Pass one file."
         )
 
 
