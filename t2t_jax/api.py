@@ -221,7 +221,7 @@ def _train(
     )
     if not is_complete(config, progress):
         raise KeyboardInterrupt(
-            f"Stopped: step {progress.step:,} is saved. The same call resumes."
+            f"Stopped at step {progress.step:,}, which is saved. The same call resumes."
         )
 
 

@@ -282,7 +282,8 @@ class Workdir:
             except BlockingIOError as error:
                 raise OutputError(
                     f"{self.path} is being trained in, or its text prepared, by "
-                    f"{self.owner() or 'another process'}. Wait, or use another one."
+                    f"{self.owner() or 'another process'}. Wait, or pass "
+                    "another workdir."
                 ) from error
             except OSError as error:
                 raise OutputError(
