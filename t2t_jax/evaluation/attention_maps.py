@@ -13,6 +13,7 @@ from flax import linen as nn
 from t2t_jax.errors import UserError
 from t2t_jax.functional.masks import PAD
 from t2t_jax.functional.shapes import check_axes
+from t2t_jax.model.architectures import sown_weights
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import Array, Params
@@ -71,15 +72,11 @@ def _weights(
     module: Transformer, params: Params, source_BxS: Array, target_inputs_BxT: Array
 ) -> dict[str, jax.Array]:
     """Returns the weights of every use, [N, B, H, Q, K]."""
-    _, collections = module.apply(
-        {"params": params}, source_BxS, target_inputs_BxT, mutable=["intermediates"]
-    )
-    sown = collections["intermediates"]
+    sown = sown_weights(module, {"params": params}, source_BxS, target_inputs_BxT)
     depths = {
         "encoder": module.config.num_layers,
         "decoder": decoder_layers(module.config),
     }
-    # Sown values are tuples: a module may be called more than once.
     return {
         kind: jnp.stack(
             [

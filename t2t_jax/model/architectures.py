@@ -254,6 +254,27 @@ def training_flops(
     return rnn_counting.rnn_training_flops(config, **lengths)
 
 
+def sown_weights(
+    module: nn.Module, variables: PyTree, source_BxS: Array, target_inputs_BxT: Array
+) -> Any:
+    """Returns what the attentions sow into "intermediates" in a teacher-forced pass.
+
+    Sown values are tuples, since a module may be called more than once.
+
+    Raises:
+      UserError: they sow nothing.
+    """
+    _, collections = module.apply(
+        variables, source_BxS, target_inputs_BxT, mutable=["intermediates"]
+    )
+    if "intermediates" not in collections:
+        raise UserError(
+            f"{type(module).__name__}: its attention sows no weights. Call "
+            'self.sow("intermediates", "weights", weights_BxHxQxK) in it.'
+        )
+    return collections["intermediates"]
+
+
 @dataclasses.dataclass(frozen=True)
 class AlignmentExtractor:
     """Extracts one layer's cross-attention weights in a teacher-forced pass.
@@ -295,16 +316,8 @@ class AlignmentExtractor:
         Returns:
           [B, T, S] float32, the mean over the heads; a row sums to 1, or to 0 at pad.
         """
-        _, collections = self.module.apply(
-            variables, source_BxS, target_inputs_BxT, mutable=["intermediates"]
-        )
-        if "intermediates" not in collections:
-            raise UserError(
-                f"{type(self.module).__name__}: its attention sows no weights. Call "
-                'self.sow("intermediates", "weights", weights_BxHxQxK) in it.'
-            )
-        sown = collections["intermediates"]["decoder"]
-        # Sown values are tuples, since a module may be called more than once.
+        sown = sown_weights(self.module, variables, source_BxS, target_inputs_BxT)
+        sown = sown["decoder"]
         if isinstance(self.module, RNN):
             return jnp.asarray(sown["weights"][0], jnp.float32)
         layer = self.layer % _num_layers(self.module)

@@ -229,16 +229,19 @@ def _read(
     )
     caches = encode(train, config=config.data), encode(dev, config=unfiltered)
     errors.raise_if_any()
-    seed, directions = config.seed, [] if dev is None else _directions(dev)
-    return PreparedData(config.data, seed, vocabularies, *caches, dev_lines, directions)
+    directions = [""] * len(dev_lines)
+    if dev is not None and target_languages(dev):
+        directions = _directions(dev)
+    parts = config.data, config.seed, vocabularies, *caches
+    return PreparedData(*parts, dev_lines, directions)
 
 
 def _directions(corpus: Corpus) -> list[str]:
-    """Returns the direction of each pair, such as en-de; "" if it is not named."""
+    """Returns the direction of each pair, such as en-de."""
     found = []
     for part, _ in parts_of(corpus):
-        name = "-".join(part.direction) if isinstance(part, DirectedCorpus) else ""
-        found += [name] * part.num_pairs()
+        if isinstance(part, DirectedCorpus):
+            found += ["-".join(part.direction)] * part.num_pairs()
     return found
 
 
@@ -334,7 +337,8 @@ def _load_vocabularies(
         vocabularies.check(settings, name=settings.file or settings.source_file)
     require_same_vocabularies(vocabularies, workdir.path)
     if (tags := vocabularies.source.tags) and not target_languages(train):
-        if not split_tag(next(iter(train))[0], tags)[0]:
+        first = next((source for source, _ in train), "")
+        if not split_tag(first, tags)[0]:
             raise ConfigError(
                 f"data.train={config.data.train!r} must name its languages, as #en-de "
                 f"after each corpus: the vocabulary has tags of {', '.join(tags)}. "

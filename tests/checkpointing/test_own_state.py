@@ -6,9 +6,6 @@ and `Checkpoints`.
 """
 
 import dataclasses
-import socket
-import subprocess
-import sys
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +18,7 @@ from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import batch_sharding
 from t2t_jax.errors import DataError, OutputError
 from tests.checkpointing import two_processes
-from tests.integration import tiny
+from tests.devices.distributed.pair import run_two
 
 
 @jax.tree_util.register_dataclass
@@ -95,21 +92,4 @@ def test_a_directory_is_open_in_one_program_and_names_are_unique(tmp_path):
 
 
 def test_of_two_processes_none_waits_for_one_that_has_failed(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-m", two_processes.__name__]
-    started = [
-        subprocess.Popen(
-            [*command, str(index), str(port), str(tmp_path)], cwd=tiny.ROOT, **pipe
-        )
-        for index in range(2)
-    ]
-    try:
-        for process in started:
-            out, errors = process.communicate(timeout=240)
-            assert process.returncode == 0, errors
-            assert "all is well" in out.splitlines()
-    finally:
-        for process in started:
-            process.kill()
+    run_two(two_processes.__name__, tmp_path)

@@ -5,7 +5,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from t2t_jax.errors import UserError
 from t2t_jax.evaluation.attention_maps import KINDS, attention_maps
+from t2t_jax.model.architectures import AlignmentExtractor
+from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.transformer import Transformer
 from tests.model.tiny import TINY, tiny_params
 from tests.reference import paper
@@ -53,6 +56,18 @@ def test_every_weight_is_the_one_that_the_paper_s_transcription_computes(
     assert next(found, None) is None
     for kind in KINDS:
         assert_allclose(maps[kind], wanted[kind], atol=2e-6)  # float32, two layers
+
+
+def test_an_attention_of_one_s_own_that_sows_nothing_is_named():
+    class Silent(MultiHeadAttention):
+        def sow(self, *args, **kwargs):
+            return False
+
+    module, params = Transformer(TINY, attention=Silent), tiny_params()
+    with pytest.raises(UserError, match="Transformer: its attention sows no weights"):
+        attention_maps(module, params, SOURCE, TARGET)
+    with pytest.raises(UserError, match="its attention sows no weights"):
+        AlignmentExtractor(module)({"params": params}, SOURCE[None], TARGET[None])
 
 
 def test_the_decoder_gives_exactly_nothing_to_what_comes_later(maps):

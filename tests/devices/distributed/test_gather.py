@@ -1,4 +1,3 @@
-import socket
 import subprocess
 import sys
 
@@ -12,6 +11,7 @@ from t2t_jax.devices.distributed.gather import (
     replicate,
 )
 from tests.devices.distributed import two_processes
+from tests.devices.distributed.pair import run_two
 from tests.integration import tiny
 
 # --- parameters
@@ -78,23 +78,4 @@ assert len(set(sums.values())) == 300
 
 
 def test_two_processes_of_four_devices_gather_texts_and_parameters():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", two_processes.__name__, str(index), str(port)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=tiny.ROOT,
-            text=True,
-        )
-        for index in range(2)
-    ]
-    try:
-        for process in started:
-            out, errors = process.communicate(timeout=240)
-            assert process.returncode == 0, errors
-            assert "all is well" in out.splitlines()
-    finally:
-        for process in started:
-            process.kill()
+    run_two(two_processes.__name__)
