@@ -5,6 +5,7 @@ The key-value store is that of JAX's coordinator, in process 0.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 _SLICE_MILLISECONDS = 500
@@ -57,10 +58,14 @@ def client() -> Any:
 
 
 def rank_and_count() -> tuple[int, int]:
-    """Returns the rank of this process and the number of all; touches no device."""
-    from jax._src import distributed
+    """Returns the rank of this process and the number of all; touches no device.
 
-    state = distributed.global_state
+    Imports nothing: a thread asks after a signal, while another one may import JAX.
+    """
+    module = sys.modules.get("jax._src.distributed")
+    state = getattr(module, "global_state", None)
+    if state is None:
+        return 0, 1
     return state.process_id or 0, state.num_processes or 1
 
 

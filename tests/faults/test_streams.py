@@ -4,10 +4,11 @@ Seen to fail: where LineStream hands nothing out before the end (no answer), wit
 the flush in write_lines (likewise), without the look for a broken pipe in
 cli/console/error_report.py (a traceback), with `nullcontext` in place of
 `exit_on_signals` in main (half a line), without the lock in flush_before_exit
-(likewise), without its StringIO (no end while nobody reads), and without its `unlink`
-(a file is left over). A handler that raises in the main thread is not enough: JAX's
-hook of the garbage collector swallows what is raised in it, which was one signal in
-five.
+(likewise), without its StringIO (no end while nobody reads), without its `unlink` (a
+file is left over), and, once in ten, where the thread of a signal imports a module of
+JAX while the main thread does (exit code 70). A handler that raises in the main thread
+is not enough: JAX's hook of the garbage collector swallows what is raised in it, which
+was one signal in five.
 """
 
 import fcntl

@@ -136,8 +136,8 @@ def current_processes() -> Processes:
 
     Before, it returns `SINGLE_PROCESS`.
     """
-    if _current.count == 1 and "jax" in sys.modules:
-        index, count = jax_internals.rank_and_count()
+    index, count = jax_internals.rank_and_count()
+    if _current.count == 1 < count:
         return Processes(index=index, count=count)
     return _current
 

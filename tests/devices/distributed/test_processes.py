@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
@@ -15,6 +16,13 @@ def test_without_settings_initialize_returns_a_single_process():
     assert initialize(environ={"JAX_PLATFORMS": "cpu"}) is SINGLE_PROCESS
     with pytest.raises(UserError, match="belong together"):
         initialize(num_processes=2, environ={})
+    assert current_processes() == SINGLE_PROCESS
+
+
+def test_while_another_thread_imports_jax_this_process_is_alone(monkeypatch):
+    # An import here would leave that thread with half a module.
+    for name in ("jax._src", "jax._src.distributed"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
     assert current_processes() == SINGLE_PROCESS
 
 
