@@ -54,7 +54,8 @@ def counting_twice(shared_directory):
             "model__dropout": 0.0,
             "decoding__max_source_length": 24,
         }
-        tiny.succeed(*tiny.arguments(place / "run", **keys))
+        done = tiny.succeed(*tiny.arguments(place / "run", **keys))
+        assert b"/run --target_language=de < in.txt\n" in done.stderr
 
     return made_once(shared_directory / "counting_twice", train) / "run"
 

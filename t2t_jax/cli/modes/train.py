@@ -8,6 +8,8 @@ from t2t_jax.api import train_prepared
 from t2t_jax.cli.console.stderr import open_log
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
+from t2t_jax.config import Config
+from t2t_jax.data.corpora.open import split_directions
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.start import open_shared_run, require_configured
@@ -37,7 +39,7 @@ def run(options: TrainOptions) -> int:
         if text is not None:
             return _train(options, text, console)
         if processes.is_first:
-            console.log(_next_commands(workdir))
+            console.log(_next_commands(workdir, options.config))
         return 0
 
 
@@ -59,13 +61,17 @@ def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
         "were not better (evaluation.patience)"
     ) * (progress.step < config.steps)
     steps = f"{progress.step:,} step{'s' * (progress.step != 1)}"
-    console.log(f"Done: {steps}{early}{scored}.\n{_next_commands(workdir)}")
+    console.log(f"Done: {steps}{early}{scored}.\n{_next_commands(workdir, config)}")
     return 0
 
 
-def _next_commands(workdir: Workdir) -> str:
+def _next_commands(workdir: Workdir, config: Config) -> str:
     """Returns example commands for a trained model."""
     flags = f"--workdir={shlex.quote(str(workdir.path))}"
+    named = [split_directions(part)[1] for part in config.data.train.split("++")]
+    targets = [target for directions in named for _, target in directions]
+    if len(set(targets)) > 1:
+        flags += f" --target_language={targets[0]}"
     return (
         f"  translate:  {shlex.join(command_of('translate'))} {flags} < in.txt\n"
         f"  score:      {shlex.join(command_of('evaluate'))} {flags} "
