@@ -10,7 +10,7 @@ from typing import Any
 
 from t2t_jax.errors import ErrorCollector
 
-OPTIMIZERS = ("adam", "adamw", "schedule_free", "muon")
+OPTIMIZERS = ("adam", "adamw", "schedule_free", "muon", "adafactor")
 _DECAYING = ("cosine", "linear", "warmup_stable_decay")
 SCHEDULES = ("inverse_sqrt", "constant", *_DECAYING)
 GRADIENT_DTYPES = ("float32", "bfloat16")
@@ -24,12 +24,13 @@ _MAX_WARMUP = 1_000_000_000  # optimizer steps
 _MAX_NS_STEPS = 100
 # Key -> the key that decides whether it is used, and the values with which it is.
 _USED_BY = {
-    "weight_decay": ("name", ("adamw", "schedule_free", "muon")),
+    **dict.fromkeys(("beta1", "beta2", "epsilon"), ("name", OPTIMIZERS[:-1])),
+    "weight_decay": ("name", OPTIMIZERS[1:]),
     **dict.fromkeys(
         ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate"),
         ("name", ("muon",)),
     ),
-    "schedule": ("name", ("adam", "adamw", "muon")),
+    "schedule": ("name", ("adam", "adamw", "muon", "adafactor")),
     **dict.fromkeys(("decay_steps", "end_fraction"), ("schedule", _DECAYING)),
     "decay_fraction": ("schedule", ("warmup_stable_decay",)),
 }
@@ -68,9 +69,11 @@ class OptimizerConfig:
     Attributes:
       name: The optimizer: "adam", the paper's; "adamw", Adam with decoupled weight
         decay; "schedule_free", AdamW with an average of the parameters in place of a
-        decaying learning rate; or "muon", which orthogonalizes the updates of the
-        kernels of attention and feed-forward networks, with Adam for the others.
-        Departs: all but "adam".
+        decaying learning rate; "muon", which orthogonalizes the updates of the
+        kernels of attention and feed-forward networks, with Adam for the others; or
+        "adafactor", whose state is a row and a column of each matrix that has at least
+        128 of both, and which clips the updates of each parameter to the learning
+        rate. Departs: all but "adam".
       schedule: The learning rate after the warm-up: "inverse_sqrt", the paper's;
         "constant"; "linear" or "cosine", which falls until `decay_steps`; or
         "warmup_stable_decay", constant until it falls linearly. Not for
@@ -232,6 +235,7 @@ class TrainingConfig:
         In update t, from 0, it is at most (1 + t) / (10 + t). Departs: above 0.
       frozen: Parameters that are not trained: patterns of their paths, separated by
         commas, such as "encoder,embedding" or "*/self_attention/*"; empty for none.
+        They have no state of the optimizer, and no gradient is computed for them.
       step_timeout (seconds): A run without a new step for this long counts as stuck:
         each process prints the stacks of its threads and exits. 0 for no limit.
       pause_timeout (seconds): The same limit while a run compiles, evaluates or saves,

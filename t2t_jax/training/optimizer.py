@@ -103,13 +103,18 @@ def make_optimizer(
     if isinstance(own, optax.GradientTransformation):
         optimizer = own
     else:
-        build = _muon if config.name == "muon" else _adam
+        build = {"muon": _muon, "adafactor": _adafactor}.get(config.name, _adam)
         optimizer = build(
             config, lambda config: own or make_schedule(config, d_model=d_model)
         )
     if not frozen:
         return optimizer
-    parts = {"trained": optimizer, "frozen": optax.set_to_zero()}
+    # Added to -0.0, the zeros of optax.set_to_zero would change its sign. The compiler
+    # leaves out gradients that nothing reads.
+    keep = optax.stateless(
+        lambda updates, _: jax.tree.map(lambda g: jnp.full_like(g, -0.0), updates)
+    )
+    parts = {"trained": optimizer, "frozen": keep}
     return optax.partition(parts, lambda params: _labels(params, frozen))
 
 
@@ -203,6 +208,40 @@ def _muon(
     )
 
 
+def _adafactor(
+    config: OptimizerConfig, scheduled: _Scheduled
+) -> optax.GradientTransformation:
+    """Builds Adafactor, with the learning rate of Adam and without momentum.
+
+    `optax.adafactor` would factor no kernel of heads of less than 128, and its weight
+    decay is not times the learning rate.
+    """
+    factored = optax.scale_by_factored_rms()
+
+    def as_matrices(tree: Params) -> PyTree:
+        return _map_paths(
+            lambda path, x: x.reshape(matrix_shape(path, x)) if is_matrix(path) else x,
+            tree,
+        )
+
+    def update(
+        gradient: Params, state: PyTree, params: Params | None = None
+    ) -> tuple[Params, PyTree]:
+        scaled, state = factored.update(
+            as_matrices(gradient), state, as_matrices(params)
+        )
+        return jax.tree.map(lambda u, g: u.reshape(g.shape), scaled, gradient), state
+
+    return optax.chain(
+        optax.GradientTransformation(
+            lambda params: factored.init(as_matrices(params)), update
+        ),
+        optax.clip_by_block_rms(1.0),
+        optax.add_decayed_weights(config.weight_decay, mask=_is_decayed),
+        optax.scale_by_learning_rate(scheduled(config)),
+    )
+
+
 def is_matrix(path: str) -> bool:
     """Returns whether a parameter is a kernel: a matrix that multiplies activations.
 
@@ -267,8 +306,9 @@ def _labels(params: Params, frozen: str) -> PyTree:
     for pattern in patterns:
         if not any(_matches(path, pattern) for path in paths):
             raise ConfigError(
-                f"training.frozen: {pattern!r} matches no parameter, such as "
-                f"{paths[0]} or {paths[-1]}. Change config.training.frozen."
+                f"training.frozen: {pattern!r} matches no parameter. Set "
+                f"config.training.frozen to some of {', '.join(params)}, or to paths "
+                f"below them, such as {paths[0]} or {paths[-1]}."
             )
     labels = [
         "frozen" if any(_matches(path, pattern) for pattern in patterns) else "trained"

@@ -45,9 +45,13 @@ KINDS = {
         "training__frozen": "encoder/*/self_attention/query",
         "training__micro_batches": 2,
     },
-    "adamw": {
-        "optimizer__name": "adamw",
+    "adafactor": {
+        "optimizer__name": "adafactor",
         "optimizer__weight_decay": 0.1,
+        "model__d_model": 128,  # as many rows and columns as it factors
+        "model__d_ff": 128,
+        "training__frozen": "embedding",
+        "training__simcut": 1.0,
         "optimizer__schedule": "warmup_stable_decay",
         "optimizer__decay_fraction": 0.4,  # of 6 steps: the last 2
     },
@@ -104,6 +108,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(whole, kind, tmp_path):
             "average",
             {"mesh__fsdp": 2, "mesh__tensor": 2, "mesh__shard_optimizer": True},
         ),
+        ("adafactor", {"mesh__fsdp": 2, "mesh__tensor": 2}),
         pytest.param("buckets", {}, marks=pytest.mark.soak),
     ],
 )

@@ -279,6 +279,7 @@ CHOICES = {
         "peak_learning_rate": 0.05,
     },
     "muon": {"name": "muon", "weight_decay": 0.1},
+    "adafactor": {"name": "adafactor", "training": TrainingConfig(frozen="*/key")},
 }
 
 

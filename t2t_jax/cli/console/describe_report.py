@@ -189,6 +189,7 @@ def _memory(info: _Info) -> Iterator[tuple[str, str, str]]:
     sizes = {**info, **memory["compiler"], **memory}
     for name, key, note in (
         ("parameters", "parameters", "float32, what the device holds"),
+        ("  frozen", "frozen", "of them, without gradients and moments"),
         ("optimizer", "optimizer", f"moments of {config['optimizer']['name']}"),
         ("moving average", "ema", "of the parameters"),
         ("gradients", "gradients", "during the step"),
@@ -199,7 +200,7 @@ def _memory(info: _Info) -> Iterator[tuple[str, str, str]]:
         ("a checkpoint", "checkpoint_bytes", "on disk"),
         ("checkpoints", "checkpoints_bytes", f"on disk at most: {kept}"),
     ):
-        if key != "ema" or memory["ema"]:
+        if key not in ("ema", "frozen") or memory[key]:
             yield name, si_format(sizes[key], "B"), note
 
 

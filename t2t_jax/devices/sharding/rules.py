@@ -74,6 +74,8 @@ LOGICAL_AXES = {
 }
 
 PARAMETERS: Rules = (
+    # Of the state of Adafactor: vectors, and single zeros in place of them.
+    (r"\d+/(v_row|v_col)/.+", ("",)),
     # The recurrent baseline (attentive_layer, cell, readout) is split over fsdp only.
     (r"(embedding|pre_softmax)/table", ("vocabulary", "width")),
     (r"positions/learned/table", ("", "width")),
@@ -90,6 +92,8 @@ PARAMETERS: Rules = (
     (r"(bias|scale|score)", ("",)),
     # Coefficients in the state of Muon.
     (r"ns_coeffs", ("",)),
+    # Zeros in the state of Adafactor, in place of moments that are factored.
+    (r"\d+/v/.+", ("",)),
 )
 """The rules of both models; with fsdp=1 and tensor=1 all parameters are replicated."""
 

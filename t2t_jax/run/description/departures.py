@@ -118,6 +118,7 @@ _OPTIMIZERS = {
     "schedule_free": "schedule-free AdamW: the average of its steps is the model, and "
     "the learning rate is constant after the warm-up",
     "muon": "Muon for the kernels, Adam for the others",
+    "adafactor": "Adafactor: second moments of rows and columns, no first ones",
 }
 
 

@@ -37,7 +37,7 @@ from t2t_jax.run.description.table3_rows import (
 )
 from t2t_jax.run.description.topology_costs import TopologyRequest, topology_costs
 from t2t_jax.run.resume_rules import differences
-from t2t_jax.training.optimizer import make_schedule
+from t2t_jax.training.optimizer import make_schedule, trained_part
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
 
@@ -179,12 +179,14 @@ def _memory(
     """Returns the sizes of one device's arrays and the compiler's analysis."""
     # All arrays of a batch but `rows` have shape [rows, length].
     slots = (len(Batch._fields) - 1) * longest_shape(config)[1] + 1
+    trained = num_bytes(trained_part(shard.params, config.training.frozen))
     return {
         "platform": compiled.platform,
         "parameters": num_bytes(shard.params),
+        "frozen": num_bytes(shard.params) - trained,
         "optimizer": num_bytes(shard.optimizer),
         "ema": num_bytes(shard.ema),
-        "gradients": num_bytes(shard.params),
+        "gradients": trained,
         "batch": rows * slots * _INT32_BYTES,
         "compiler": {**compiled.memory._asdict(), "total": compiled.memory.total},
     }

@@ -172,9 +172,11 @@ def test_no_rule_is_without_a_parameter_or_a_part_of_an_optimizer():
         for values in (LEARNED, BIASES, {"architecture": "rnn"})
         for keys, _ in jax.tree_util.tree_leaves_with_path(params_of(values))
     ]
-    muon = make_optimizer(OptimizerConfig(name="muon"), d_model=6)
-    state = jax.eval_shape(muon.init, params_of({}))
-    paths += [path_of(keys) for keys, _ in jax.tree_util.tree_leaves_with_path(state)]
+    for name in ("muon", "adafactor"):
+        optimizer = make_optimizer(OptimizerConfig(name=name), d_model=6)
+        state = jax.eval_shape(optimizer.init, params_of({}))
+        leaves = jax.tree_util.tree_leaves_with_path(state)
+        paths += [path_of(keys) for keys, _ in leaves]
     assert [
         pattern
         for pattern, _ in PARAMETERS
