@@ -15,7 +15,7 @@ from t2t_jax.report import setup_sections
 from t2t_jax.report.curves import CHARTS, NONE, curves, figure, steps_of
 from t2t_jax.report.page import Block, Note, Part, Section, Table, render
 from t2t_jax.report.samples import newest_translation, read_samples, sample_trees
-from t2t_jax.run.status import standing
+from t2t_jax.run.status import goodput_line, standing
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -128,7 +128,7 @@ def _header(config: Config, stands: Mapping[str, Any]) -> Block:
 def _figures(stands: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Returns name, value and note of the figures at the head of a page."""
     best, last = stands["best"], stands["evaluation"] or {}
-    left = "without evaluations"
+    left = goodput_line(stands) or "without evaluations"
     if stands["seconds_left"] is not None:
         until = stands["done_at"][5:16].replace("T", " ")
         duration = format_duration(stands["seconds_left"])

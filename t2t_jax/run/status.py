@@ -155,8 +155,8 @@ def _unknown(workdir: Workdir) -> dict[str, Any]:
     """Returns a status with every field, and nothing known."""
     names = (
         "state reason holder step steps percent epoch checkpoint last_record "
-        "record_age_seconds target_tokens_per_second seconds_per_step seconds_left "
-        "done_at loss evaluation best"
+        "record_age_seconds target_tokens_per_second seconds_per_step wall_seconds "
+        "goodput seconds_left done_at loss evaluation best"
     )
     fields = dict.fromkeys(names.split())
     return {"workdir": str(workdir.path), **fields, "losses": [], "bleus": []}
@@ -241,12 +241,39 @@ def _metrics(history: History, *, now: float) -> dict[str, Any]:
         "record_age_seconds": age,
         "target_tokens_per_second": _rounded(train.get("target_tokens_per_second"), 1),
         "seconds_per_step": _rounded(history.seconds_per_step, 4),
+        **_goodput(train),
         "loss": train.get("loss"),
         "evaluation": _scores(history.evaluation),
         "best": _scores(history.best),
         "losses": [round(loss, 4) for loss in thinned(history.losses)],
         "bleus": [round(bleu, 2) for bleu in thinned(history.bleus)],
     }
+
+
+def _goodput(train: Record) -> dict[str, Any]:
+    """Returns the wall time of the last process by activity, and training's share."""
+    wall, elapsed = train.get("wall_seconds"), _elapsed(train)
+    if not isinstance(wall, dict) or elapsed <= 0:
+        return {}
+    wall = {name: seconds for name in wall if (seconds := number(wall, name))}
+    wall = {"starting": max(0.0, elapsed - sum(wall.values())), **wall}
+    share = wall.get("training", 0.0) / sum(wall.values())
+    return {"wall_seconds": wall, "goodput": round(share, 4)}
+
+
+def goodput_line(status: Mapping[str, Any]) -> str:
+    """Returns training's share of the last process's time, and the rest's; or "".
+
+    Example:
+      >>> goodput_line({"goodput": 0.8, "wall_seconds": {"training": 8, "saving": 2}})
+      'goodput 80 % (saving 20 %)'
+    """
+    wall = dict(status["wall_seconds"] or {})
+    total, _ = sum(wall.values()), wall.pop("training", 0.0)
+    shares = sorted((100 * wall[name] / total, name) for name in wall)[::-1]
+    rest = ", ".join(f"{name} {share:.0f} %" for share, name in shares if share >= 0.5)
+    line = f"goodput {100 * status['goodput']:.0f} %" if total else ""
+    return line + f" ({rest})" * bool(rest)
 
 
 def _scores(record: Record | None) -> dict[str, Any] | None:

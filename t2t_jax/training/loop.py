@@ -23,7 +23,7 @@ from t2t_jax.training.progress_and_patience import (
 )
 from t2t_jax.training.reporting.profiler import Profiler
 from t2t_jax.training.state import TrainState
-from t2t_jax.training.step_meter import StepMeter
+from t2t_jax.training.step_meter import ACTIVITIES, StepMeter
 from t2t_jax.training.stopping import StopRequest, Watchdog
 from t2t_jax.types import Batch, DataPosition
 
@@ -105,7 +105,7 @@ class TrainingLoop:
         is_over = progress.completes(ends.steps, patience=ends.patience)
         if progress.pending:
             progress, is_over = self.repeat_evaluation(state, progress)
-        for position, batch in () if is_over else batches:
+        for position, batch in () if is_over else self.meter.fetch(batches):
             before, number = progress, progress.step + 1
             state = self.run_step(state, batch, number=number, position=before.position)
             progress = progress._replace(
@@ -221,7 +221,7 @@ class TrainingLoop:
         is_due = every and (step >= self.intervals.steps or step % every == 0)
         if not (is_due or (force and every)):
             return Score()
-        with self._not_training(f"evaluating step {step:,}"):
+        with self._not_training("evaluating", step):
             record = self.callbacks.evaluate(state, step)
         return None if record is None else best_by(record)
 
@@ -244,13 +244,15 @@ class TrainingLoop:
         now = self.meter.store_in(now)
         if "periodic" in kinds:
             now = now._replace(saved_minutes=now.minutes)
-        with self._not_training(f"saving step {now.step:,}"):
+        with self._not_training("saving", now.step):
             self.callbacks.save(state, now, kinds)
         return now
 
     @contextmanager
-    def _not_training(self, what: str) -> Iterator[None]:
+    def _not_training(self, what: str, step: int = 0) -> Iterator[None]:
         """Excludes an activity from the training time, and extends the watchdog."""
         self.meter.drain()
-        with self.meter.paused(), self.watchdog.extended(what):
+        activity = what if what in ACTIVITIES else "other"
+        what += f" step {step:,}" * (step > 0)
+        with self.meter.paused(activity), self.watchdog.extended(what):
             yield

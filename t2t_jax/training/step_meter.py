@@ -6,10 +6,10 @@ import math
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 
@@ -19,6 +19,11 @@ from t2t_jax.training.loss import Sums, known, summarise
 from t2t_jax.training.progress_and_patience import Record, RunProgress
 from t2t_jax.training.step import StepOutput
 from t2t_jax.types import DataPosition
+
+T = TypeVar("T")
+ACTIVITIES = "training", "data", "compiling", "evaluating", "saving", "other"
+"""What a training loop spends time on; `data` is a wait for the next batch, in which
+the devices ran out of steps."""
 
 
 class _Window(NamedTuple):
@@ -54,6 +59,8 @@ class StepMeter:
 
     Attributes:
       last_shown: when metrics were last shown, by `time.perf_counter`.
+      wall_seconds: of this process since the meter was made, by activity; their sum is
+        the time that has passed.
     """
 
     def __init__(self, progress: RunProgress, *, skip: Callable[[Record], None]):
@@ -62,6 +69,7 @@ class StepMeter:
         self._progress = progress
         self._window, self._last = _Window(progress.window), _Window()
         self._seconds = 60 * progress.minutes
+        self.wall_seconds = dict.fromkeys(ACTIVITIES, 0.0)
         self.last_shown = self._started = time.perf_counter()
 
     @property
@@ -70,11 +78,27 @@ class StepMeter:
         return (self._seconds + time.perf_counter() - self._started) / 60
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
+    def paused(self, activity: str = "other") -> Iterator[None]:
         """Excludes the enclosed time from the training time."""
         self._lap()
         yield
+        self.wall_seconds[activity] += time.perf_counter() - self._started
         self._started = time.perf_counter()
+
+    def fetch(self, batches: Iterable[T]) -> Iterator[T]:
+        """Yields batches; counts a wait at whose end no step was left to run."""
+        iterator = iter(batches)
+        while True:
+            began = time.perf_counter()
+            batch = next(iterator, None)
+            last: Any = self._pending[-1][2].gradient_norm if self._pending else None
+            if last is None or last.is_ready():
+                waited = time.perf_counter() - began
+                self.wall_seconds["data"] += waited
+                self.wall_seconds["training"] -= waited
+            if batch is None:
+                return
+            yield batch
 
     def add(self, output: StepOutput, *, step: int, position: DataPosition) -> None:
         """Adds a dispatched step."""
@@ -136,6 +160,7 @@ class StepMeter:
             "target_tokens": int(sums.target_tokens),
             "gradient_norm": self._progress.gradient_norm,
             "target_tokens_per_second": window.timed_tokens / seconds,
+            "wall_seconds": {k: round(v, 3) for k, v in self.wall_seconds.items()},
             "skipped": self._progress.skipped,
             **self._progress.position._asdict(),
         }
@@ -163,6 +188,7 @@ class StepMeter:
     def _lap(self) -> None:
         now = time.perf_counter()
         self._seconds += now - self._started
+        self.wall_seconds["training"] += now - self._started
         lap = _Window(timed_seconds=now - self._started)
         self._window, self._started = self._window.joined(lap), now
 

@@ -90,8 +90,11 @@ def test_a_rate_is_that_of_the_last_process(make_run, elapsed):
         train(200, 1.5, at=1_000, elapsed=elapsed),
         train(250, 1.0, at=1_200, elapsed=elapsed + 200),
     ]
+    resumed[1]["wall_seconds"] = {"training": elapsed + 50, "saving": 50}
     status = read_status(make_run(*TRAINED, *resumed))
     assert status["seconds_per_step"] == 4.0
+    assert status["wall_seconds"]["starting"] == 100
+    assert status["goodput"] == round((elapsed + 50) / (elapsed + 200), 4)
 
 
 def test_what_is_not_locked_does_not_run(make_run):

@@ -4,6 +4,7 @@ import math
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import jax.numpy as jnp
 import numpy as np
 
 from t2t_jax.errors import DivergedError
@@ -28,7 +29,7 @@ class Run:
         self.shown, self.skipped, self.pauses = [], [], []
         self.bleus, self.losses, self.dev_losses = {}, {}, {}
         self.stop_at, self.interrupted = (), ()
-        self.steps, self.clock = 0, 0.0
+        self.steps, self.clock, self.wait = 0, 0.0, 0.0
         self.shapes, self.ready = [], {None}
         self.asked_every, self.endured = 1, math.inf
         self.profile = Profiler(range(0), folder=None, log=print)
@@ -55,7 +56,7 @@ class Run:
         loss = self.losses.get(state + 1, 2.0)
         sums = Sums(np.float32(loss), np.float32(1.0), 0, 1, 1, 4)
         good = np.bool_(math.isfinite(loss))
-        return state + 1, StepOutput(sums, np.float32(0.5 + state), good)
+        return state + 1, StepOutput(sums, jnp.float32(0.5 + state), good)
 
     def log(self, record, state):
         assert state == record["step"]
@@ -116,6 +117,7 @@ class Run:
     def _batches(self, position):
         epoch, batch = position
         while True:
+            self.clock += self.wait
             batch += 1
             if batch == BATCHES_PER_EPOCH:
                 epoch, batch = epoch + 1, 0

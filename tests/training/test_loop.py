@@ -13,6 +13,7 @@ import pytest
 
 from t2t_jax.errors import DivergedError
 from t2t_jax.training.progress_and_patience import RunProgress
+from t2t_jax.training.reporting.metrics_writer import TIME_FIELDS
 from t2t_jax.types import DataPosition
 from tests.training.fake_run import Run
 
@@ -138,6 +139,14 @@ def test_a_record_covers_the_steps_since_the_last_one(run):
         assert record["target_tokens_per_second"] == pytest.approx(1.0)
 
 
+def test_a_record_says_what_its_process_spent_its_time_on(run):
+    run.shapes, run.wait = ["long"] * 9, 3.0
+    run.train(steps=5, log=1, evaluate=2, save_steps=4)
+    spent = {"training": 5, "data": 15, "compiling": 200, "evaluating": 2_000}
+    assert run.records[-1]["wall_seconds"] == spent | {"saving": 500, "other": 0}
+    assert sum(run.records[-1]["wall_seconds"].values()) == run.clock - 1_500  # the end
+
+
 def test_a_step_is_compiled_for_each_shape_once_and_outside_the_training_time(run):
     run.shapes, run.ready = ["short", "short", "long", "short", "long"], set()
     progress = run.train(steps=5, log=2)
@@ -155,9 +164,8 @@ def test_a_resumed_run_counts_on_and_writes_the_same_records(monkeypatch, stop):
     def run_to(steps, progress=None):
         one = Run(monkeypatch, losses=losses, stop_at={steps})
         progress = one.train(progress, steps=9, log=3)
-        # The speed is that of this process alone.
         written = [
-            {k: v for k, v in r.items() if k != "target_tokens_per_second"}
+            {k: v for k, v in r.items() if k not in TIME_FIELDS}
             for r in [*one.records, *one.skipped]
         ]
         return loaded(progress), written

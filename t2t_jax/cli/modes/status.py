@@ -10,7 +10,7 @@ from t2t_jax.cli.flags.options import StatusOptions
 from t2t_jax.cli.flags.parse_argv import require_own
 from t2t_jax.errors import UserError
 from t2t_jax.quantities import format_duration
-from t2t_jax.run.status import read_status
+from t2t_jax.run.status import goodput_line, read_status
 
 
 def run(options: StatusOptions) -> int:
@@ -74,7 +74,7 @@ def _speed(status: Mapping[str, Any]) -> str:
     line = f"{tokens:,.0f} target tokens/s"
     if seconds is not None:
         line += f", {seconds:.2g} s a step with evaluations"
-    return line
+    return "; ".join(filter(None, [line, goodput_line(status)]))
 
 
 def _time(status: Mapping[str, Any]) -> str:

@@ -184,7 +184,10 @@ class EventFile(RetryingAppendFile):
         self.write(b"".join(checked))
 
 
-TIME_FIELDS = ("time", "elapsed", "seconds", "minutes", "target_tokens_per_second")
+TIME_FIELDS = (
+    *("time", "elapsed", "seconds", "minutes", "wall_seconds"),
+    "target_tokens_per_second",
+)
 """Fields of records that depend on the clock; all others are the same bit for bit in a
 run that was stopped and resumed."""
 

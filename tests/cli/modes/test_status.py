@@ -18,6 +18,8 @@ RUNNING = {
     "record_age_seconds": 12,
     "target_tokens_per_second": 4_129.8,
     "seconds_per_step": 0.34,
+    "wall_seconds": {"starting": 10, "training": 83, "saving": 7, "data": 0.1},
+    "goodput": 0.829,
     "seconds_left": 510,
     "done_at": "2026-11-23T01:08:42Z",
     "loss": 1.25,
@@ -31,7 +33,8 @@ def test_five_lines_about_a_running_run(tmp_path):
     assert list(status_lines(status)) == [
         f"{tmp_path}: running (training), at least step 1,500 of 3,000 (50 %)",
         "  lock     process 7 on a since 2026-11-23",
-        "  speed    4,130 target tokens/s, 0.34 s a step with evaluations",
+        "  speed    4,130 target tokens/s, 0.34 s a step with evaluations; goodput "
+        "83 % (starting 10 %, saving 7 %)",
         "  time     about 8 min left, done at 2026-11-23T01:08:42Z; last record 12 s "
         "ago (2026-11-23T01:00:00Z)",
         "  quality  loss 1.250, development BLEU 20.50 at step 1,500, best 21.00 at "
