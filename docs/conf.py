@@ -14,62 +14,20 @@ version = release = __version__
 
 extensions = [
     "myst_nb",
-    "sphinx.ext.autodoc",
-    "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "sphinx_copybutton",
-    "sphinx_design",
     # Of docs/_extensions:
-    "docstrings",
-    "generated_pages",
     "mathml",
     "repository_links",
 ]
 exclude_patterns = ["_build", "**/.ipynb_checkpoints"]
-# Words such as "tokens", the unit of a key, that are also names of attributes.
-suppress_warnings = ["ref.python"]
-# A single backtick in a docstring, as in Markdown.
-default_role = "code"
 nitpicky = True
-nitpick_ignore_regex = [
-    # Types in signatures that are other packages', whose sites are not read.
-    (
-        r"py:class",
-        r"(collections\.abc|flax|jax|jaxlib|ml_collections|nn|numpy|optax|pathlib)\..*",
-    ),
-    # Types of the package whose modules have no page here.
-    (
-        r"py:class",
-        r"t2t_jax\..*\.(Cache|FeedForward|ImportOptions|MultiHeadAttention|Parse"
-        r"|RestoredState|RNNConfig|Scorer|Scores|SpecialIds|StepOutput"
-        r"|TextsWithAttention|Translator|VocabularyConfig|VocabularyPair)",
-    ),
-    (r"py:class", r"Parse|SourceLines"),
-    (r"py:class", r"Array|Batches|Callback|Mesh|Pairs|Params|PyTree|Schedule"),
-    # Units, which attributes have in the place of a type.
-    (r"py:class", r"[a-z]+( (/ )?[a-z]+)*"),
-    # What docstrings name without its module.
-    (r"py:exc", r"(Config|Data|InputMissing|Output|Storage)Error"),
-    (r"py:class", r"(\w+Config|ConfigLike|KnownWords|Module|Path|VocabularyPair)"),
-]
 
-myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 4
 # Notebooks keep the outputs that they were saved with; the tests execute them.
 nb_execution_mode = "off"
 nb_merge_streams = True
 
-autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
-autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
-toc_object_entries_show_parents = "hide"
-python_maximum_signature_line_length = 72
-napoleon_numpy_docstring = False
-napoleon_use_ivar = True
-napoleon_attr_annotations = False
-napoleon_use_rtype = False
-napoleon_custom_sections = ["Paper", "Departs"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

@@ -3,7 +3,8 @@
 Pages are read on GitHub too, so they link to files by their paths. A link to a page, or
 to a file that is a page of the site, becomes one inside the site, and one to another
 file leads to GitHub. Files outside docs/, such as benchmarks/README.md, are pages as
-well: in docs/ is a short text in their place, which GitHub shows.
+well: in docs/ is a short text in their place, which GitHub shows. The directives of the
+site's contents are in comments, which GitHub does not show.
 """
 
 import re
@@ -26,6 +27,7 @@ _PAGES = {path: f"/{page}.md" for page, path in INCLUDED.items()}
 _FENCED = re.compile(r"^(```|~~~).*?^\1[ ]*$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^()\s#]+)(#[^()\s]*)?(?=\))")
 _ABSOLUTE = re.compile(rf"(?<=\]\(){PROJECT}/blob/main/([^()\s#]+)(#[^()\s]*)?(?=\))")
+_CONTENTS = re.compile(r"^<!-- (\{toctree\}\n.*?)^-->$", re.MULTILINE | re.DOTALL)
 _FOR_TESTS = re.compile(r"^ *<!-- test: .* -->\n", re.MULTILINE)
 _NOT_RUN = re.compile(r"^<!-- test: skip, (.*?) -->$", re.MULTILINE)
 
@@ -69,6 +71,7 @@ def _read(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = (ROOT / file).read_text(encoding="utf-8")
     page = Path(app.env.doc2path(docname))
     if page.suffix == ".md":
+        source[0] = _CONTENTS.sub(r"```\1```", source[0])
         source[0] = linked(source[0], (ROOT / file if file else page).parent)
 
 

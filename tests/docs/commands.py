@@ -25,6 +25,7 @@ BLOCK = re.compile(
     r"((?:^ *<!-- test: [^\n]* -->\n+)*)^( *)```(\w+)[^\n]*\n(.*?)^ *```$",
     re.MULTILINE | re.DOTALL,
 )
+GENERATED = re.compile(r"^ *<!-- generated: .*?<!-- end -->$", re.MULTILINE | re.DOTALL)
 NOTE = re.compile(r"<!-- test: (.*) -->")
 _SHORT = {
     **{"steps": 2, "evaluation.every_steps": 1, "data.dev_pairs": 4},
@@ -76,10 +77,13 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """Returns the blocks of a page that its reader runs, in order."""
+    """Returns the blocks of a page that its reader runs, in order.
+
+    What is generated from the code shows it, and is not run.
+    """
     return [
         Block(language, code, NOTE.findall(notes))
-        for notes, _, language, code in BLOCK.findall(text)
+        for notes, _, language, code in BLOCK.findall(GENERATED.sub("", text))
         if language in LANGUAGES
     ]
 

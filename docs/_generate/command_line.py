@@ -11,20 +11,15 @@ from t2t_jax.cli.flags.values import DIRECTORY, FILE, SWITCH, TEXT, Flag
 
 def modes() -> Iterator[str]:
     """Yields a section for each mode."""
-    for mode in MODES:
-        yield from ["", f"(mode-{mode})=", f"## {mode}", ""]
-        about = MODES[mode]
-        yield f"{about[0].upper()}{prose(about[1:])}."
+    for mode, about in MODES.items():
+        yield from ["", f"## {mode}", "", f"{about[0].upper()}{prose(about[1:])}."]
         yield from ["", "```sh"]
         yield from (f"t2t-jax {example}" for example in examples_of(mode))
         yield from ["```", "", prose(usage.keys_note(mode)), ""]
-        yield from [f":::{{program}} t2t-jax {mode}", ":::", ""]
         if usage.takes_config(mode):
-            yield from _option(
-                "--config=NAME", ["default phrasebook"], usage.CONFIG_HELP
-            )
+            yield _flag("--config=NAME", ["default phrasebook"], usage.CONFIG_HELP)
         for name, flag in flags_of(mode).items():
-            yield from _option(
+            yield _flag(
                 flag.usage(name), _notes(name, flag, mode), flag_help(name, mode)
             )
 
@@ -41,8 +36,6 @@ def _notes(name: str, flag: Flag, mode: str) -> list[str]:
     return notes
 
 
-def _option(shown: str, notes: list[str], text: str) -> Iterator[str]:
-    yield from [f":::{{option}} {shown}", prose(text)]
-    if notes:
-        yield from ["", "{.notes}", prose("; ".join(notes))]
-    yield from [":::", ""]
+def _flag(shown: str, notes: list[str], text: str) -> str:
+    noted = f" ({prose('; '.join(notes))})" if notes else ""
+    return f"- **`{shown}`**{noted}: {prose(text)}"

@@ -3,20 +3,19 @@
 import ast
 from collections.abc import Iterator
 
-from markdown_text import prose, table
+from markdown_text import prose
 
 from t2t_jax.cli.flags.modes import FLAGS, KeyDoc, key_docs, section_doc
 from t2t_jax.config import ARCHITECTURES, sections
 from t2t_jax.config_files import shipped_directory, shipped_names
 from t2t_jax.run.description.paper_defaults import paper_defaults
-from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
+from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
 
 
 def keys() -> Iterator[str]:
     """Yields a section for each section of the configuration, and its keys."""
     for section in sections():
-        yield from ["", f"(section-{section})=", f"## {section}", ""]
-        yield from [prose(section_doc(section)), ""]
+        yield from ["", f"## {section}", "", prose(section_doc(section)), ""]
         for doc in key_docs().values():
             if doc.key.startswith(f"{section}."):
                 yield from _key(doc)
@@ -29,20 +28,17 @@ def keys() -> Iterator[str]:
 def _key(doc: KeyDoc) -> Iterator[str]:
     default = str(doc.default).lower() if isinstance(doc.default, bool) else doc.default
     shown = f"`{default}`" if default != "" else "empty"
-    yield from [f"::::{{confval}} {doc.key}", "", prose(doc.meaning), ""]
-    notes = [
-        f"{prose(doc.values)[:1].upper()}{prose(doc.values)[1:]}; default {shown}."
-    ]
+    values = prose(doc.values)
+    notes = [f"{values[:1].upper()}{values[1:]}; default {shown}."]
     notes += [
         f"Short form in some modes: `--{name}`."
         for name, flag in FLAGS.items()
         if flag.key == doc.key
     ]
     notes += _of_the_paper(doc.key)
-    if _changeable(doc.key):
+    if {doc.key, doc.key.partition(".")[0]} & CHANGEABLE_ON_RESUME.keys():
         notes.append("May change when a run is resumed.")
-    yield from ["{.notes}", " ".join(notes), ""]
-    yield from ["::::", ""]
+    yield from [f"### `{doc.key}`", "", prose(doc.meaning), "", " ".join(notes), ""]
 
 
 def _of_the_paper(key: str) -> Iterator[str]:
@@ -52,17 +48,6 @@ def _of_the_paper(key: str) -> Iterator[str]:
             for section in ARCHITECTURES.values()
         ):
             yield f"The paper: {prose(known.paper)}."
-
-
-def _changeable(key: str) -> bool:
-    return bool({key, key.partition(".")[0]} & CHANGEABLE_ON_RESUME.keys())
-
-
-def resume() -> Iterator[str]:
-    """Yields the table of what may change when a run is resumed."""
-    rows = [[f"`{key}`", "yes", why] for key, why in CHANGEABLE_ON_RESUME.items()]
-    rows += [[f"`{key}`", "no", why] for key, why in FIXED_ON_RESUME.items()]
-    yield from table(["key", "may change", "why"], rows)
 
 
 def shipped() -> Iterator[str]:

@@ -18,7 +18,6 @@ from t2t_jax.run.description.table3_rows import TABLE_3
 
 _PARSERS = ("parsing_wsj", "parsing_semi", "parsing_gum")
 _ROOT = Path(__file__).parents[2]
-_BLOB = "https://github.com/t2t-jax/t2t_jax/blob/main"
 
 
 def source(symbol: str) -> Iterator[str]:
@@ -28,18 +27,17 @@ def source(symbol: str) -> Iterator[str]:
       symbol: such as `t2t_jax.functional.attention.attention`.
     """
     module, _, name = symbol.rpartition(".")
-    lines, first = inspect.getsourcelines(
-        getattr(importlib.import_module(module), name)
-    )
-    text = textwrap.dedent("".join(lines))
+    found = getattr(importlib.import_module(module), name)
+    text = textwrap.dedent(inspect.getsource(found))
     code = text.splitlines()
     first_statement = ast.parse(text).body[0].body[0]  # type: ignore[attr-defined]
     if isinstance(getattr(first_statement, "value", None), ast.Constant):
         del code[first_statement.lineno - 1 : first_statement.end_lineno]
-    path = Path(*module.split(".")).with_suffix(".py")
-    yield from ["```python", *code, "```", "", "{.source}"]
-    described = f"; described in {{py:obj}}`{symbol}`" if _has_page(symbol) else ""
-    yield from [f"[{path}]({_BLOB}/{path}#L{first}){described}", ""]
+        if not code[first_statement.lineno - 1]:  # the blank line below that of a class
+            del code[first_statement.lineno - 1]
+    path = module.replace(".", "/") + ".py"
+    described = f"; described in {_symbol(symbol)}" if _has_page(symbol) else ""
+    yield from ["```python", *code, "```", "", f"[`{path}`](/{path}){described}"]
 
 
 def _has_page(symbol: str) -> bool:
@@ -58,24 +56,21 @@ def where(section: str) -> Iterator[str]:
         raise ValueError(f"WORKSPACE.md has no row of the paper for {section}.")
     cells = [re.findall(r"`([^`]+)`", cell) for cell in row[0].split("|")[2:-1]]
     formulas, program, keys, tests = cells
-    yield from [":::{admonition} In the program", ":class: where", ""]
+    yield from ["> **In the program**", ">"]
     if formulas or program:
-        yield "- " + ", ".join(map(_symbol, [*formulas, *program]))
+        yield "> - " + ", ".join(map(_symbol, [*formulas, *program]))
     if keys:
-        yield "- keys: " + ", ".join(map(named, keys))
+        yield "> - keys: " + ", ".join(map(named, keys))
     if tests:
-        yield "- tests: " + ", ".join(f"[{t}]({_BLOB}/{t})" for t in tests)
-    yield from [":::", ""]
+        yield "> - tests: " + ", ".join(f"[`{test}`](/{test})" for test in tests)
 
 
 def _symbol(symbol: str) -> str:
-    """Returns a link to the page or to the file of a function or class."""
+    """Returns a link to the description or to the file of a function or class."""
     module, _, name = symbol.rpartition(".")
     if _has_page(symbol):
-        return f"{{py:obj}}`{name} <{symbol}>`"
-    line = inspect.getsourcelines(getattr(importlib.import_module(module), name))[1]
-    path = module.replace(".", "/") + ".py"
-    return f"[`{name}`]({_BLOB}/{path}#L{line})"
+        return f"[`{name}`](/docs/reference/api/functional.md#{name})"
+    return f"[`{name}`](/{module.replace('.', '/')}.py)"
 
 
 def matches() -> Iterator[str]:
