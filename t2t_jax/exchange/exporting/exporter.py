@@ -98,9 +98,10 @@ def export(
     _check_supported(form, config)
     original = _original(model, spec=spec, workdir=workdir, config=config, text=text)
     written = original._replace(config=without_folders(config))
-    if spec.format in FORBIDDING_FORMATS:
-        # Marian has an option for unk.
-        written = without_forbidden_tokens(written, unk=spec.format != "marian")
+    starts_with_zeros = spec.format == "hf_marian" and config.model.start == "zero"
+    if spec.format in FORBIDDING_FORMATS or starts_with_zeros:
+        # The others have an option for unk.
+        written = without_forbidden_tokens(written, unk=spec.format == "argos")
     only = f"*{to.suffix}" if to.suffix == FILE_SUFFIXES.get(spec.format) else ""
     with (
         atomic_directory(to, only=only) as partial,
@@ -172,7 +173,8 @@ def without_forbidden_tokens(original: Original, *, unk: bool = True) -> Origina
 
     Its output bias excludes pad, bos and tags of languages, and unk with
     `decoding.allow_unk=false`. The probabilities of the other tokens keep their ratios,
-    so that greedy outputs are the same.
+    so that greedy outputs are the same. Where the decoder starts with zeros, no input
+    has the vectors of pad and bos, which training moves all the same: they are zeros.
 
     Args:
       unk: whether to exclude unk; False if its readers have an option for it.
@@ -185,6 +187,9 @@ def without_forbidden_tokens(original: Original, *, unk: bool = True) -> Origina
     output = params[next(name for name in names if name in params)]
     output.setdefault("bias", np.zeros(len(output["table"]), np.float32))
     output["bias"][forbidden] = _NO_PROBABILITY
+    if config.model.start == "zero":
+        for name in params.keys() & {"source_embedding", *names}:
+            params[name]["table"][[PAD, BOS]] = 0
     network = dataclasses.replace(config.model, output_bias=True)
     exact = dataclasses.replace(network, compute_dtype="float32")
     return original._replace(

@@ -142,14 +142,7 @@ def _start_of(model: TransformerConfig, params: Params) -> int:
     if model.start != "zero":
         return EOS if model.start == "eos" else BOS
     table = params["embedding" if model.tying == "all" else "target_embedding"]["table"]
-    for token in (BOS, PAD):
-        if not np.any(table[token]):
-            return token
-    raise UserError(
-        "--format=hf_marian does not support model.start='zero' with trained vectors "
-        "of pad and bos, as HF starts with the vector of a token. Use "
-        "--format=model_dir."
-    )
+    return PAD if np.any(table[BOS]) else BOS
 
 
 def _config(config: Config, *, start: int) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import UserError
 from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
@@ -151,11 +150,6 @@ def test_a_zero_vector_to_start_with_is_that_of_a_token(tmp_path, token):
     assert config["decoder_start_token_id"] == token
     found = read_hf_marian(tmp_path, ImportOptions())
     assert found.config["model.start"] == "zero"
-
-
-def test_no_token_with_a_zero_vector_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"model\.start='zero' with trained vectors"):
-        written(tmp_path, original({"start": "zero"}))
 
 
 def test_the_tokenizer_has_the_ids_of_the_vocabulary(tmp_path):

@@ -181,11 +181,9 @@ def _search(
     noted = architecture.marker.get("decoding")
     if trained.by == "t2t_jax" and isinstance(noted, dict):
         return {f"decoding.{key}": value for key, value in noted.items()}
-    ordinary = generation.never - {
-        architecture.pad,
-        architecture.start,
-        vocabularies.unk,
-    }
+    tags = vocabularies.pair.target.tags.values()
+    special = {architecture.pad, architecture.start, vocabularies.unk}
+    ordinary = generation.never - special - {vocabularies.ids[1][tag] for tag in tags}
     if ordinary:
         raise DataError(
             f"{GENERATION}: bad_words_ids={short_repr(sorted(ordinary))} is not "
