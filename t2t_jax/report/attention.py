@@ -50,7 +50,10 @@ def attention_of(
 
     num_bytes = num_sentences = 0
     for text, translation in pairs:
-        source = [*vocabularies.source.encode_sources([text], None)[0], EOS]
+        source = [
+            *vocabularies.source.encode_sources([text], target_language="")[0],
+            EOS,
+        ]
         target = [BOS, *vocabularies.target.encode([translation])[0]]
         if max(len(source), len(target)) > _MAX_TOKENS or len(source) < 2:
             continue

@@ -23,10 +23,9 @@ from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
-    DirectedCorpus,
+    direction_of,
+    directions_of,
     parts_of,
-    target_languages,
-    with_tags,
 )
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import open_held_out, train_and_dev
@@ -41,7 +40,7 @@ from t2t_jax.data.token_cache.cache_paths import check_cache_writable
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.tokenizers import split_tag
+from t2t_jax.data.vocabulary.tokenizers import split_tag, tag_piece
 from t2t_jax.decoding.text.sentences import lay_out
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.files import atomic_write
@@ -230,8 +229,14 @@ def _read(
     caches = encode(train, config=config.data), encode(dev, config=unfiltered)
     errors.raise_if_any()
     directions = [""] * len(dev_lines)
-    if dev is not None and target_languages(dev):
+    if dev is not None and directions_of(dev):
         directions = _directions(dev)
+        begin = 0 if vocabularies.source.source_tag == "source" else 1
+        tags = ("-".join(one.split("-")[begin:]) for one in directions)
+        dev_lines = [
+            (f"{tag_piece(tag)} {source}" if source.strip() else source, target)
+            for tag, (source, target) in zip(tags, dev_lines, strict=True)
+        ]
     parts = config.data, config.seed, vocabularies, *caches
     return PreparedData(*parts, dev_lines, directions)
 
@@ -240,8 +245,7 @@ def _directions(corpus: Corpus) -> list[str]:
     """Returns the direction of each pair, such as en-de."""
     found = []
     for part, _ in parts_of(corpus):
-        if isinstance(part, DirectedCorpus):
-            found += ["-".join(part.direction)] * part.num_pairs()
+        found += ["-".join(direction_of(part))] * part.num_pairs()
     return found
 
 
@@ -258,9 +262,9 @@ def _open_corpora(
     train = errors.try_call(open_corpus, train_spec, key="data.train", joiner=joiner)
     dev = errors.try_call(partial(_open_dev, config), dev_spec if evaluates else None)
     errors.try_call(check_cache_writable, config.data)
-    dev_lines = errors.try_call(list, dev and with_tags(dev)) if evaluates else ()
+    dev_lines = errors.try_call(list, dev) if evaluates else ()
     if train and dev:
-        named = bool(target_languages(train)), bool(target_languages(dev))
+        named = bool(directions_of(train)), bool(directions_of(dev))
         errors.check(
             named[0] == named[1],
             "data.train and data.dev must both name their languages, as #en-de after "
@@ -332,13 +336,13 @@ def _load_vocabularies(
             config=settings,
             seed=config.seed,
             log=log,
-            target_languages=target_languages(train),
+            target_languages=[to for _, to in directions_of(train)],
         )
         vocabularies.check(settings, name=settings.file or settings.source_file)
     require_same_vocabularies(vocabularies, workdir.path)
-    if (tags := vocabularies.source.tags) and not target_languages(train):
+    if (tags := vocabularies.source.tags) and not directions_of(train):
         first = next((source for source, _ in train), "")
-        if not split_tag(first, tags)[0]:
+        if not split_tag(first, tags)[1]:
             raise ConfigError(
                 f"data.train={config.data.train!r} must name its languages, as #en-de "
                 f"after each corpus: the vocabulary has tags of {', '.join(tags)}. "

@@ -171,7 +171,7 @@ class TranslationWorker:
         """Returns the target language, if the model has tags."""
         target, model = kind.pair[1], self._languages.models[kind.pair]
         is_tag = target in model.vocabularies.source.tags
-        return {"target_language": target if is_tag else None}
+        return {"target_language": target if is_tag else ""}
 
     def _translator(self, kind: Kind) -> Translator:
         """Returns the translator of a kind; the best translation is that of all."""

@@ -23,6 +23,7 @@ class Untagged:
     """A vocabulary without tags of languages."""
 
     tags: Mapping[str, int] = {}
+    source_tag = "target"
     split_tags = Vocabulary.split_tags
     encode_sources = Vocabulary.encode_sources
 

@@ -13,8 +13,10 @@ from t2t_jax.data.corpora.corpus import parts_of, with_tags
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError, DataError, UserError
+from tests.decoding.words import WordVocabulary, translator
 from tests.exchange.exporting.counting import WORDS, write_text
 from tests.integration import tiny
 from tests.made_once import made_once
@@ -263,6 +265,69 @@ def test_development_text_has_the_languages_of_training(tmp_path, changed, rule)
     assert rule in refused.stderr.decode()
 
 
+@pytest.fixture(scope="module")
+def both_tags():
+    """A vocabulary as that of M2M-100: each side begins with its own language."""
+    spm = Vocabulary.train(["a dog barks", "ein Hund bellt"] * 9, 30)
+    pieces = [*spm.pieces(range(30)), "__de__", "__en__", "__fr__"]
+    tags = {name: f"__{name}__" for name in ("de", "en", "fr")}
+    options = {"language_tokens": tags, "source_tag": "source"}
+    return Vocabulary(
+        table_file("sentencepiece_table", pieces, sentencepiece=spm.model, **options)
+    )
+
+
+def test_a_vocabulary_may_have_tags_of_both_sides(both_tags, tmp_path):
+    words = both_tags
+    assert words.tags == {"de": 30, "en": 31, "fr": 32}
+    (plain,), (target,) = words.encode(["a dog"]), words.encode(["ein Hund"])
+    for line, languages in (
+        (">>en-de<<a dog", {}),
+        (">>de<<a dog", {"source_language": "en"}),
+        ("a dog", {"source_language": "en", "target_language": "de"}),
+        (">>fr-fr<<a dog", {"source_language": "en", "target_language": "de"}),
+    ):
+        assert words.split_tags([line], **languages) == (["a dog"], [[31]], [[30]])
+    assert words.split_tags(["a", ""], target_language="")[1:] == ([[], []], [[], []])
+    assert words.decode([[30, *target]]) == ["ein Hund"]
+    for languages, message in (
+        ({}, "names no target. Pass target_language, one of de, en, fr, .* >>de-en<<"),
+        ({"target_language": "de"}, "names no source. Pass source_language, one of de"),
+        ({"source_language": "pt"}, "source_language=pt must .* tags of de, en, fr"),
+    ):
+        with pytest.raises(UserError, match=message):
+            words.split_tags(["a dog"], **languages)
+    (tmp_path / "x").write_text("a dog\tein Hund\n", encoding="utf-8")
+    config, both = DataConfig(cache_dir=str(tmp_path)), VocabularyPair(words, words)
+    for spec, tags in (("#en-de", (31, 30)), ("#fr-de", (32, 30))):
+        cache = build_or_open(
+            open_corpus(f"tsv:{tmp_path}/x{spec}"), both, config=config
+        )
+        assert cache.source.tokens.tolist() == [tags[0], *plain, 2]
+        assert cache.target.tokens.tolist() == [tags[1], *target, 2]
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_the_tag_of_a_target_is_forced_and_costs_nothing(sample):
+    class Both(WordVocabulary):
+        tags = {"de": 4, "en": 5}  # noqa: RUF012 (the ids of two words)
+        source_tag = "source"
+
+    both = dataclasses.replace(
+        translator(
+            segment="sentences", **({"sample": True, "top_k": 1} if sample else {})
+        ),
+        vocabularies=VocabularyPair(Both(), Both()),
+    )
+    found = both.translations(
+        ["Hund! 🙂 Das Haus!", "Hund"], source_language="en", target_language="de"
+    )
+    two, one = (translation.hypotheses[0] for translation in found)
+    assert one.tokens == ("der", "Hund", "</s>")  # not die, the tag of the source
+    assert two.tokens.count("der") == found[0].num_parts == 2
+    assert min(one.log_probability, two.log_probability) > -0.01
+
+
 @pytest.mark.parametrize("unit", ["subwords", "words"])
 def test_tags_are_pieces_that_no_text_has(unit):
     config = VocabularyConfig(unit=unit, symbols=">>pt<<,XX", size=50)
@@ -271,7 +336,7 @@ def test_tags_are_pieces_that_no_text_has(unit):
     assert words.tags == {"de": 4, "pt": 5}
     encoded = words.encode([">>de<< a dog"] if unit == "subwords" else ["a dog XX"])
     assert not {4, 5} & {*encoded[0]}
-    assert words.encode_sources([">>pt<< a dog", "", "a"], None) == [
+    assert words.encode_sources([">>pt<< a dog", "", "a"], target_language="") == [
         [5, *words.encode(["a dog"])[0]],
         [],
         words.encode(["a"])[0],

@@ -266,7 +266,7 @@ def load_job(options: EvaluateOptions) -> TranslationJob:
         model,
         model.translator(),
         lambda _, found: found.text,
-        target_language=options.target_language if is_tag else "",
+        languages=options.languages if is_tag else {},
     )
 
 

@@ -109,6 +109,26 @@ class ModelOptions(RunOptions):
     checkpoint: str = flag(default="best", metavar="best|last|STEP")
 
 
+class LanguageOptions(ModelOptions):
+    """Of the modes that take lines of one of the model's languages.
+
+    Attributes:
+      source_language: Language of the source, of a model that reads it, such as
+        M2M-100; lines may begin with both, >>en-de<<, instead.
+      target_language: Language to translate into, such as de, of a model that was
+        trained with tags of several; lines may begin with a tag, >>de<<, instead.
+    """
+
+    source_language: str = flag(metavar="CODE")
+    target_language: str = flag(metavar="CODE")
+
+    @property
+    def languages(self) -> dict[str, str | None]:
+        """The arguments of `translate` and `score`."""
+        names = ("source_language", "target_language")
+        return {name: getattr(self, name) or None for name in names}
+
+
 class DistributedOptions(Options):
     """Of the modes that can run on several processes.
 
@@ -164,7 +184,7 @@ class PairOptions(ModelOptions):
     reference: str = flag(FILE, required=True)
 
 
-class SearchOptions(ModelOptions, DistributedOptions):
+class SearchOptions(LanguageOptions, DistributedOptions):
     """Of the modes that search for translations.
 
     Flags with a `key` have the value and the meaning of that key of `config`.
@@ -172,14 +192,11 @@ class SearchOptions(ModelOptions, DistributedOptions):
     Attributes:
       ensemble: More runs or models, DIR,DIR, whose probabilities are averaged with
         those of --workdir.
-      target_language: Language to translate into, such as de, of a model that was
-        trained with tags of several; lines may begin with a tag, >>de<<, instead.
     """
 
     is_read_only = True
 
     ensemble: tuple[str, ...] = flag(PATHS)
-    target_language: str = flag(metavar="CODE")
     beam_size: int = flag(key="decoding.beam_size")
     length_penalty: float = flag(key="decoding.length_penalty")
     length_normalization: str = flag(key="decoding.length_normalization")
@@ -285,7 +302,7 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     force: bool = flag(SWITCH, requires="protocol")
 
 
-class ScoreOptions(PairOptions, mode="score"):
+class ScoreOptions(LanguageOptions, PairOptions, mode="score"):
     """Prints the log-probability of each pair of --source and --reference.
 
     Examples:
@@ -295,15 +312,12 @@ class ScoreOptions(PairOptions, mode="score"):
     Attributes:
       output: File for the results; - is stdout.
       format: Format of the results.
-      target_language: Language of --reference, such as de, of a model that was trained
-        with tags of several; sources may begin with a tag, >>de<<, instead.
     """
 
     is_read_only = True
 
     output: str = flag(FILE, default="-")
     format: str = flag(metavar="FORMAT", choices=("tsv", "jsonl"))
-    target_language: str = flag(metavar="CODE")
 
 
 class AverageOptions(RunOptions, mode="average"):

@@ -128,7 +128,7 @@ def _score(
     with start_progress(TRANSLATING, Count(len(pairs), True)) as progress:
         hypotheses = [""] * len(pairs)
         for number, found in model.translator().iter_translations(
-            sources, target_language=None
+            sources, target_language=""
         ):
             hypotheses[number] = found.text
             progress.advance(1)

@@ -39,7 +39,7 @@ def run(options: ScoreOptions) -> int:
         labels = ProgressLabels("scored", "pairs")
         with start_progress(labels, Count(len(pairs[0]), True)) as progress:
             for number, score in model.scorer().iter_scores(
-                *pairs, target_language=options.target_language
+                pairs[0], pairs[1], **options.languages
             ):
                 found[number] = score
                 progress.advance(1)

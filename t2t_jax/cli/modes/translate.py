@@ -90,7 +90,7 @@ def _translate_stream(options: TranslateOptions) -> None:
         with TranslationProgress(None, is_stream=True) as progress:
             for lines in stream:
                 translations = translator.translations(
-                    lines, first=done, target_language=options.target_language
+                    lines, first=done, **options.languages
                 )
                 write_lines(out, map(job.render, count(done), translations))
                 for number, translation in enumerate(translations, start=done + 1):

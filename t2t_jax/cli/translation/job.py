@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
@@ -45,7 +45,7 @@ class TranslationJob:
       render: formats a translation.
       has_full_batches: whether every batch has its full number of rows.
       joiner: `data.subword_joiner`; joins in lines are undone before translation.
-      target_language: of all lines; "" for those of the tags that they begin with.
+      languages: of all lines: `source_language` and `target_language` of `translate`.
     """
 
     model: TranslationModel
@@ -53,7 +53,7 @@ class TranslationJob:
     render: Render
     has_full_batches: bool = False
     joiner: str = ""
-    target_language: str = ""
+    languages: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
 
     def with_full_batches(self) -> TranslationJob:
         """Returns a job that pads every batch to its full number of rows.
@@ -82,7 +82,7 @@ class TranslationJob:
             first=window.first,
             prefixes=window.prefixes,
             terms=window.terms and [self._terms(line) for line in window.terms],
-            target_language=self.target_language,
+            **self.languages,
         )
         for number, translation in translations:
             rendered = self.render(window.first + number, translation)
@@ -158,7 +158,7 @@ def load_job(options: TranslateOptions) -> TranslationJob:
         translator,
         make_formatter(options),
         joiner=config.data.subword_joiner,
-        target_language=options.target_language,
+        languages=options.languages,
     )
 
 

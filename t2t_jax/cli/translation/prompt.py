@@ -73,7 +73,7 @@ def run_prompt(options: TranslateOptions) -> int:
     _log("Loading …")
     decoding = options.config.decoding
     model = load_one(options, checkpoint=options.checkpoint, decoding=decoding)
-    prompt = _Prompt(model, options.target_language)
+    prompt = _Prompt(model, options.languages)
     if examples := example_sentences(options.workdir):
         _log(f"Examples: {'  '.join(examples)}")
     _log(":help lists the commands.")
@@ -85,16 +85,17 @@ def run_prompt(options: TranslateOptions) -> int:
 class _Prompt:
     """The model, its translator and settings."""
 
-    def __init__(self, model: TranslationModel, target_language: str):
+    def __init__(self, model: TranslationModel, languages: dict[str, str | None]):
         self._lines, self._was_interrupted = 0, False
-        self._target_language = target_language
+        self._languages = languages
         self._use(model)
 
     def _use(self, model: TranslationModel) -> None:
         """Compiles the shapes of a short line, so that times exclude compilation."""
         translator = model.translator()
         _log("Warming up …")
-        translator.translate(["a"], target_language=self._target_language or None)
+        target = self._languages["target_language"] or ""
+        translator.translate(["a"], **{**self._languages, "target_language": target})
         # Only now: a cancelled or failed change has no effect.
         self._model, self._translator = model, translator
 
@@ -132,7 +133,7 @@ class _Prompt:
             number, self._lines = self._lines, self._lines + 1
             began = time.perf_counter()
             (translation,) = self._translator.translations(
-                [text], first=number, target_language=self._target_language
+                [text], first=number, **self._languages
             )
             _show(translation, time.perf_counter() - began)
 

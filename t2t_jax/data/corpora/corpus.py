@@ -149,21 +149,21 @@ class DirectedCorpus:
         return hashlib.sha256(name.encode()).hexdigest()
 
 
-def target_language_of(corpus: Corpus) -> str:
-    """Returns the language whose tag the sources of a corpus get; "" for no tag."""
-    return corpus.direction[1] if isinstance(corpus, DirectedCorpus) else ""
+def direction_of(corpus: Corpus) -> tuple[str, str]:
+    """Returns the languages of a corpus that names them; "" and "" of another."""
+    return corpus.direction if isinstance(corpus, DirectedCorpus) else ("", "")
 
 
-def target_languages(corpus: Corpus) -> tuple[str, ...]:
-    """Returns the languages of the tags of all parts of a corpus, each once.
+def directions_of(corpus: Corpus) -> tuple[tuple[str, str], ...]:
+    """Returns the languages that the parts of a corpus name, each direction once.
 
     Example:
       >>> from t2t_jax.data.corpora.open import open_corpus
-      >>> target_languages(open_corpus("phrasebook:dev:7#en-de,de-en"))
-      ('de', 'en')
+      >>> directions_of(open_corpus("phrasebook:dev:7#en-de,de-en"))
+      (('en', 'de'), ('de', 'en'))
     """
-    found = (target_language_of(part) for part, _ in parts_of(corpus))
-    return tuple(dict.fromkeys(language for language in found if language))
+    found = (direction_of(part) for part, _ in parts_of(corpus))
+    return tuple(dict.fromkeys(pair for pair in found if any(pair)))
 
 
 def weights_by_size(

@@ -51,8 +51,8 @@ from t2t_jax.data.corpora.corpus import (
     MixtureCorpus,
     Part,
     SliceCorpus,
+    direction_of,
     parts_of,
-    target_language_of,
 )
 from t2t_jax.data.corpora.phrasebook import PhrasebookCorpus, open_phrasebook
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_files
@@ -103,11 +103,7 @@ def open_corpus(
         errors.try_call(_open_part, name, key=key, joiner=joiner) for name in names
     ]
     errors.raise_if_any()
-    named = [
-        bool(target_language_of(one.corpus))
-        for p in parts
-        for one in parts_of(p.corpus)
-    ]
+    named = [any(direction_of(one.corpus)) for p in parts for one in parts_of(p.corpus)]
     if any(named) and not all(named):
         raise ConfigError(
             f"{key}={spec!r} must name the languages of all of its corpora or of none, "

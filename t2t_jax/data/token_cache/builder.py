@@ -16,9 +16,9 @@ from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
     Part,
+    direction_of,
     parts_of,
     short_name,
-    target_language_of,
 )
 from t2t_jax.data.corpora.open import estimate_pairs
 from t2t_jax.data.files.progress_bar import ProgressBar
@@ -153,8 +153,8 @@ def _estimate_total(corpus: Corpus, progress: ProgressBar) -> tuple[int | None, 
 def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Chunk]:
     """Cuts the remaining pairs into chunks within shards; truncates long lines."""
     for number, (part, skipped) in enumerate(zip(parts, done, strict=True)):
-        language = target_language_of(part.corpus)
-        chunk = Chunk(number, skipped + 1, [], [], language)
+        direction = direction_of(part.corpus)
+        chunk = Chunk(number, skipped + 1, [], [], direction)
         for line, pair in enumerate(part.corpus, start=1):
             if line <= skipped:
                 continue
@@ -164,7 +164,7 @@ def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Ch
             is_last = line % token_shards.SHARD_PAIRS == 0  # of a shard
             if is_last or len(chunk.sources) == CHUNK_PAIRS:
                 yield chunk
-                chunk = Chunk(number, line + 1, [], [], language)
+                chunk = Chunk(number, line + 1, [], [], direction)
         if chunk.sources:
             yield chunk
 

@@ -13,7 +13,7 @@ from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.filters import KEPT, drop_reasons, text_hashes
 from t2t_jax.data.token_cache.known_words import distinct_hashes
-from t2t_jax.data.vocabulary.tokenizers import Tokenizer, load_tokenizer
+from t2t_jax.data.vocabulary.tokenizers import Tokenizer, load_tokenizer, tags_of
 
 # A piece has at most 16 characters, so a line of 64 per allowed subword is certainly
 # too long and need not be encoded.
@@ -32,14 +32,14 @@ class Chunk(NamedTuple):
     Attributes:
       part: index of the corpus in the mixture.
       first: line number of its first pair, from 1.
-      target_language: whose tag the encoded sources begin with; "" for no tags.
+      direction: the languages of its sources and targets; "" and "" for no tags.
     """
 
     part: int
     first: int
     sources: list[str]
     targets: list[str]
-    target_language: str = ""
+    direction: tuple[str, str] = ("", "")
 
 
 class EncodedSentences(NamedTuple):
@@ -105,20 +105,17 @@ class PairEncoder:
         self,
         sources: Sequence[str],
         targets: Sequence[str],
-        target_language: str = "",
+        direction: tuple[str, str] = ("", ""),
     ) -> Encoded:
         """Encodes pairs, special pieces as ordinary text, and filters them.
 
         Args:
-          target_language: whose tag the sources begin with; "" for no tags.
+          direction: the languages of both, which have tags; "" and "" for no tags.
         """
-        language = target_language
-        tag = [self._tokenizers[0].tags[language]] if language else []
+        tags = tags_of(self._tokenizers[0], *direction)
         (source, source_lengths), (target, target_lengths) = (
             self._encode_side(*side)
-            for side in zip(
-                self._tokenizers, (sources, targets), (tag, []), strict=True
-            )
+            for side in zip(self._tokenizers, (sources, targets), tags, strict=True)
         )
         reasons = drop_reasons(
             source_lengths,

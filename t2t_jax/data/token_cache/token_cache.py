@@ -23,10 +23,11 @@ from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
     PairLocation,
+    direction_of,
+    directions_of,
     locate_pair,
     parts_of,
     short_name,
-    target_languages,
     weights_by_size,
 )
 from t2t_jax.data.files.progress_bar import ProgressBar
@@ -190,11 +191,16 @@ def _check_languages(
     corpus: Corpus, vocabularies: VocabularyPair, config: DataConfig
 ) -> None:
     """Checks the tags of a corpus, and its weights beside `data.temperature`."""
-    tags = vocabularies.source.tags
-    if missing := [one for one in target_languages(corpus) if one not in tags]:
+    tags, reads_source = (
+        vocabularies.source.tags,
+        vocabularies.source.source_tag == "source",
+    )
+    needed = {one for pair in directions_of(corpus) for one in pair[not reads_source :]}
+    if missing := sorted(needed - tags.keys()):
         raise DataError(
-            f"{short_name(corpus.spec)}: the vocabulary must have a tag of each target "
-            f"language, and has none of {', '.join(missing)}; it has tags of "
+            f"{short_name(corpus.spec)}: the vocabulary must have a tag of each "
+            f"{'' if reads_source else 'target '}language, "
+            f"and has none of {', '.join(missing)}; it has tags of "
             f"{', '.join(tags) or 'none'}. Change the languages after #, or train "
             "another vocabulary."
         )
@@ -210,7 +216,7 @@ def _inputs_of(
     corpus: Corpus, vocabularies: VocabularyPair, config: DataConfig
 ) -> dict[str, Any]:
     """Returns everything that the content of a cache depends on."""
-    return {
+    inputs: dict[str, Any] = {
         "format": FORMAT,
         "corpus": corpus.fingerprint(),
         "vocabulary": vocabularies.fingerprint,
@@ -219,6 +225,10 @@ def _inputs_of(
         "drop_copies": config.drop_copies,
         "drop_duplicates": config.drop_duplicates,
     }
+    if vocabularies.source.source_tag == "source":
+        # The fingerprint of a corpus has the languages of its targets alone.
+        inputs["directions"] = [direction_of(part) for part, _ in parts_of(corpus)]
+    return inputs
 
 
 def _open(

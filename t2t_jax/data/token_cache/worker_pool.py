@@ -129,5 +129,7 @@ def _exit_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def _encode(sources: list[str], targets: list[str], target_language: str) -> Encoded:
-    return _encoders[0].encode(sources, targets, target_language)
+def _encode(
+    sources: list[str], targets: list[str], direction: tuple[str, str]
+) -> Encoded:
+    return _encoders[0].encode(sources, targets, direction)

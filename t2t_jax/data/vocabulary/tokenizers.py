@@ -31,16 +31,27 @@ _Split: TypeAlias = Callable[[str], list[int]]
 _Join: TypeAlias = Callable[[list[int]], str]
 
 
-class Tokenizer(Protocol):
+class Tagged(Protocol):
+    """What has tags of languages: a tokenizer, or a vocabulary.
+
+    Attributes:
+      tags: by language, such as `de`, the id of its tag, such as `>>de<<`.
+      source_tag: whose language's tag a source begins with: "target", as OPUS-MT has
+        it; or "source", its own, and the target begins with its own too, as in M2M-100.
+    """
+
+    tags: Mapping[str, int]
+    source_tag: str
+
+
+class Tokenizer(Tagged, Protocol):
     """Encodes and decodes text.
 
     Attributes:
       size: number of pieces, the four special ones included.
-      tags: by target language, such as `de`, the id of its piece `>>de<<`.
     """
 
     size: int
-    tags: Mapping[str, int]
 
     def encode(
         self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
@@ -90,8 +101,9 @@ def table_file(kind: str, pieces: Sequence[str], **options: Any) -> bytes:
         gives their ids; "subwords": those of tensor2tensor; "byte_pairs": words with
         `@@` joints; "words": words and their classes, made by `word_table`.
       pieces: by id; those of the ids 0 to 3 are pad, bos, eos and unk.
-      options: `language_tokens` (whether the pieces `>>xx<<` are tags of target
-        languages); `sentencepiece` (bytes of the model) and `moses` (language of a
+      options: `language_tokens` (whether the pieces `>>xx<<` are tags of languages; or
+        the tags by language, such as `{"de": "__de__"}`), and `source_tag` as in
+        `Tagged`; `sentencepiece` (bytes of the model) and `moses` (language of a
         punctuation normalization of the text, or "") for the first; `merges` (pairs of
         pieces, or None for text that is split already) for the third; `num_words` and
         `num_classes` for the last.
@@ -146,8 +158,14 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
         raise ValueError(f"kind {kind!r} is not known")
     # Of equal pieces the first counts.
     ids = {one: n for n, one in reversed([*enumerate(pieces)][len(SPECIAL_PIECES) :])}
-    tags = tags_among(pieces) if table.get("language_tokens") else {}
-    return _Table(pieces, tags, *_KINDS[kind](pieces, ids, table))
+    named = table.get("language_tokens")
+    tags = tags_among(pieces) if named else {}
+    if isinstance(named, dict):
+        tags = {language: ids[piece] for language, piece in named.items()}
+    source_tag = table.get("source_tag", "target")
+    if source_tag not in ("source", "target"):
+        raise ValueError(f"source_tag {source_tag!r} is neither source nor target")
+    return _Table(pieces, tags, *_KINDS[kind](pieces, ids, table), source_tag)
 
 
 def tag_piece(language: str) -> str:
@@ -174,19 +192,48 @@ def tags_among(pieces: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def split_tag(line: str, tags: Mapping[str, int]) -> tuple[str, str]:
-    """Splits off the known tag that a line begins with; ("", line) if there is none.
+def split_tag(line: str, tags: Mapping[str, int]) -> tuple[str, str, str]:
+    """Splits off the known languages that a line begins with: source, target, rest.
 
     Example:
       >>> split_tag(">>de<< A dog", {"de": 4}), split_tag(">>fr<< A dog", {"de": 4})
-      (('de', ' A dog'), ('', '>>fr<< A dog'))
+      (('', 'de', ' A dog'), ('', '', '>>fr<< A dog'))
+      >>> split_tag(">>en-de<< A dog", {"de": 4, "en": 5})
+      ('en', 'de', ' A dog')
     """
-    found = _LANGUAGE.match(line)
-    return (found[1], line[found.end() :]) if found and found[1] in tags else ("", line)
+    if found := _LANGUAGE.match(line):
+        rest, (source, _, target) = line[found.end() :], found[1].rpartition("-")
+        if found[1] in tags:
+            return "", found[1], rest
+        if source in tags and target in tags:
+            return source, target, rest
+    return "", "", line
+
+
+def tags_of(tagged: Tagged, source: str, target: str) -> tuple[list[int], list[int]]:
+    """Returns the tags that a source and its target begin with.
+
+    Args:
+      source: its language; "" for no tag, as `target`.
+
+    Example:
+      >>> from types import SimpleNamespace
+      >>> tags = {"de": 4, "en": 5}
+      >>> tags_of(SimpleNamespace(tags=tags, source_tag="target"), "en", "de")
+      ([4], [])
+      >>> tags_of(SimpleNamespace(tags=tags, source_tag="source"), "en", "de")
+      ([5], [4])
+    """
+    if tagged.source_tag == "target":
+        return [tagged.tags[target]] if target else [], []
+    own, to = ([tagged.tags[one]] if one else [] for one in (source, target))
+    return own, to
 
 
 class _SentencePiece:
     """A SentencePiece model whose own ids are used."""
+
+    source_tag = "target"
 
     def __init__(self, processor: Any):
         self._processor = processor
@@ -216,17 +263,25 @@ class _Table:
     """Pieces and ids; how lines are split and joined is the kind's own."""
 
     def __init__(
-        self, pieces: list[str], tags: Mapping[str, int], split: _Split, join: _Join
+        self,
+        pieces: list[str],
+        tags: Mapping[str, int],
+        split: _Split,
+        join: _Join,
+        source_tag: str,
     ):
-        self.size, self.tags = len(pieces), tags
+        self.size, self.tags, self.source_tag = len(pieces), tags, source_tag
         self._pieces, self._split, self._join = pieces, split, join
+        # Where only sources have tags, a decoded line is text to translate again.
+        own = tags.values() if source_tag == "source" else ()
+        self._unwritten = {*_SPECIAL_IDS, *own}
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._pieces[piece] for piece in ids]
 
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
         return [
-            self._join([piece for piece in ids if piece not in _SPECIAL_IDS])
+            self._join([piece for piece in ids if piece not in self._unwritten])
             for ids in sequences
         ]
 
@@ -244,7 +299,7 @@ def _sentencepiece_table(
     """Pieces of a SentencePiece model, with the ids of a table."""
     processor = _sentencepiece(table["sentencepiece"])
     normalize = _moses(table.get("moses", ""))
-    has_languages = bool(table.get("language_tokens"))
+    has_languages = table.get("language_tokens") is True
 
     def split(line: str) -> list[int]:
         found = _LANGUAGE.match(line) if has_languages else None

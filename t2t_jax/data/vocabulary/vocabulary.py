@@ -14,6 +14,7 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.lines import require_files
@@ -25,10 +26,12 @@ from t2t_jax.data.vocabulary.sentencepiece_training import (
 )
 from t2t_jax.data.vocabulary.tokenizers import (
     SPECIAL_PIECES,
+    Tagged,
     load_tokenizer,
     split_tag,
     tag_piece,
     tags_among,
+    tags_of,
     word_table,
 )
 from t2t_jax.data.vocabulary.words import learn_words
@@ -45,6 +48,19 @@ _ADVICE = "Change config.vocabulary.file."
 _OTHER = "Pass another workdir."
 
 
+class TaggedLines(NamedTuple):
+    """Lines whose tags are split off, and of each line the ids of its tags, or none.
+
+    Attributes:
+      source_tags: with which the encoding of its source begins.
+      target_tags: with which the encoding of its translation begins.
+    """
+
+    texts: list[str]
+    source_tags: list[list[int]]
+    target_tags: list[list[int]]
+
+
 class Vocabulary:
     """Subwords and their ids.
 
@@ -56,8 +72,11 @@ class Vocabulary:
 
     Attributes:
       size: number of pieces, the four special ones included.
-      tags: by target language, such as `de`, the id of `>>de<<`, with which a source
-        begins that is to be translated into it; empty if there are none.
+      tags: by language, such as `de`, the id of its tag, such as `>>de<<`; empty if
+        there are none.
+      source_tag: "target" if a source begins with the tag of the language that it is to
+        become; "source" if it begins with its own, and a target with its own too, as in
+        M2M-100, whose vocabulary is one for both sides.
 
     Raises:
       DataError: the bytes are not such a model.
@@ -82,6 +101,7 @@ class Vocabulary:
         self.fingerprint = hashlib.sha256(model).hexdigest()
         self._tokenizer = load_tokenizer(model, name=name, advice=advice)
         self.size, self.tags = self._tokenizer.size, self._tokenizer.tags
+        self.source_tag = self._tokenizer.source_tag
 
     @classmethod
     def train(
@@ -193,64 +213,67 @@ class Vocabulary:
         return self._tokenizer.encode(as_lines(lines, caller="encode"))
 
     def split_tags(
-        self, lines: Sequence[str], target_language: str | None = ""
-    ) -> tuple[list[str], list[list[int]]]:
-        """Splits off the tag that a source begins with; one way for all models.
+        self,
+        lines: Sequence[str],
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
+    ) -> TaggedLines:
+        """Splits off the tags that sources begin with; one way for all models.
+
+        A line may begin with `>>de<<`, the language that it is to become, or with
+        `>>en-de<<`, which names its own too.
 
         Args:
-          target_language: of all lines, whatever tags they begin with; "" for those of
-            the lines, and of other lines the only one that there is; None for those of
-            the lines alone.
-
-        Returns:
-          The text of each line, and the ids with which its encoding begins: of its tag,
-          or none if the vocabulary has no tags.
+          source_language: of all lines, whatever their tags say; for vocabularies with
+            `source_tag` "source".
+          target_language: of all lines, whatever their tags say; None for that of the
+            tags, and of other lines the only one that there is; "" for that of the
+            tags, if there are any.
 
         Raises:
-          UserError: there is no tag of the language; or there are several, and a line
-            that is not blank begins with none of them.
+          UserError: there is no tag of a language; or a line that is not blank does not
+            name one that the model needs.
 
         Example:
           >>> words = ["a dog barks", "ein Hund bellt"] * 9
           >>> words = Vocabulary.train(words, 40, target_languages=["de", "fr"])
-          >>> words.split_tags([">>fr<< a dog", "a dog"], "de")
+          >>> words.split_tags([">>fr<< a dog", "a dog"], target_language="de")[:2]
           ([' a dog', 'a dog'], [[4], [4]])
         """
-        known = ", ".join(self.tags)
-        if target_language and target_language not in self.tags:
-            has = f"tags of {known}. Choose one" if known else "none. Leave it out"
-            raise UserError(
-                f"target_language={target_language} must be a language that the model "
-                f"has a tag of, and it has {has}."
-            )
-        usual = target_language or ""
-        if target_language == "" and len(self.tags) == 1:
-            (usual,) = self.tags
-        split = [split_tag(line, self.tags) for line in lines]
-        languages = [target_language or tag or usual for tag, _ in split]
-        may_miss = target_language is None or not self.tags
-        for language, line in zip(languages, lines, strict=True):
-            if not (language or may_miss) and line.strip():
+        _require_known(self, source_language, target_language)
+        reads_source, (*known,) = self.source_tag == "source", self.tags
+        usual = known[0] if target_language is None and len(known) == 1 else ""
+        found = TaggedLines([], [], [])
+        for line in lines:
+            source, target, text = split_tag(line, self.tags)
+            target = target_language or target or usual
+            own, to = tags_of(self, source_language or source, target)
+            is_complete = own and (to or not reads_source)
+            if known and target_language != "" and line.strip() and not is_complete:
+                side, pair = "source" if target else "target", known[: 1 + reads_source]
                 raise UserError(
-                    "The model translates into several languages, and a line names "
-                    f"none. Pass target_language, one of {known}, or begin the line "
-                    f"with a tag, such as {tag_piece(next(iter(self.tags)))}."
+                    f"The model has several languages, and a line names no {side}. "
+                    f"Pass {side}_language, one of {', '.join(known)}, or begin the "
+                    f"line with a tag, such as {tag_piece('-'.join(pair))}."
                 )
-        ids = [[self.tags[one]] if one else [] for one in languages]
-        return [text for _, text in split], ids
+            found.texts.append(text)
+            found.source_tags.append(own)
+            found.target_tags.append(to)
+        return found
 
     def encode_sources(
-        self, lines: Iterable[str], target_language: str | None = ""
+        self, lines: Iterable[str], **languages: str | None
     ) -> list[list[int]]:
         """Encodes sources as a model reads them, with their tags, without eos.
 
         Args:
-          target_language: as in `split_tags`.
+          languages: `source_language` and `target_language`, as in `split_tags`.
 
         Raises:
           TypeError, UserError: as in `encode` and `split_tags`.
         """
-        texts, tags = self.split_tags([*lines], target_language)
+        texts, tags, _ = self.split_tags([*lines], **languages)
         encoded = zip(tags, self.encode(texts), strict=True)
         return [[*tag, *ids] for tag, ids in encoded]
 
@@ -262,6 +285,25 @@ class Vocabulary:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Returns the pieces as stored, with U+2581 for a space."""
         return self._tokenizer.pieces(ids)
+
+
+def _require_known(tagged: Tagged, source: str | None, target: str | None) -> None:
+    """Checks languages that are given for all lines."""
+    has = "none. Leave it out"
+    if tagged.tags:
+        has = f"tags of {', '.join(tagged.tags)}. Choose one"
+    for side, language in (("target", target), ("source", source)):
+        if language and language not in tagged.tags:
+            raise UserError(
+                f"{side}_language={language} must be a language that the model "
+                f"has a tag of, and it has {has}."
+            )
+    if source and tagged.source_tag != "source":
+        raise UserError(
+            f"source_language={source} is for models whose sources begin with the "
+            "tag of their own language, and those of this one begin with that of "
+            "the target. Leave it out."
+        )
 
 
 def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:

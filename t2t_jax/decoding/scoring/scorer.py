@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -91,8 +91,7 @@ class Scorer:
         self,
         sources: Iterable[str],
         targets: Iterable[str],
-        *,
-        target_language: str | None = "",
+        **languages: str | None,
     ) -> list[PairScore]:
         """Scores every pair, in order.
 
@@ -100,24 +99,23 @@ class Scorer:
           sources: any text without line ends; sources longer than
             `config.max_source_length` are truncated, as in translation.
           targets: as many; they are never truncated.
-          target_language: as in `Translator.translate`.
+          languages: `source_language` and `target_language`, as in
+            `Translator.translate`; the tag with which a target begins is not scored.
 
         Raises:
           DataError: pairs are longer than `max_length`, or scores are not finite.
           TypeError: a side is a single string, or holds other things than strings.
-          UserError: the number of sources and targets differs; or the model has no tag
-            of the language, or several and none is given.
+          UserError: the number of sources and targets differs; or as in
+            `Translator.translate`.
         """
-        scored = self.iter_scores(sources, targets, target_language=target_language)
-        found = dict(scored)
+        found = dict(self.iter_scores(sources, targets, **languages))
         return [found[number] for number in range(len(found))]
 
     def iter_scores(
         self,
         sources: Iterable[str],
         targets: Iterable[str],
-        *,
-        target_language: str | None = "",
+        **languages: str | None,
     ) -> Iterator[tuple[int, PairScore]]:
         """Scores batch by batch, for progress reports.
 
@@ -133,15 +131,22 @@ class Scorer:
         """
         sources = as_lines(sources, caller="score", noun="sources")
         targets = as_lines(targets, caller="score", noun="targets")
-        return self._iterate(*self._encode(sources, targets, target_language))
+        return self._iterate(*self._encode(sources, targets, languages))
 
     def _iterate(
-        self, pairs: Sequence[Subwords], truncated: Sequence[bool]
+        self,
+        pairs: Sequence[Subwords],
+        truncated: Sequence[bool],
+        tags: Sequence[Sequence[int]],
     ) -> Iterator[tuple[int, PairScore]]:
+        scored = [
+            target[len(tag) :] for (_, target), tag in zip(pairs, tags, strict=True)
+        ]
         lengths = np.array([len(target) + 1 for _, target in pairs])
         penalties = np.asarray(penalty_of(self.config, lengths))
         for number, logs_T in self.iter_logs(pairs):
-            logs, target = tuple(logs_T.tolist()), pairs[number][1]
+            target = scored[number]
+            logs = tuple(logs_T.tolist()[-len(target) - 1 :])
             total = math.fsum(logs)
             require_finite(total, number, name="log-probability")
             yield (
@@ -168,24 +173,32 @@ class Scorer:
         self,
         sources: Sequence[str],
         targets: Sequence[str],
-        target_language: str | None,
-    ) -> tuple[list[Subwords], list[bool]]:
-        """Encodes the pairs; also returns which sources were truncated."""
+        languages: Mapping[str, str | None],
+    ) -> tuple[list[Subwords], list[bool], list[list[int]]]:
+        """Encodes the pairs; also returns which sources were cut, and targets' tags."""
         if len(sources) != len(targets):
             raise UserError(
                 f"Every source needs one target, but there are {len(sources)} "
                 f"sources and {len(targets)} targets. Pass as many of both."
             )
         longest = self.config.max_source_length - 1
-        full = self.vocabularies.source.encode_sources(sources, target_language)
-        encoded = self.vocabularies.target.encode(targets)
+        texts, *tags = self.vocabularies.source.split_tags(sources, **languages)
+        full, outputs = (
+            [
+                [*tag, *ids]
+                for tag, ids in zip(tags, vocabulary.encode(lines), strict=True)
+            ]
+            for vocabulary, lines, tags in zip(
+                self.vocabularies, (texts, targets), tags, strict=True
+            )
+        )
         pairs: list[Subwords] = [
             (source[:longest], target)
-            for source, target in zip(full, encoded, strict=True)
+            for source, target in zip(full, outputs, strict=True)
         ]
         if self.max_length is not None:
             _check_target_lengths(pairs, self.max_length)
-        return pairs, [len(source) > longest for source in full]
+        return pairs, [len(source) > longest for source in full], tags[1]
 
     def iter_logs(self, pairs: Sequence[Subwords]) -> Iterator[tuple[int, Logs]]:
         """Scores pairs of subwords batch by batch.

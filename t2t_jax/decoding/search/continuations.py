@@ -50,7 +50,8 @@ def best_continuations(
         logits_BxWxV = mask_to_forced_token(logits_BxWxV, forced_B, pad=ids.pad)
     best_BxWxC, tokens_BxWxC = _best_tokens(search, state, logits_BxWxV)
     so_far_BxWx1 = state.living.log_probabilities_BxW[..., None]
-    totals_BxWxC = so_far_BxWx1 + (best_BxWxC.astype(jnp.float32) - normaliser_BxWx1)
+    gains_BxWxC = best_BxWxC.astype(jnp.float32) - normaliser_BxWx1
+    totals_BxWxC = so_far_BxWx1 + _without_cost(forbidden, forced_B, gains_BxWxC)
     invalid_BxWxC = _invalid(search, state, (tokens_BxWxC, so_far_BxWx1), forced_B)
     totals_BxWxC = jnp.where(invalid_BxWxC, -jnp.inf, totals_BxWxC)
     rows, beams, width = tokens_BxWxC.shape
@@ -69,6 +70,17 @@ def best_continuations(
         totals, indices = jax.lax.top_k(totals_BxN, 2 * beams)
     tokens = jnp.take_along_axis(tokens_BxWxC.reshape(flat), indices, axis=1)
     return indices // width, tokens, totals
+
+
+def _without_cost(
+    forbidden: tuple[int, ...], forced_B: jax.Array | None, gains_BxWxC: jax.Array
+) -> jax.Array:
+    """Returns log-probabilities, 0 for a tag that is forced: it is given, as bos is."""
+    if not forbidden or forced_B is None:
+        return gains_BxWxC
+    is_tag_Bx1x1 = jnp.isin(forced_B, jnp.array(forbidden))[:, None, None]
+    is_given_BxWxC = is_tag_Bx1x1 & ~jnp.isneginf(gains_BxWxC)
+    return jnp.where(is_given_BxWxC, 0.0, gains_BxWxC)
 
 
 def _best_tokens(

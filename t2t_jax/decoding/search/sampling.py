@@ -245,6 +245,9 @@ def _sample_step(
     logs_BxWxV = jax.nn.log_softmax(jnp.asarray(logits_BxWxV, jnp.float32))
     tokens_BxW = _next_tokens(logs_BxWxV, state, search.params)
     gain_BxW = jnp.take_along_axis(logs_BxWxV, tokens_BxW[..., None], axis=-1)[..., 0]
+    if search.params.forbidden:  # a tag that is forced costs nothing
+        is_tag_BxW = jnp.isin(tokens_BxW, jnp.array(search.params.forbidden))
+        gain_BxW = jnp.where(is_tag_BxW, 0.0, gain_BxW)
     is_open_BxW = ~state.ended_BxW & (state.position < state.limits_B)[:, None]
     tokens_BxW = jnp.where(is_open_BxW, tokens_BxW, ids.pad)
     return state._replace(

@@ -50,7 +50,8 @@ class BeamParams(_OutputParams):
       allow_unk: whether outputs may hold the unknown token.
       beam_rule: one of `BEAM_RULES`; see `beam_search`.
       max_length_ratio: limit of tokens of an output for each of its source, 0 for none.
-      forbidden: ids that no output has, such as those of tags of languages.
+      forbidden: ids that no output has but where they are forced, without a cost, such
+        as those of tags of languages.
 
     Raises:
       UserError: a value is invalid.
@@ -90,7 +91,8 @@ class SamplingParams(_OutputParams):
         add up to this, after `temperature` and `top_k`.
       length_penalty: the alpha of the scores; it does not change the samples.
       min_tokens: minimum tokens of an output before its eos.
-      forbidden: ids that no output has, such as those of tags of languages.
+      forbidden: ids that no output has but where they are forced, without a cost, such
+        as those of tags of languages.
 
     Raises:
       UserError: a value is invalid.

@@ -84,7 +84,7 @@ class Translate:
         def translate_share(share: list[str], before: int) -> list[str]:
             found = {}
             for number, translation in translator.iter_translations(
-                share, first=first + before, target_language=None
+                share, first=first + before, target_language=""
             ):
                 mark = _UNFINISHED if translation.truncated else _ENDED
                 found[number] = mark + translation.text

@@ -60,17 +60,18 @@ class Stage:
 
 
 class Prefixes(Stage):
-    """Forces a prefix upon the first part of each line."""
+    """Forces a prefix upon the first part of each line, and a tag upon every part."""
 
     def __init__(
         self,
         prefixes: Sequence[str],
         vocabulary: Vocabulary,
         config: DecodingConfig,
-        *,
         first: int,
+        tags: Sequence[Sequence[int]],
     ):
         self._prefixes, self._config, self._first = prefixes, config, first
+        self._tags = tags
         self._ids = vocabulary.encode(map(replace_lone_surrogates, prefixes))
         self.whole = {number for number, ids in enumerate(self._ids) if ids}
 
@@ -80,12 +81,11 @@ class Prefixes(Stage):
         Raises:
           DataError: some leave no room for a translation; the message lists them.
         """
-        segments = [
-            segment
-            if segment.part
-            else segment._replace(prefix=self._ids[segment.line - self._first])
-            for segment in segments
-        ]
+        for index, segment in enumerate(segments):
+            number = segment.line - self._first
+            own = () if segment.part else self._ids[number]
+            prefix = (*self._tags[number], *own)
+            segments[index] = segment._replace(prefix=prefix)
         problems = LineProblems()
         for segment in segments:
             limit = segment.longest_output(self._config)

@@ -100,22 +100,30 @@ class Translator:
     is_parser: bool = False
 
     def translate(
-        self, lines: Iterable[str], *, target_language: str | None = ""
+        self,
+        lines: Iterable[str],
+        *,
+        source_language: str | None = None,
+        target_language: str | None = None,
     ) -> list[str]:
         """Translates every line, in order.
 
         Args:
           lines: any text without line ends; a blank line becomes an empty one.
-          target_language: of a model with tags of several, such as "de"; "" for the
-            language whose tag each line begins with, such as `>>de<<`; None for lines
-            as they are, with or without a tag.
+          source_language: such as "en", of a model that reads it, as M2M-100 does;
+            None for that of the tag that each line begins with, such as `>>en-de<<`.
+          target_language: of a model with tags of several, such as "de"; None for the
+            language whose tag each line begins with, such as `>>de<<`; "" for lines as
+            they are, with or without a tag.
 
         Raises:
           DataError: the model's scores are not finite.
           TypeError: `lines` is a single string, or holds other things than strings.
-          UserError: the model has no tag of the language, or several and none is given.
+          UserError: the model has no tag of a language, or several and none is given.
         """
-        found = self.translations(lines, target_language=target_language)
+        found = self.translations(
+            lines, source_language=source_language, target_language=target_language
+        )
         return [translation.text for translation in found]
 
     def translations(
@@ -125,7 +133,7 @@ class Translator:
         first: int = 0,
         prefixes: Iterable[str] | None = None,
         terms: Iterable[Iterable[str]] | None = None,
-        target_language: str | None = "",
+        **languages: str | None,
     ) -> list[Translation]:
         """Translates every line, with scores, tokens and status.
 
@@ -136,8 +144,7 @@ class Translator:
           TypeError: as in `translate`, of prefixes too.
           UserError: as in `iter_translations`.
         """
-        options: Any = {"prefixes": prefixes, "terms": terms}
-        options["target_language"] = target_language
+        options: Any = {"prefixes": prefixes, "terms": terms, **languages}
         found = dict(self.iter_translations(lines, first=first, **options))
         return [found[number] for number in range(len(found))]
 
@@ -148,7 +155,7 @@ class Translator:
         first: int = 0,
         prefixes: Iterable[str] | None = None,
         terms: Iterable[Iterable[str]] | None = None,
-        target_language: str | None = "",
+        **languages: str | None,
     ) -> Iterator[tuple[int, Translation]]:
         """Translates batch by batch, for progress reports.
 
@@ -162,7 +169,8 @@ class Translator:
             one all the same.
           terms: for each line the words and phrases that its translation must contain;
             None for no terms. What did not fit is in `Translation.unmet_terms`.
-          target_language: as in `translate`. Each part of a line gets its tag.
+          languages: `source_language` and `target_language`, as in `translate`. Each
+            part of a line gets its tags.
 
         Returns:
           An iterator over (number of the line from 0, its translation), every line
@@ -175,17 +183,17 @@ class Translator:
             target vocabulary; or a line does not suit `config.constraint`.
           TypeError: as in `translate`, of prefixes and terms too.
           UserError: the numbers of lines and of prefixes or terms differ, or terms are
-            not possible with the configuration; or the model has no tag of the
-            language, or several and none is given.
+            not possible with the configuration; or as in `translate`.
         """
         lines = as_lines(lines, caller="translate")
-        lines, tags = self.vocabularies.source.split_tags(lines, target_language)
+        lines, tags, forced = self.vocabularies.source.split_tags(lines, **languages)
         stages: list[Stage] = []
-        if prefixes is not None:
+        if prefixes is not None or any(forced):
+            prefixes = [""] * len(lines) if prefixes is None else prefixes
             prefixes = as_lines(prefixes, caller="translate", noun="prefixes")
             _require_as_many(prefixes, lines, noun="prefixes")
             target = self.vocabularies.target
-            stages.append(Prefixes(prefixes, target, self.config, first=first))
+            stages.append(Prefixes(prefixes, target, self.config, first, forced))
         if terms is not None:
             of_line = {"caller": "translate", "noun": "terms of a line"}
             lists = [as_lines(one, **of_line) for one in terms]

@@ -61,7 +61,7 @@ class JaxBackend:
         translator = Translator(
             self._step_model, self._vocabularies, config, max_concurrent=1
         )
-        found = translator.translations(lines, target_language=None)
+        found = translator.translations(lines, target_language="")
         best = [translation.hypotheses[0] for translation in found]
         return [
             Output(one.text, tuple(self._ids[piece] for piece in one.tokens))

@@ -392,7 +392,7 @@ class CTranslate2Backend:
         Its alpha is the exponent of n, whatever the configuration divides by. A call
         has one limit, so lines of equal length are translated in one.
         """
-        subwords = self._vocabularies.source.encode_sources(lines, None)
+        subwords = self._vocabularies.source.encode_sources(lines, target_language="")
         found: list[tuple[int, ...]] = [()] * len(lines)
         by_length = sorted(range(len(lines)), key=lambda number: len(subwords[number]))
         for length, group in groupby(by_length, lambda number: len(subwords[number])):

@@ -127,7 +127,10 @@ class StableHLOFormat:
         has_tables = any(map(table_of, vocabularies))
         example, ids = original.origin["examples"][:1], [EOS]
         if has_tables:
-            ids = [*vocabularies.source.encode_sources(example, None)[0], EOS]
+            ids = [
+                *vocabularies.source.encode_sources(example, target_language="")[0],
+                EOS,
+            ]
         return fill_usage(
             "stablehlo",
             original,
@@ -311,7 +314,7 @@ class StableHLOBackend:
     def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates with the search of the configuration, or greedily."""
         program = self._program(GREEDY if greedy else MODEL)
-        sources = self._vocabularies.source.encode_sources(lines, None)
+        sources = self._vocabularies.source.encode_sources(lines, target_language="")
         found: list[tuple[int, ...]] = []
         for source_BxS in _batches(sources):
             tokens, _, lengths = map(np.asarray, program(self._parameters, source_BxS))

@@ -44,7 +44,7 @@ def choose_lines(
     Raises:
       DataError: there is none.
     """
-    encoded = vocabulary.encode_sources([pair[0] for pair in pairs], None)
+    encoded = vocabulary.encode_sources([pair[0] for pair in pairs], target_language="")
     lengths = [len(ids) + 1 for ids in encoded]
     kept: list[tuple[str, str]] = []
     num_left_out = 0
@@ -197,7 +197,7 @@ def compare(
     """
     greedy = [side.search(text.sources, greedy=True) for side in (own, exported)]
     beams = [side.search(text.sources, greedy=False) for side in (own, exported)]
-    subwords = vocabulary.encode_sources(text.sources, None)
+    subwords = vocabulary.encode_sources(text.sources, target_language="")
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
     differences = np.concatenate(
         [

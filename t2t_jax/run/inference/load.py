@@ -242,7 +242,11 @@ def shared_steps(
 
 
 def translate(
-    directory: str | Path, lines: Iterable[str], *, target_language: str = ""
+    directory: str | Path,
+    lines: Iterable[str],
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
 ) -> list[str]:
     """Translates lines with the best checkpoint of a run.
 
@@ -250,6 +254,7 @@ def translate(
 
     Args:
       lines: any text without line ends.
+      source_language: of a model that reads it, such as "en".
       target_language: of a model of several, such as "de".
 
     Returns:
@@ -263,7 +268,10 @@ def translate(
       `t2t_jax.translate("runs/phrasebook", ["The dog barks."])`
     """
     lines = as_lines(lines, caller="translate")
-    return load(directory).translate(lines, target_language=target_language)
+    model = load(directory)
+    return model.translate(
+        lines, source_language=source_language, target_language=target_language
+    )
 
 
 def abstract_params(module: nn.Module) -> PyTree:

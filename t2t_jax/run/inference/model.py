@@ -159,14 +159,15 @@ class TranslationModel:
         return EnsembleStepModel(tuple(steps)) if self.others else steps[0]
 
     def encode(
-        self, lines: Iterable[str], *, target: bool = False, target_language: str = ""
+        self, lines: Iterable[str], *, target: bool = False, **languages: str | None
     ) -> npt.NDArray[np.int32]:
         """Encodes lines as the source tokens that a search reads.
 
         Args:
           lines: B lines of text, neither split nor truncated.
           target: whether they are target sentences: the outputs of training.
-          target_language: as in `translate`.
+          languages: `source_language` and `target_language`, as in `translate`, of
+            source sentences.
 
         Returns:
           [B, S] int32 tokens: the subwords of each line, eos, then pad.
@@ -179,7 +180,7 @@ class TranslationModel:
         if target:
             encoded = self.vocabularies.target.encode(texts)
         else:
-            encoded = self.vocabularies.source.encode_sources(texts, target_language)
+            encoded = self.vocabularies.source.encode_sources(texts, **languages)
         rows = [[*ids, DEFAULT_IDS.eos] for ids in encoded]
         length = max(map(len, rows), default=0)
         source_BxS = np.full((len(rows), length), DEFAULT_IDS.pad, np.int32)
@@ -250,8 +251,9 @@ class TranslationModel:
           search: `prefixes`, one string per line with which its translation must
             begin; `terms`, a list of words and phrases per line that its translation
             must contain; `target_language`, such as "de", of a model with tags of
-            several, whose lines do not begin with one; and any key of `DecodingConfig`,
-            such as `beam_size=1` or `sample=True`.
+            several, whose lines do not begin with one, and `source_language` of a model
+            that reads that too, such as M2M-100; and any key of `DecodingConfig`, such
+            as `beam_size=1` or `sample=True`.
 
         Returns:
           A string for each line; a list of strings if `n_best` > 1. With
@@ -285,7 +287,8 @@ class TranslationModel:
         *,
         prefixes: Iterable[str] | None = None,
         terms: Iterable[Iterable[str]] | None = None,
-        target_language: str | None = "",
+        source_language: str | None = None,
+        target_language: str | None = None,
         **options: Any,
     ) -> list[Translation]:
         """Translates, and returns scores, tokens and status of each translation.
@@ -294,6 +297,7 @@ class TranslationModel:
           prefixes: with which each translation must begin; "" for none.
           terms: words and phrases that each translation must contain, a list for each
             line. `Translation.unmet_terms` are those that it does not.
+          source_language: as in `Translator.translate`.
           target_language: as in `Translator.translate`.
           options: as for `translator`.
 
@@ -301,7 +305,11 @@ class TranslationModel:
           UserError, DataError, TypeError: as in `translate`.
         """
         return self.translator(**options).translations(
-            lines, prefixes=prefixes, terms=terms, target_language=target_language
+            lines,
+            prefixes=prefixes,
+            terms=terms,
+            source_language=source_language,
+            target_language=target_language,
         )
 
     def translator(
@@ -345,13 +353,13 @@ class TranslationModel:
         self,
         sources: Iterable[str],
         targets: Iterable[str],
-        *,
-        target_language: str | None = "",
+        **languages: str | None,
     ) -> list[PairScore]:
         """Computes the log-probability of each target as the translation of its source.
 
         Args:
-          target_language: as in `Translator.translate`.
+          languages: `source_language` and `target_language`, as in
+            `Translator.translate`.
 
         Raises:
           DataError: pairs are too long for the model, or scores are not finite.
@@ -359,8 +367,7 @@ class TranslationModel:
           UserError: the numbers of sources and targets differ, or this is an ensemble;
             or the language is missing, or none of the model's.
         """
-        scorer = self.scorer()
-        return scorer.scores(sources, targets, target_language=target_language)
+        return self.scorer().scores(sources, targets, **languages)
 
     def scorer(self) -> Scorer:
         """Returns a `Scorer`, which also reports progress.
@@ -407,8 +414,7 @@ def evaluate(
     model: TranslationModel,
     sources: Iterable[str],
     references: Iterable[str],
-    *,
-    target_language: str | None = "",
+    **languages: str | None,
 ) -> Scores:
     """Translates and scores a corpus, as `--mode=evaluate` does by default.
 
@@ -419,7 +425,7 @@ def evaluate(
       model: a loaded one; or one of a module, parameters and a vocabulary, from
         `TranslationModel.of`.
       references: one for each source.
-      target_language: as in `Translator.translate`.
+      languages: `source_language` and `target_language`, as in `Translator.translate`.
 
     Returns:
       BLEU and chrF of sacreBLEU with their signatures, and more: JSON values.
@@ -437,8 +443,7 @@ def evaluate(
     translator, began = model.translator(), time.perf_counter()
 
     def translate_share(lines: list[str], first: int) -> list[str]:
-        options: Any = {"first": first, "target_language": target_language}
-        found = dict(translator.iter_translations(lines, **options))
+        found = dict(translator.iter_translations(lines, first=first, **languages))
         return [
             f"{','.join(found[number].statuses)} {found[number].text}"
             for number in range(len(lines))
