@@ -21,6 +21,7 @@ from t2t_jax.decoding.config import (
     COMPUTE_DTYPES,
     CONSTRAINTS,
     LENGTH_NORMALIZATIONS,
+    RISKS,
     SEGMENTS,
     DecodingConfig,
 )
@@ -345,6 +346,7 @@ def choices() -> dict[str, tuple[str, ...]]:
         "evaluation.tokenize": TOKENIZERS,
         "decoding.length_normalization": LENGTH_NORMALIZATIONS,
         "decoding.beam_rule": BEAM_RULES,
+        "decoding.mbr": RISKS,
         "decoding.compute_dtype": COMPUTE_DTYPES,
         "decoding.constraint": CONSTRAINTS,
         "decoding.segment": SEGMENTS,

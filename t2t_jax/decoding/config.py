@@ -23,6 +23,9 @@ CONSTRAINTS = ("none", "tree")
 COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
 """Values of `decoding.compute_dtype`."""
 
+RISKS = ("none", "chrf")
+"""Values of `decoding.mbr`."""
+
 SEGMENTS = ("auto", "sentences", "lines")
 """Values of `decoding.segment`."""
 
@@ -75,6 +78,9 @@ class DecodingConfig:
         computed in the model's type.
       n_best (translations): Translations per line, at most `beam_size`; the number of
         samples with `sample`, at most 1,000.
+      mbr: Minimum Bayes risk: "chrf" takes, of `beam_size` hypotheses or samples, those
+        that are most like all the others, by the mean chrF with each as the reference
+        (Eikema and Aziz, arXiv 2005.10283); "none" the most probable.
       sample: Whether to sample tokens from the model's distribution instead of
         searching; `beam_size` is ignored then.
       temperature (ratio): Above 0; the logits are divided by it before sampling.
@@ -108,6 +114,7 @@ class DecodingConfig:
     constraint: str = "none"
     compute_dtype: str = "auto"
     n_best: int = 1
+    mbr: str = "none"
     sample: bool = False
     temperature: float = 1.0
     top_k: int = 0
@@ -134,7 +141,11 @@ class DecodingConfig:
             "config.decoding.max_source_length.": self.tokens_per_batch >= longest,
             f"decoding.n_best={self.n_best} must be at most decoding.beam_size="
             f"{self.beam_size}. Lower one or raise the other, or set "
-            "decoding.sample.": self.sample or self.n_best <= self.beam_size,
+            "decoding.sample.": self.n_best <= self.beam_size
+            or (self.sample and self.mbr == "none"),
+            f"decoding.mbr={self.mbr} chooses among decoding.beam_size hypotheses or "
+            "samples, of which there must be at least 2. Raise config.decoding."
+            "beam_size.": self.mbr == "none" or self.beam_size > 1,
             f"decoding.constraint={self.constraint} restricts a beam search and "
             "decoding.sample draws every token. Unset config.decoding.constraint or "
             "config.decoding.sample.": is_free or not self.sample,
@@ -146,6 +157,11 @@ class DecodingConfig:
             or (has_room and not self.max_length_ratio),
         }
         return [message for message, holds in rules.items() if not holds]
+
+    @property
+    def num_outputs(self) -> int:
+        """Outputs of a search: `n_best`, or those that `mbr` chooses from."""
+        return self.n_best if self.mbr == "none" else self.beam_size
 
     def longest_output(self, source_tokens: int | None = None) -> int:
         """Returns the most tokens of an output of a source of so many tokens.
@@ -251,6 +267,7 @@ _WORDS = {
     "constraint": CONSTRAINTS,
     "compute_dtype": COMPUTE_DTYPES,
     "segment": SEGMENTS,
+    "mbr": RISKS,
 }
 
 _RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {

@@ -35,6 +35,7 @@ _PAPER: dict[str, Any] = {
     "allow_unk": True,
     "constraint": "none",
     "n_best": 1,
+    "mbr": "none",
     "sample": False,
 }
 _DEPENDENCIES = ("jax", "sacrebleu", "sacremoses", "sentencepiece")

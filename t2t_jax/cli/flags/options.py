@@ -201,6 +201,7 @@ class SearchOptions(LanguageOptions, DistributedOptions):
     length_penalty: float = flag(key="decoding.length_penalty")
     length_normalization: str = flag(key="decoding.length_normalization")
     n_best: int = flag(key="decoding.n_best")
+    mbr: str = flag(key="decoding.mbr")
     segment: str = flag(key="decoding.segment")
     min_tokens: int = flag(key="decoding.min_tokens")
     max_extra_tokens: int = flag(key="decoding.max_extra_tokens")

@@ -228,7 +228,7 @@ def halve_batches(
     first, *others = left
     rows, length = first.source_BxS.shape
     if rows == devices:
-        kept = "n_best" if config.sample else "beam_size"
+        kept = _width_key(config)
         raise ConfigError(
             f"Out of device memory for a single line of {length} subwords with "
             f"decoding.{kept}={getattr(config, kept)}: {reason}.\n"
@@ -264,6 +264,11 @@ def _split_in_half(batch: SourceBatch, devices: int) -> list[SourceBatch]:
     return halves
 
 
+def _width_key(config: DecodingConfig) -> str:
+    """Returns the key that is the number of a search's hypotheses or samples."""
+    return "n_best" if config.sample and config.mbr == "none" else "beam_size"
+
+
 def rows_that_fit(
     model: StepModel, config: DecodingConfig, rows: int, length: int
 ) -> int:
@@ -277,7 +282,7 @@ def rows_that_fit(
       ConfigError: a single row does not fit.
     """
     longest = config.longest_output(length)
-    kept = "n_best" if config.sample else "beam_size"
+    kept = _width_key(config)
     if rows * getattr(config, kept) * longest <= _FEW_SLOTS:
         return rows
     key = (abstract_key(model), config, length)
@@ -298,7 +303,7 @@ def rows_that_fit(
 
 def _row_bytes(model: StepModel, config: DecodingConfig, length: int) -> int:
     """Estimates the bytes of one row at its longest output: past, tokens and logits."""
-    beams = config.n_best if config.sample else config.beam_size
+    beams = getattr(config, _width_key(config))
     longest = config.longest_output(length)
 
     def hold(source_1xS: jax.Array) -> object:

@@ -118,6 +118,7 @@ SearchParams: TypeAlias = BeamParams | SamplingParams
 def params_from_config(config: DecodingConfig) -> SearchParams:
     """Returns the search or sampling parameters of a configuration."""
     kind = SamplingParams if config.sample else BeamParams
-    values = {**vars(config), "num_samples": config.n_best}
+    outputs = config.num_outputs
+    values = {**vars(config), "n_best": outputs, "num_samples": outputs}
     names = {field.name for field in dataclasses.fields(kind)} & values.keys()
     return kind(**{name: values[name] for name in names})

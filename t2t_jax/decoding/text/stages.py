@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -185,6 +186,32 @@ class Samples(Stage):
         line_keys = row_keys(jax.random.key(self._seed), numbers_Bx2[:, 0])
         keys = jax.vmap(jax.random.fold_in)(line_keys, numbers_Bx2[:, 1])
         return {"keys_BxK": np.array(jax.random.key_data(keys), np.uint32)}
+
+
+class MinimumBayesRisk(Stage):
+    """Keeps the outputs of a line that are most like all of its outputs, by chrF.
+
+    Of samples, the mean is an estimate of the expected chrF under the model.
+    """
+
+    def __init__(self, n_best: int):
+        self._n_best = n_best
+
+    def finish(self, number: int, translation: Translation) -> Translation:
+        """Orders the outputs of a line, and keeps the first."""
+        from sacrebleu.metrics import CHRF
+
+        found, chrf = translation.hypotheses, CHRF()
+        counts = Counter(one.text for one in found)
+        utility = {
+            text: sum(
+                n * chrf.sentence_score(text, [other]).score
+                for other, n in counts.items()
+            )
+            for text in counts
+        }
+        best = sorted(found, key=lambda one: (-utility[one.text], -one.score))
+        return dataclasses.replace(translation, hypotheses=tuple(best[: self._n_best]))
 
 
 class UnseenWords(Stage):

@@ -39,6 +39,7 @@ from t2t_jax.decoding.text.segments import (
     warn_truncated,
 )
 from t2t_jax.decoding.text.stages import (
+    MinimumBayesRisk,
     Parses,
     Prefixes,
     Samples,
@@ -188,6 +189,8 @@ class Translator:
         lines = as_lines(lines, caller="translate")
         lines, tags, forced = self.vocabularies.source.split_tags(lines, **languages)
         stages: list[Stage] = []
+        if self.config.mbr != "none":
+            stages.append(MinimumBayesRisk(self.config.n_best))
         if prefixes is not None or any(forced):
             prefixes = [""] * len(lines) if prefixes is None else prefixes
             prefixes = as_lines(prefixes, caller="translate", noun="prefixes")

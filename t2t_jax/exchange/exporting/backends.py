@@ -77,7 +77,12 @@ class JaxBackend:
 def search_config(config: DecodingConfig, *, greedy: bool) -> DecodingConfig:
     """Returns the search of a comparison: that of a configuration, or a greedy one."""
     own = dataclasses.replace(
-        config, n_best=1, sample=False, compute_dtype="auto", segment="lines"
+        config,
+        n_best=1,
+        mbr="none",
+        sample=False,
+        compute_dtype="auto",
+        segment="lines",
     )
     if not greedy:
         return own

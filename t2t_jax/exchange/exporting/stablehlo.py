@@ -177,7 +177,8 @@ def _growing_search(
     """Runs `beam_search` with a cache that grows, in one program."""
     # Sampling is refused before.
     search_params = cast(
-        BeamParams, params_from_config(dataclasses.replace(decoding, n_best=1))
+        BeamParams,
+        params_from_config(dataclasses.replace(decoding, n_best=1, mbr="none")),
     )
     search_params = dataclasses.replace(search_params, forbidden=forbidden)
     # Not by max_length_ratio, as S is symbolic: that is a limit of each sentence.
@@ -207,7 +208,7 @@ def _growing_search(
 def _search_options(decoding: DecodingConfig) -> dict[str, Any]:
     """Returns the keys of the configuration that `beam_search` follows."""
     names = {"max_extra_tokens", *(one.name for one in dataclasses.fields(BeamParams))}
-    known = dataclasses.asdict(dataclasses.replace(decoding, n_best=1))
+    known = dataclasses.asdict(dataclasses.replace(decoding, n_best=1, mbr="none"))
     return {name: value for name, value in known.items() if name in names}
 
 

@@ -100,6 +100,8 @@ _TRANSLATION = {
     "decoding.allow_unk": "unk | not mentioned (§6.1) | never generated",
     "decoding.constraint": "constraint on outputs | none (§6.1, §6.3) | each is one "
     "{0} over the words of the source",
+    "decoding.mbr": "choice of the output | the most probable (§6.1) | the one "
+    "with the highest mean {0} to all of the beam",
     "decoding.sample": "search | beam search (§6.1) | sampling",
     "init_from": "initial parameters | random | those of {0}",
     "training.frozen": "frozen parameters | none | {0}",

@@ -173,6 +173,7 @@ SHORT = {
     "length_penalty": 0.7,
     "length_normalization": "power",
     "n_best": 3,
+    "mbr": "chrf",
     "segment": "lines",
     "min_tokens": 2,
     "max_extra_tokens": 11,

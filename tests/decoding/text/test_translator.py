@@ -11,6 +11,7 @@ import math
 import jax
 import jax.numpy as jnp
 import pytest
+from sacrebleu.metrics import CHRF
 
 from t2t_jax.data.source_lines import SourceLines, Spread
 from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes
@@ -306,6 +307,26 @@ def test_the_samples_of_a_line_depend_on_its_number_alone():
     assert draw(drawing, lines[4:]) != drawn[4:]
     assert draw(translator(DRAWN, sample=True, n_best=2, seed=6), lines) != drawn
     assert len({text for texts in drawn for text in texts}) > 9
+
+
+@pytest.mark.parametrize("kind", [{"sample": True, "seed": 5}, {}])
+def test_minimum_bayes_risk_keeps_what_is_most_like_all_outputs(kind):
+    lines = sentences(9)
+    several = translator(DRAWN, beam_size=7, n_best=7, **kind).translations(lines)
+    kept = translator(DRAWN, beam_size=7, n_best=2, mbr="chrf", **kind)
+    others = 0
+    for all_7, two in zip(several, kept.translations(lines), strict=True):
+        texts = [one.text for one in all_7.hypotheses]
+        means = [
+            sum(CHRF().sentence_score(text, [other]).score for other in texts)
+            for text in texts
+        ]
+        found = [means[texts.index(one.text)] for one in two.hypotheses]
+        assert found == pytest.approx(sorted(means, reverse=True)[:2])
+        others += two.text != all_7.text
+    assert others
+    with pytest.raises(UserError, match="must be at least 2"):
+        DecodingConfig(beam_size=1, mbr="chrf")
 
 
 # --- trees
