@@ -12,10 +12,12 @@ from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.corpora.corpus import parts_of, with_tags
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache.token_cache import build_or_open
+from t2t_jax.data.vocabulary.extension import extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.run.inference.extend import extend_model
 from tests.decoding.words import WordVocabulary, translator
 from tests.exchange.exporting.counting import WORDS, write_text
 from tests.integration import tiny
@@ -125,6 +127,86 @@ def test_no_search_generates_a_tag(counting_twice):
         found = changed.translations(["one two"], target_language="de", **search)
         pieces = {piece for h in found[0].hypotheses for piece in h.tokens}
         assert not [piece for piece in pieces if piece.startswith(">>")]
+
+
+def test_a_language_is_added_and_what_the_others_give_stays(counting_twice, tmp_path):
+    place, more, run = counting_twice.parent, tmp_path / "more", tmp_path / "run"
+    spanish = dict(zip(WORDS, "uno dos tres cuatro cinco".split(), strict=True))
+    english, *_, french = (
+        (place / f"a.{name}").read_text(encoding="utf-8").split("\n")
+        for name in ("en", "de", "fr")
+    )
+    text = "\n".join(" ".join(map(spanish.get, line.split())) for line in english)
+    (tmp_path / "a.es").write_text(text, encoding="utf-8")
+    tiny.succeed(
+        *("--mode=extend", f"--workdir={counting_twice}", f"--to={more}"),
+        *("--language=es", "--like=fr", f"--learn_from={tmp_path}/a.es", "--pieces=30"),
+        f"--keep={place}/a.en,{place}/a.de,{place}/a.fr",
+    )
+    before, after = t2t_jax.load(counting_twice), t2t_jax.load(more)
+    old, new = before.vocabularies.target, after.vocabularies.target
+    assert new.tags == {**old.tags, "es": old.size}
+    assert new.pieces(range(old.size)) == old.pieces(range(old.size))
+    assert new.encode([*english, *french]) == old.encode([*english, *french])
+    words = [*spanish.values()]
+    assert sum(map(len, new.encode(words))) < 0.7 * sum(map(len, old.encode(words)))
+    tables = [np.asarray(one.params["embedding"]["table"]) for one in (before, after)]
+    np.testing.assert_array_equal(tables[1][: old.size], tables[0])
+    np.testing.assert_array_equal(tables[1][old.size], tables[0][old.tags["fr"]])
+    (whole,) = set(new.encode(["uno"])[0])
+    split = tables[0][old.encode(["uno"])[0]]
+    np.testing.assert_allclose(tables[1][whole], split.mean(axis=0), rtol=1e-6)
+    tagged = [f">>{name}<< {line}" for name in ("de", "fr", "es") for line in LINES]
+    like = [line.replace(">>es<<", ">>fr<<") for line in tagged]
+    for beams in (1, 6):
+        found = after.translate(tagged, beam_size=beams)
+        assert found == before.translate(like, beam_size=beams)
+    keys = {
+        **{key: value for key, value in tiny.TINY.items() if key.startswith("data.")},
+        **{"data.dev": "", "data.dev_pairs": 0, "evaluation.every_steps": 0},
+        "evaluation.patience": 0,
+        "data.train": f"text:{place}/a.en,{tmp_path}/a.es#en-es",
+        **{"steps": 80, "optimizer.name": "adafactor", "model.dropout": 0.0},
+        **{"optimizer.peak_learning_rate": 0.01, "optimizer.warmup_steps": 30},
+    }
+    given = [f"--config.{key}={value}" for key, value in keys.items()]
+    first = ("--config=fine_tune", f"--config.init_from={more}", f"--workdir={run}")
+    tiny.succeed(*first, *given)
+    expected = [" ".join(map(spanish.get, line.split())) for line in LINES]
+    tuned, kept = t2t_jax.load(run), [0, 1, 3]
+    scores = t2t_jax.evaluate(
+        tuned, *([x[n] for n in kept] for x in (LINES, expected)), target_language="es"
+    )
+    assert scores["chrf"] > 60
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"language": "fr", "like": "de"}, "language=fr must be a new code"),
+        ({"language": "es", "like": "pt"}, "like=pt one of de, fr"),
+        ({"language": "e s", "like": "de"}, "such as gsw"),
+    ],
+)
+def test_a_language_that_cannot_be_added_is_refused(
+    counting_twice, tmp_path, how, message
+):
+    with pytest.raises(UserError, match=message):
+        extend_model(counting_twice, tmp_path / "more", **how)
+
+
+def test_a_vocabulary_of_words_or_without_tags_is_not_extended():
+    words = ["a dog barks", "ein Hund bellt"] * 9
+    config = VocabularyConfig(size=20, unit="words")
+    for has, message in (
+        (Vocabulary.train(words, 30), "has no tags"),
+        (
+            Vocabulary.train(words, 20, config=config, target_languages=["de"]),
+            "a table of the kind 'words'",
+        ),
+    ):
+        with pytest.raises(UserError, match=message):
+            extend_vocabulary(has, "gsw", like="de")
 
 
 def test_the_command_line_takes_the_target_language(counting_twice):

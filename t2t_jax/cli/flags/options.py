@@ -420,6 +420,31 @@ class ImportOptions(Options, mode="import"):
     normalize: bool = flag(SWITCH)
 
 
+class ExtendOptions(ModelOptions, mode="extend"):
+    """Adds a language to a model with tags, in the model directory --to.
+
+    Examples:
+      extend --workdir=imported --to=more --language=gsw --like=de --learn_from=a.gsw
+      extend --workdir=imported --to=more --language=gsw --like=de
+
+    Attributes:
+      to: Directory to create for the model.
+      language: Code of the new language, written as the model writes others.
+      like: Code of the language as which it begins: a relative of it, if there is one.
+      learn_from: Text of the new language, from which SentencePiece learns pieces.
+      pieces: At most so many new pieces.
+      keep: Text of other languages that must be split as before: pieces that would
+        occur in it are left out.
+    """
+
+    to: str = flag(DIRECTORY, required=True)
+    language: str = flag(metavar="CODE", required=True)
+    like: str = flag(metavar="CODE", required=True)
+    learn_from: tuple[str, ...] = flag(PATHS, metavar="FILES")
+    pieces: int = flag(COUNT, default="1000")
+    keep: tuple[str, ...] = flag(PATHS, metavar="FILES", requires="learn_from")
+
+
 class ServeOptions(ModelOptions, mode="serve"):
     """Serves --workdir over HTTP: LibreTranslate's API, and a page.
 

@@ -28,6 +28,7 @@ def train_sentencepiece(
     *,
     key: str,
     tags: Sequence[str] = (),
+    is_limit: bool = False,
 ) -> bytes:
     """Trains a SentencePiece model of byte pairs, and returns the content of its file.
 
@@ -35,6 +36,7 @@ def train_sentencepiece(
       sample: lines, which are removed.
       key: the configuration key of the size, for messages.
       tags: pieces that no text is encoded as.
+      is_limit: whether a text with fewer pieces than the size gives these.
 
     Raises:
       DataError: the text is too small or too varied for the size.
@@ -48,6 +50,7 @@ def train_sentencepiece(
             model_writer=written,
             model_type="bpe",
             vocab_size=config.size,
+            hard_vocab_limit=not is_limit,
             character_coverage=config.character_coverage,
             byte_fallback=config.byte_fallback,
             control_symbols=list(tags),

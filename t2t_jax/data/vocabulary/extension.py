@@ -1,0 +1,166 @@
+"""Adds a language to a vocabulary: its tag, and pieces of its text.
+
+All ids stay, and new ones follow them. SentencePiece joins new pieces only where it is
+done with those that it had: their scores are lower than any of these.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
+from t2t_jax.data.vocabulary.sentencepiece_training import train_sentencepiece
+from t2t_jax.data.vocabulary.tokenizers import table_file
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import UserError
+from t2t_jax.types import UNK
+
+_CODE = re.compile(r"[a-z]{2,3}(?:[_-][A-Za-z]+)?")
+_NAME = "the vocabulary"
+# Of rarer characters the pieces would be learned from a line or two.
+_COVERAGE = 0.9995
+
+
+class Extension(NamedTuple):
+    """A vocabulary with more pieces.
+
+    Attributes:
+      origins: of each new piece, the old ids whose mean its row of a matrix begins
+        with: that of another language for a tag, else those that it was split into.
+    """
+
+    vocabulary: Vocabulary
+    origins: list[list[int]]
+
+
+def extend_vocabulary(
+    vocabulary: Vocabulary,
+    language: str,
+    *,
+    like: str,
+    lines: Sequence[str] = (),
+    pieces: int = 0,
+    kept: Sequence[str] = (),
+) -> Extension:
+    """Adds the tag of a language, and pieces that SentencePiece learns from its text.
+
+    Args:
+      language: its code, as the vocabulary has others: `gsw`, or `gsw_Latn`.
+      like: the language from whose tag the new one begins.
+      lines: text of the language.
+      pieces: at most this many new ones; new characters come first.
+      kept: text that must be split as before: pieces that it would get are left out.
+
+    Raises:
+      UserError: the vocabulary has no tag of `like`, or has one of `language`, or is
+        not of a kind that can be extended.
+      DataError: the text is blank.
+
+    Example:
+      >>> words = ["a dog barks", "ein Hund bellt"] * 9
+      >>> words = Vocabulary.train(words, 40, target_languages=["de"])
+      >>> more, origins = extend_vocabulary(
+      ...     words, "gsw", like="de", lines=["en Hund bället"] * 9, pieces=1
+      ... )
+      >>> more.pieces(range(40, 42)), words.pieces(origins[0]), origins[1]
+      (['>>gsw<<', 'ä'], ['>>de<<'], [3])
+    """
+    table = _check(vocabulary, language, like=like)
+    old = vocabulary.pieces(range(vocabulary.size))
+    tag = old[vocabulary.tags[like]].replace(like, language)
+    splitter = base64.b64decode(table["sentencepiece"]) if table else vocabulary.model
+    known = {one.piece for one in parse_sentencepiece(splitter, name=_NAME).pieces}
+    learned = _learn(lines, pieces, known=known | {*old, tag}) if pieces else []
+    while True:
+        more = _with_pieces(table, splitter, {language: tag}, learned)
+        # A tag is no piece of a text; what follows it is new.
+        changed = {one for ids in more.encode(kept) for one in ids if one > len(old)}
+        if not changed:
+            break
+        harmful = more.pieces(changed)
+        learned = [one for one in learned if one not in harmful]
+    return Extension(more, [[vocabulary.tags[like]], *_splits(splitter, learned, old)])
+
+
+def _check(vocabulary: Vocabulary, language: str, *, like: str) -> dict[str, Any]:
+    """Returns the table of a vocabulary that is one; {} of a SentencePiece model."""
+    tags = vocabulary.tags
+    if not tags:
+        raise UserError(
+            "The vocabulary has no tags of languages. Extend a model that was trained "
+            "on corpora with languages, such as text:a.en,a.de#en-de."
+        )
+    if like not in tags or language in tags or not _CODE.fullmatch(language):
+        raise UserError(
+            f"language={language} must be a new code, such as gsw, and like={like} one "
+            f"of {', '.join(tags)}. Change them."
+        )
+    is_table = vocabulary.model.startswith(b"{")
+    table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
+    if table.get("kind", "sentencepiece_table") != "sentencepiece_table":
+        raise UserError(
+            f"The vocabulary is a table of the kind {table['kind']!r}, and only those "
+            "of SentencePiece can be extended. Choose another model."
+        )
+    return table
+
+
+def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
+    """Learns pieces that are not known: characters, then the most frequent pairs."""
+    usable = [line for line in lines if line.strip()]
+    config = VocabularyConfig(size=1_000_000, character_coverage=_COVERAGE)
+    model = train_sentencepiece(usable, config, key="pieces", is_limit=True)
+    found = [one.piece for one in parse_sentencepiece(model, name=_NAME).pieces]
+    new = [piece for piece in found if piece not in known]
+    return sorted(new, key=lambda piece: len(piece) > 1)[:most]
+
+
+def _with_pieces(
+    table: Mapping[str, Any],
+    splitter: bytes,
+    tags: Mapping[str, str],
+    learned: Sequence[str],
+) -> Vocabulary:
+    """Appends tags by language, and pieces, to a SentencePiece model or a table."""
+    proto = parse_sentencepiece(splitter, name=_NAME)
+    lowest = min(one.score for one in proto.pieces)
+    if not table:
+        for tag in tags.values():
+            control = type(proto.pieces[0]).CONTROL
+            proto.pieces.add(piece=tag, score=0.0, type=control)
+    # Of a unigram model scores are log-probabilities, and of others ranks.
+    step = 1e-3 if proto.trainer_spec.model_type == 1 else 1.0
+    for number, piece in enumerate(learned, start=1):
+        proto.pieces.add(piece=piece, score=lowest - number * step)
+    proto.trainer_spec.vocab_size = len(proto.pieces)
+    content: bytes = proto.SerializeToString()
+    if not table:
+        return Vocabulary(content)
+    options = {name: table[name] for name in table if name not in ("version", "kind")}
+    if isinstance(languages := options["language_tokens"], dict):
+        options["language_tokens"] = {**languages, **tags}
+    options["sentencepiece"] = content
+    pieces = [*options.pop("pieces"), *tags.values(), *learned]
+    return Vocabulary(table_file(table["kind"], pieces, **options))
+
+
+def _splits(
+    splitter: bytes, learned: Sequence[str], old: Sequence[str]
+) -> list[list[int]]:
+    """Returns the ids that a model splits each of these pieces into."""
+    import sentencepiece
+
+    proto = parse_sentencepiece(splitter, name=_NAME)
+    # Else a space would be added to pieces within words, and taken from others.
+    spec = proto.normalizer_spec
+    spec.add_dummy_prefix = spec.remove_extra_whitespaces = False
+    model = proto.SerializeToString()
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    ids = {piece: number for number, piece in enumerate(old)}
+    split = processor.encode(list(learned), out_type=str)
+    return [[ids.get(piece, UNK) for piece in parts] for parts in split]

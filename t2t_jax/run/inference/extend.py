@@ -1,0 +1,117 @@
+"""Adds a language to a model: a tag, pieces of its text, and rows of matrices."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from t2t_jax.config import ARCHITECTURES
+from t2t_jax.data.line_arguments import as_directory, as_lines
+from t2t_jax.data.vocabulary.extension import Extension, extend_vocabulary
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.devices.sharding.rules import path_of
+from t2t_jax.errors import UserError
+from t2t_jax.run.inference.load import load
+from t2t_jax.run.inference.model_dir import (
+    atomic_directory,
+    check_new_dir,
+    save_model_dir,
+)
+from t2t_jax.run.inference.provenance import provenance_of
+from t2t_jax.run.workdir import Workdir
+from t2t_jax.types import Params
+
+_MATRIX = re.compile(r"(^|/)(\w*embedding|pre_softmax)/(table|bias)$")
+
+
+def extend_model(
+    directory: str | Path,
+    to: str | Path,
+    *,
+    language: str,
+    like: str,
+    lines: Sequence[str] = (),
+    pieces: int = 0,
+    kept: Sequence[str] = (),
+    checkpoint: str | int = "best",
+) -> Extension:
+    """Writes a model with one more language, to be trained on its text.
+
+    Its tag begins as that of another language, and the row of a new piece as the mean
+    of the rows of the pieces that it was split into. Other rows and ids stay, so text
+    that has no new piece is read as before.
+
+    Args:
+      directory: of a run or a model whose vocabulary has tags of languages.
+      to: directory to create.
+      language, like, lines, pieces, kept: as of `extend_vocabulary`.
+      checkpoint: as of `t2t_jax.load`.
+
+    Returns:
+      The new vocabulary, and with what its rows begin.
+
+    Raises:
+      OutputError: `to` is not empty, or cannot be created.
+      InputMissingError, DataError: the directory is not that of a model, or damaged.
+      UserError: source and target have different vocabularies; or as
+        `extend_vocabulary`.
+    """
+    workdir = Workdir(as_directory(directory, caller="extend_model"))
+    target = as_directory(to, caller="extend_model")
+    check_new_dir(workdir, target)
+    model, config = load(workdir.path, checkpoint=checkpoint), workdir.read_config()
+    if not model.vocabularies.shared:
+        raise UserError(
+            f"{workdir.path} has a vocabulary for each side, and a language can only "
+            "be added to one that both share. Choose another model."
+        )
+    extension = extend_vocabulary(
+        model.vocabularies.target,
+        language,
+        like=like,
+        lines=as_lines(lines, caller="extend_model"),
+        pieces=pieces,
+        kept=as_lines(kept, caller="extend_model"),
+    )
+    size = extension.vocabulary.size
+    network: Any = {
+        ARCHITECTURES[config.architecture]: dataclasses.replace(
+            config.network, vocab_size=size
+        )
+    }
+    vocabulary = dataclasses.replace(config.vocabulary, size=size)
+    origin = {**provenance_of(workdir, model.step), "kinds": ["extended"]}
+    with atomic_directory(target) as partial:
+        save_model_dir(
+            partial,
+            with_rows(model.params, extension.origins),
+            vocabularies=VocabularyPair(*[extension.vocabulary] * 2),
+            config=dataclasses.replace(config, vocabulary=vocabulary, **network),
+            origin=origin,
+            known_words=model.known_words,
+        )
+    return extension
+
+
+def with_rows(params: Params, origins: Sequence[Sequence[int]]) -> Params:
+    """Appends rows to the matrices of a vocabulary, and to the bias of the logits.
+
+    Args:
+      origins: of each new row, the rows whose mean it is.
+    """
+
+    def extended(path: tuple[object, ...], leaf: jax.Array) -> Any:
+        if not _MATRIX.search(path_of(path)):
+            return leaf
+        rows = np.asarray(leaf)
+        new = [rows[list(ids)].mean(axis=0, dtype=np.float32) for ids in origins]
+        return np.concatenate([rows, np.stack(new)])
+
+    with_new: Params = jax.tree_util.tree_map_with_path(extended, params)
+    return with_new
