@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from t2t_jax.errors import ErrorCollector
+from t2t_jax.errors import ConfigError, ErrorCollector
 
 # More tokens a batch fit no device.
 _LIMITS = {"workers": 1_024, "tokens_per_batch": 100_000_000, "row_length": 1_000_000}
@@ -17,6 +17,12 @@ SIDES = ("source", "target")
 UNITS = ("subwords", "words")
 
 LAYOUTS = ("packed", "length_buckets")
+
+# The order in which they are applied; new ones go last, as numbers depend on places.
+MODIFIERS = (
+    *("words", "numbers", "urls", "emails", "emoji", "no_punctuation"),
+    *("lower", "upper", "title", "typos", "spaces", "double_spaces"),
+)
 
 _BLANK = re.compile("[ \u2581]")
 _SPECIAL = re.compile("<pad>|</?s>|<unk>|<0x[0-9A-F]{2}>")
@@ -29,7 +35,8 @@ class DataConfig:
     Paper: §5.1, "each training batch contained a set of sentence pairs containing
       approximately 25000 source tokens and 25000 target tokens".
     Departs: several pairs share a row, which leaves hardly any padding; the paper
-      batched pairs "by approximate sequence length" instead. BPE-dropout is not in it.
+      batched pairs "by approximate sequence length" instead. Neither BPE-dropout nor
+      modifiers are in it.
 
     Attributes:
       train: Training corpus, such as "text:train.en,train.de". Prefixes: `text:`,
@@ -71,6 +78,15 @@ class DataConfig:
         probability of skipping a merge when a word is split into subwords, anew in each
         epoch; 0 for none, and 0.1 in the paper of the method.
       target_bpe_dropout (probability): The same of the training targets.
+      modifiers: Changes of training pairs, anew in each epoch, so that the model copes
+        with such input: `upper:0.05,typos:0.1` writes 5 % of the pairs in capitals and
+        makes typing errors in 10 % of the sources, in some both. `upper`, `lower`,
+        `title` and `no_punctuation` (at the end) change both sides; `typos`, `spaces`
+        (doubled, left out, inside of words) and `double_spaces` the source; `numbers`,
+        `urls`, `emails` and `emoji` put one into both sides; `words` puts a pair of
+        words in place of the pair. Empty for none.
+      glossary: Where `words` takes them from, named like `train`, such as
+        `tsv:terms.tsv`; empty for the pairs of `train` with one word on each side.
       workers (processes): Processes that encode text, at most 1,024; 0 for one per
         core, at most 16.
       cache_dir: Directory of the encoded corpora; empty for `t2t_jax` in the user's
@@ -93,6 +109,8 @@ class DataConfig:
     drop_duplicates: bool = False
     source_bpe_dropout: float = 0.0
     target_bpe_dropout: float = 0.0
+    modifiers: str = ""
+    glossary: str = ""
     workers: int = 0
     cache_dir: str = ""
 
@@ -118,6 +136,13 @@ class DataConfig:
             f'{"".join(joiner.split())}".',
         )
         problems.choose("data.layout", self.layout, LAYOUTS)
+        problems.try_call(lambda one: one.modifier_rates, self)
+        problems.check(
+            not self.glossary or "words:" in self.modifiers,
+            f"data.glossary={self.glossary!r} has no effect without the modifier "
+            "words. Add words:0.02 to config.data.modifiers, or set "
+            "config.data.glossary=''.",
+        )
         problems.raise_if_any()
 
     def _rules(self) -> dict[str, tuple[bool, str]]:
@@ -159,6 +184,36 @@ class DataConfig:
     def bpe_dropout(self) -> tuple[float, float]:
         """BPE-dropout of source and target."""
         return self.source_bpe_dropout, self.target_bpe_dropout
+
+    @property
+    def modifier_rates(self) -> dict[str, float]:
+        """The share of the pairs that each modifier changes, in the order of MODIFIERS.
+
+        Raises:
+          ConfigError: a name is unknown or there twice, or a rate is no share.
+
+        Example:
+          >>> DataConfig(modifiers="typos:0.1,upper:0.05,lower:0").modifier_rates
+          {'upper': 0.05, 'typos': 0.1}
+        """
+        rates: dict[str, float] = {}
+        for part in filter(None, self.modifiers.split(",")):
+            name, _, number = part.strip().partition(":")
+            is_rate = re.fullmatch(r"(0?\.[0-9]+|[01](\.0*)?)", number)
+            if name in rates or name not in MODIFIERS or not is_rate:
+                raise ConfigError(
+                    f"data.modifiers={self.modifiers!r} must be different names, each "
+                    "with a rate from 0 to 1, such as upper:0.05,typos:0.1, and has "
+                    f"{part!r}. Change config.data.modifiers; known are "
+                    f"{', '.join(MODIFIERS)}."
+                )
+            rates[name] = float(number)
+        return {name: rates[name] for name in MODIFIERS if rates.get(name)}
+
+    @property
+    def samples_epochs(self) -> bool:
+        """Whether the tokens of a pair differ between epochs."""
+        return any(self.bpe_dropout) or bool(self.modifier_rates)
 
     @property
     def row_lengths(self) -> tuple[int, ...]:

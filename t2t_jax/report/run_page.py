@@ -9,6 +9,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.errors import UserError
+from t2t_jax.files import read_json_object
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_duration
 from t2t_jax.report import setup_sections
@@ -16,7 +17,7 @@ from t2t_jax.report.curves import CHARTS, NONE, curves, figure, steps_of
 from t2t_jax.report.page import Block, Note, Part, Section, Table, render
 from t2t_jax.report.samples import newest_translation, read_samples, sample_trees
 from t2t_jax.run.status import goodput_line, standing
-from t2t_jax.run.workdir import Workdir
+from t2t_jax.run.workdir import ROBUSTNESS, Workdir
 from t2t_jax.training.progress_and_patience import Record, best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
@@ -57,6 +58,7 @@ def run_page(
         "trees": lambda: sample_trees(samples),
         "attention": lambda: [_attention(config, attention)],
         "scores": lambda: _scores(records, stands, scores),
+        "robustness": lambda: _robustness(workdir),
         "setup": lambda: setup_sections.setup(config),
         "data": lambda: setup_sections.data(workdir),
         "environment": lambda: setup_sections.environment(workdir),
@@ -64,6 +66,8 @@ def run_page(
     }
     if not reads_trees(config.data.train):
         del sections["trees"]
+    if not (workdir.path / ROBUSTNESS).exists():
+        del sections["robustness"]
     return render(
         title=name,
         header=_header(config, stands),
@@ -205,6 +209,25 @@ def _intervals(scores: Mapping[str, Any]) -> Iterator[Part]:
         rows.append((title, f"{scores[name]:.2f}", interval, signature))
     header = ("score", "percent", "interval", "signature of sacreBLEU")
     yield Table("Scores of the best step", header, rows, numbers=(1, 2), code=(3,))
+
+
+def _robustness(workdir: Workdir) -> Iterator[Part]:
+    found = read_json_object(workdir.path / ROBUSTNESS, advice="")
+    yield Note(
+        f"{found['sentences']:,} sentences of {found['source']}, with the checkpoint "
+        f"of step {found['checkpoint_step']:,}; each change is one of data.modifiers.",
+        "",
+    )
+    rows = [
+        (
+            change.replace("_", " "),
+            *(f"{one[name]:.2f}" for name in ("bleu", "chrf")),
+            NONE if one["copied"] is None else f"{one['copied']:.1%}",
+        )
+        for change, one in found["robustness"].items()
+    ]
+    header = ("test set", "BLEU", "chrF", "items copied")
+    yield Table("Scores of changed test sets", header, rows, numbers=(1, 2, 3))
 
 
 def _evaluations(evaluations: Sequence[Record]) -> Table:

@@ -50,7 +50,7 @@ def read_batch(
 ) -> BatchContents:
     """Reads the batch of a step from the token cache.
 
-    With BPE-dropout its epoch is sampled again.
+    With BPE-dropout or modifiers its epoch is sampled again.
 
     Args:
       step: of training, from 1; past or future.

@@ -17,6 +17,8 @@ from functools import partial
 from typing import NamedTuple, TextIO
 
 from t2t_jax.config import Config
+from t2t_jax.data.batching.modifiers import VERSION as MODIFIERS_VERSION
+from t2t_jax.data.batching.modifiers import ModifiedPairs, open_glossary
 from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
@@ -91,6 +93,10 @@ class PreparedData(NamedTuple):
             hashes["dev"] = str(self.dev.meta["corpus"])
         if any(self.config.bpe_dropout):
             hashes["way of sampling subwords"] = SAMPLING_VERSION
+        if self.config.modifier_rates:
+            hashes["way of modifying pairs"] = MODIFIERS_VERSION
+        if self.config.glossary:
+            hashes["glossary"] = open_glossary(self.config).fingerprint()
         return hashes
 
     @property
@@ -100,12 +106,12 @@ class PreparedData(NamedTuple):
         return train_shapes(self.config, lengths)
 
     def sampled_epochs(self, *, log: Log, ahead: bool = True) -> SampledEpochs | None:
-        """Returns the tokens of each epoch; None without BPE-dropout.
+        """Returns the tokens of each epoch; None if they are those of the text.
 
         Args:
           ahead: whether the next epoch is sampled while one is used.
         """
-        if not any(self.config.bpe_dropout):
+        if not self.config.samples_epochs:
             return None
         return SampledEpochs(
             self.train,
@@ -237,6 +243,8 @@ def _read(
             (f"{tag_piece(tag)} {source}" if source.strip() else source, target)
             for tag, (source, target) in zip(tags, dev_lines, strict=True)
         ]
+    if config.data.modifier_rates:  # Raises what they cannot do.
+        ModifiedPairs(caches[0], vocabularies, config=config.data, seed=config.seed)
     parts = config.data, config.seed, vocabularies, *caches
     return PreparedData(*parts, dev_lines, directions)
 

@@ -35,6 +35,7 @@ CHANGEABLE_ON_RESUME = {
     "data.train": "the path of the text, whose fingerprint must be the same",
     "data.dev": "the path of the text, whose fingerprint must be the same",
     "data.held_out": "the test sets of the leakage report",
+    "data.glossary": "the path of the text, whose fingerprint must be the same",
     "data.subword_joiner": "how text is read, whose fingerprint must be the same",
     "data.cache_dir": "the path of the encoded text",
     "data.workers": "the number of processes that encode it",

@@ -46,7 +46,7 @@ def with_absolute_text(config: Config) -> Config:
 
 def _with_specs(config: Config, change: Callable[[str], str], **changes: Any) -> Config:
     """Changes the specs of all corpora of a configuration, and other keys of `data`."""
-    for name in ("train", "dev", "held_out"):
+    for name in ("train", "dev", "held_out", "glossary"):
         changes[name] = change(getattr(config.data, name))
     data = dataclasses.replace(config.data, **changes)
     return dataclasses.replace(config, data=data)

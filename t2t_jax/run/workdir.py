@@ -2,10 +2,10 @@
 
 ``config.json overrides.json fingerprints.json vocab.model vocab.json known_words.npy
 data.json data_report.txt metrics.jsonl events.out.* checkpoints/<step>/
-samples/<step>.txt dev_outputs/<step>.txt report.html environment.json averages/
-logs/rank-<k>.log profile/<first>-<last>/``. A model directory has the same layout, with
-one checkpoint of parameters only, or ``model.safetensors``, and ``model.json``, which
-records their origin.
+samples/<step>.txt dev_outputs/<step>.txt report.html environment.json robustness.json
+averages/ logs/rank-<k>.log profile/<first>-<last>/``. A model directory has the same
+layout, with one checkpoint of parameters only, or ``model.safetensors``, and
+``model.json``, which records their origin.
 
 A first start writes `data.json`, the vocabulary, `config.json` and `fingerprints.json`,
 in this order; a run exists from `config.json` on. The vocabulary and `config.json` are
@@ -46,12 +46,15 @@ from t2t_jax.files import (
     write_once,
 )
 
+ROBUSTNESS = "robustness.json"
+"""The last scores of `--mode=evaluate --robustness`."""
+
 _LOCK = "lock"
 _FILES = (
     *(_LOCK, "config.json", "overrides.json", "fingerprints.json", "metrics.jsonl"),
     *("vocab.model", "vocab.json", "vocab_source.model", "vocab_source.json"),
     *("data.json", "data_report.txt", "known_words.npy"),
-    *("report.html", "environment.json"),
+    *("report.html", "environment.json", ROBUSTNESS),
 )
 _FOLDERS = ("checkpoints", "samples", "dev_outputs", "logs")
 _MAX_LISTED = 5

@@ -89,14 +89,15 @@ def test_other_runs_go_on_to_the_same_bits_too(tmp_path, changed):
         assert (record.get("consistency", 0.0) > 0.0) == is_trained
 
 
-def test_sampled_subwords_go_on_to_the_same_bits(tmp_path):
+def test_modified_pairs_and_sampled_subwords_go_on_to_the_same_bits(tmp_path):
     whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
     how = {
         **{**CHANGED, "steps": 13, "evaluation__every_steps": 0},
         **{"data__source_bpe_dropout": 0.2, "data__target_bpe_dropout": 0.1},
+        "data__modifiers": "title:0.2,typos:0.2,double_spaces:0.1",
     }
     said = running.finish(whole, fresh=True, checkpoint__every_steps=1, **how)
-    assert "BPE-dropout of source (0.2) and target (0.1)" in said
+    assert "BPE-dropout of source (0.2) and target (0.1), modifiers title" in said
     assert standing(whole, 10)["position"] == [1, 0]
     for stop in (7, 10):  # inside an epoch, and at its end
         running.finish(parts, code=75, fault=f"term@{stop}", **how)
@@ -104,5 +105,8 @@ def test_sampled_subwords_go_on_to_the_same_bits(tmp_path):
     changed = {**how, "data__target_bpe_dropout": 0.2}
     said = running.finish(parts, code=78, **changed)
     assert "data.target_bpe_dropout was 0.1 when this run began" in said
+    changed = {**how, "data__modifiers": ""}
+    said = running.finish(parts, code=78, **changed)
+    assert "data.modifiers was 'title:0.2,typos" in said
     running.finish(parts, **how)
     running.require_same(parts, whole, 13)

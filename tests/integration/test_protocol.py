@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from t2t_jax.cli.evaluation.robustness import CHANGES
 from t2t_jax.evaluation.bleu import METRICS
 from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
 from tests.integration import tiny
@@ -150,18 +151,37 @@ def test_a_model_that_was_averaged_before_gives_the_same_figures(
     assert b"--last=2, which can be left out: " in refused.stderr
 
 
-def test_baseline_and_hypotheses_need_no_protocol(workdir, texts, tmp_path):
+def test_changed_sets_a_baseline_and_hypotheses_need_no_protocol(
+    workdir, texts, tmp_path
+):
+    own = shutil.copytree(workdir, tmp_path / "run")
     result, errors = _evaluate(
-        workdir,
+        own,
         texts,
+        "--robustness",
         f"--baseline={texts / 'baseline'}",
         f"--hypotheses={tmp_path / 'hypotheses'}",
     )
     assert "ter" not in result
     assert "averaged_steps" not in result
     assert set(result["paired_test"]) == {"test", "resamples", "seed", "bleu", "chrf"}
-    assert (tmp_path / "hypotheses").read_bytes().count(b"\n") == NUM_PAIRS
-    _, baseline, _, bleu, chrf = errors.splitlines()
+    lines = (tmp_path / "hypotheses").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(CHANGES) * NUM_PAIRS
+    scores = result["robustness"]
+    assert scores["unchanged"]["bleu"] == result["bleu"]
+    # Doubled spaces are one space to the vocabulary.
+    assert scores["double_spaces"] == scores["unchanged"]
+    _write(tmp_path / "upper", lines[2 * NUM_PAIRS : 3 * NUM_PAIRS])
+    capitals = (texts / "de").read_text(encoding="utf-8").upper()
+    (tmp_path / "capitals").write_text(capitals, encoding="utf-8")
+    upper = _sacrebleu("capitals", "-i", "upper", folder=tmp_path)
+    assert scores["upper"]["bleu"] == pytest.approx(upper["score"])
+    kept = json.loads((own / "robustness.json").read_text(encoding="utf-8"))
+    assert kept == {**result, "source": f"{texts / 'en'}"} | {
+        "reference": f"{texts / 'de'}"
+    }
+    assert "numbers and links" in errors
+    _, baseline, _, bleu, chrf = errors.splitlines()[-5:]
     assert baseline.startswith("baseline's BLEU  ")
     assert "better: this model, p = 0.00" in baseline
     assert [bleu[:7], chrf[:7]] == ["BLEU = ", "chrF = "]

@@ -32,6 +32,18 @@ def test_the_page_has_what_the_run_is_and_where_it_stands(workdir):
     assert "it cannot be read" not in page
 
 
+def test_scores_of_changed_test_sets_are_shown(workdir):
+    row = {"bleu": 12.34, "chrf": 45.6, "items": 8, "copied": 0.75}
+    scores = {"unchanged": {**row, "copied": None}, "numbers_and_links": row}
+    facts = {"source": "<test>.en", "sentences": 1234, "checkpoint_step": 70}
+    workdir.write_json("robustness.json", {**facts, "robustness": scores})
+    page = run_page(workdir)
+    for part in ("1,234 sentences of &lt;test&gt;.en", "numbers and links", "75.0%"):
+        assert part in page, part
+    workdir.write_json("robustness.json", {"robustness": 7})
+    assert "Not shown, as it cannot be read" in run_page(workdir)
+
+
 def test_a_hostile_corpus_is_harmless(workdir):
     page = run_page(workdir)
     reader = read(page)

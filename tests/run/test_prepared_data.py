@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from t2t_jax.cli.flags.parse_argv import parse_argv
+from t2t_jax.data.batching.modifiers import VERSION
 from t2t_jax.data.batching.planner import PLAN_VERSION
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.known_words import KnownWords
@@ -31,6 +32,22 @@ def test_bpe_dropout_is_a_fingerprint_of_its_own(tmp_path):
     assert sampled.fingerprints.items() - text.fingerprints.items() == {
         ("way of sampling subwords", SAMPLING_VERSION)
     }
+
+
+def test_modifiers_and_the_glossary_are_fingerprints(tmp_path):
+    text, _ = _prepare(tmp_path / "run", data__modifiers="upper:0")
+    assert text.sampled_epochs(log=print) is None
+    (tmp_path / "terms").write_text("teacher\tLehrer\n", encoding="utf-8")
+    how = {"data__modifiers": "words:0.1", "data__glossary": f"tsv:{tmp_path}/terms"}
+    modified, _ = _prepare(tmp_path / "two", **how)
+    new = dict(modified.fingerprints.items() - text.fingerprints.items())
+    assert new.pop("way of modifying pairs") == VERSION
+    assert [*new] == ["glossary"]
+    (tmp_path / "terms").write_text("teacher\tLehrerin\n", encoding="utf-8")
+    other, _ = _prepare(tmp_path / "three", **how)
+    assert other.fingerprints["glossary"] != new["glossary"]
+    report = (tmp_path / "two" / "data_report.txt").read_text(encoding="utf-8")
+    assert "without modifiers, of shares of the pairs: words 0.1\n" in report
 
 
 def _contents(run):

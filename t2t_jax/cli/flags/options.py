@@ -285,6 +285,9 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
         trained with tags of several; with --protocol also that of Moses's
         tokenization: if not given, that of the training text, or the ending of
         --reference.
+      robustness: Also score the test set with its lines in lower, upper and title case,
+        without final punctuation, with typing errors, with numbers and links, with
+        emoji, and with doubled spaces; keep the scores for the page of the run.
       last: With --protocol: number of newest periodic checkpoints to average; if not
         given, checkpoint.keep with vaswani2017, and with the others none: --checkpoint
         is evaluated.
@@ -299,6 +302,7 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     parameters: str = flag(FILE, metavar="FILE.prm", requires="protocol=parsing")
     tokenize: str = flag(key="evaluation.tokenize")
     lowercase: bool = flag(SWITCH, requires="protocol=tokenized")
+    robustness: bool = flag(SWITCH, excludes="protocol")
     last: int = flag(COUNT, requires="protocol")
     force: bool = flag(SWITCH, requires="protocol")
 

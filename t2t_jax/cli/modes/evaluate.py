@@ -6,18 +6,26 @@ import json
 import sys
 from typing import Any
 
+from t2t_jax.cli.console import tables
+from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.evaluation.corpus import load_job, read_corpus, translate_corpus
+from t2t_jax.cli.evaluation.robustness import (
+    changed_sets,
+    robustness_scores,
+    robustness_table,
+)
 from t2t_jax.cli.flags.options import PARSING, EvaluateOptions
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation.job import serve
 from t2t_jax.errors import rewording
+from t2t_jax.run.workdir import ROBUSTNESS
 
 
 def run(options: EvaluateOptions) -> int:
     """Prints the scores as one JSON object on stdout, and BLEU and chrF on stderr.
 
-    With a protocol, also prints a table on stderr. Of several processes, process 0
-    reads, scores and writes, and the others translate shares.
+    With a protocol or --robustness, also prints a table on stderr. Of several
+    processes, process 0 reads, scores and writes, and the others translate shares.
 
     Raises:
       UserError: files or workdir are invalid (before JAX is imported), or an optional
@@ -39,6 +47,9 @@ def run(options: EvaluateOptions) -> int:
         result = protocols.evaluate_trees(options)
     else:
         result = protocols.evaluate_tokens(options)
+    if options.robustness:
+        tables.show([robustness_table(result["robustness"])], file=sys.stderr)
+        _keep(result, options)
     protocols.show_scores(result, file=sys.stderr)
     print(json.dumps(result))
     return 0
@@ -47,14 +58,16 @@ def run(options: EvaluateOptions) -> int:
 def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     """Evaluates one checkpoint with the run's configuration."""
     corpus = read_corpus(options)
-    translated = translate_corpus(options, corpus)
+    lines = changed_sets(corpus) if options.robustness else corpus
+    translated = translate_corpus(options, lines)
+    hypotheses = translated.hypotheses[: len(corpus.references)]
 
     from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
     from t2t_jax.evaluation.significance import paired_test
 
     bleu = BleuSettings(options.config.evaluation.tokenize)
     result = {
-        **corpus_scores(translated.hypotheses, corpus.references, bleu=bleu),
+        **corpus_scores(hypotheses, corpus.references, bleu=bleu),
         "sentences": len(corpus.references),
         "statuses": translated.statuses,
         "seconds": translated.seconds,
@@ -62,9 +75,18 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     }
     if corpus.baseline is not None:
         result["paired_test"] = paired_test(
-            translated.hypotheses,
-            corpus.references,
-            baseline=corpus.baseline,
-            bleu=bleu,
+            hypotheses, corpus.references, baseline=corpus.baseline, bleu=bleu
         )
+    if options.robustness:
+        found = robustness_scores(corpus, translated.hypotheses, bleu=bleu)
+        result["robustness"] = found
     return result
+
+
+def _keep(result: dict[str, Any], options: EvaluateOptions) -> None:
+    """Writes the scores into the directory of the model, for its page."""
+    try:
+        record = {**result, "source": options.source, "reference": options.reference}
+        options.workdir.write_json(ROBUSTNESS, record)
+    except OSError as error:
+        log(f"warning: {ROBUSTNESS} is not written: {error}.")

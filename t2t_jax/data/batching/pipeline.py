@@ -219,8 +219,8 @@ def batches(
       micro_batches: those of the step, which divide the rows of a device.
       settings: `tokens_per_batch=24_576` (slots of all devices, on each side),
         `row_length=256`, `layout="packed"` or "length_buckets", `max_length`
-        (`row_length` if not given), and the filters, BPE-dropout, `workers` and
-        `cache_dir` of `config.data`.
+        (`row_length` if not given), and the filters, BPE-dropout, modifiers, `workers`
+        and `cache_dir` of `config.data`.
 
     Returns:
       An iterator of batches on the devices of the mesh.
@@ -258,7 +258,7 @@ def batches(
         None,
         DataPosition(*start),
     )
-    if any(config.bpe_dropout):
+    if config.samples_epochs:
         tokens = SampledEpochs(
             cache, vocabulary, config=config, seed=seed, log=lambda text: None
         )

@@ -161,12 +161,12 @@ def batch_shapes(
 def train_shapes(config: DataConfig, lengths: tuple[Integers, Integers]) -> list[Shape]:
     """Lists the shapes of all training batches; arguments as for `batch_shapes`.
 
-    With BPE-dropout lengths differ between epochs, and shapes do not: there is one more
-    length bucket, of the longest allowed pairs.
+    With BPE-dropout or modifiers lengths differ between epochs, and shapes do not:
+    there is one more length bucket, of the longest allowed pairs.
     """
     shapes = batch_shapes(config, lengths)
     longest = config.max_length
-    if any(config.bpe_dropout) and config.layout == "length_buckets":
+    if config.samples_epochs and config.layout == "length_buckets":
         if not shapes or shapes[-1][1] < longest:
             shapes.append((config.tokens_per_batch // longest, longest))
     return shapes

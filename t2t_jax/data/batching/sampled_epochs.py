@@ -1,6 +1,6 @@
-"""The tokens of each epoch with BPE-dropout, sampled ahead in a thread.
+"""The tokens of each epoch with modifiers or BPE-dropout, sampled ahead in a thread.
 
-The tokens of an epoch are a pure function of those without dropout, of the seed, of the
+The tokens of an epoch are a pure function of those of the cache, of the seed, of the
 epoch and of each pair's number: not of chunks, threads or processes. So nothing is
 stored, and a resumed run samples its epoch again. Each process samples all pairs and
 holds two epochs in memory, about two bytes a token each.
@@ -11,14 +11,16 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from t2t_jax.data.arrays import Integers
+from t2t_jax.data.batching.modifiers import ModifiedPairs
 from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
 from t2t_jax.data.vocabulary.bpe_dropout import (
@@ -39,14 +41,15 @@ class SampledEpochs:
     """The sampled tokens of one epoch after another.
 
     Args:
-      cache: the tokens without dropout, which are not longer than `data.max_length`. A
+      cache: the tokens of the text, which are not longer than `data.max_length`. A
         sentence that would be keeps them in this epoch: so every epoch has every pair.
       seed: the run's.
       log: gets a line on the first epoch, and one for each that is waited for.
       ahead: whether the next epoch is sampled while one is used.
 
     Raises:
-      ConfigError: the vocabulary of a side with dropout has no merges.
+      ConfigError: the vocabulary of a side with dropout has no merges, or as
+        `ModifiedPairs`.
     """
 
     def __init__(
@@ -62,6 +65,10 @@ class SampledEpochs:
         self._cache, self._config, self._seed = cache, config, seed
         self._log, self._ahead = log, ahead
         self._tables = load_tables(vocabularies, config)
+        self._modified = None
+        if config.modifier_rates:
+            how: Any = {"config": config, "seed": seed}
+            self._modified = ModifiedPairs(cache, vocabularies, **how)
         self._closed = threading.Event()
         self._next: tuple[int, Future[TokenCache]] | None = None
 
@@ -85,7 +92,7 @@ class SampledEpochs:
 
     def _sample_first(self, epoch: int) -> TokenCache:
         self._log(
-            f"{describe_dropout(self._config)}: sampling the subwords of "
+            f"{describe_sampling(self._config)}: sampling the subwords of "
             f"{self._cache.num_pairs:,} pairs for epoch {epoch} …"
         )
         began = time.monotonic()
@@ -96,7 +103,7 @@ class SampledEpochs:
         )
         self._log(
             f"Sampled {after:,} subwords, {after / max(before, 1):.2f} times those "
-            f"without dropout, in {time.monotonic() - began:,.1f} s."
+            f"of the text as it is, in {time.monotonic() - began:,.1f} s."
         )
         return sampled
 
@@ -118,7 +125,7 @@ class SampledEpochs:
             except BaseException as error:
                 future.set_exception(error)
 
-        threading.Thread(target=work, name="bpe-dropout", daemon=True).start()
+        threading.Thread(target=work, name="sampled-epochs", daemon=True).start()
         return future
 
     def sample(self, epoch: int) -> TokenCache:
@@ -127,9 +134,28 @@ class SampledEpochs:
         Raises:
           CancelledError: `close` has been called.
         """
-        source = self._sample_side(self._cache.source, 0, epoch)
-        target = self._sample_side(self._cache.target, 1, epoch)
-        return dataclasses.replace(self._cache, source=source, target=target)
+        source, target = self._cache.source, self._cache.target
+        if self._modified:
+            both = [self._modified.encode(*one, epoch) for one in self._chunks()]
+            source = _joined(source, [one for one, _ in both])
+            target = _joined(target, [other for _, other in both])
+        return dataclasses.replace(
+            self._cache,
+            source=self._sample_side(source, 0, epoch),
+            target=self._sample_side(target, 1, epoch),
+        )
+
+    def _chunks(self) -> Iterator[tuple[int, int]]:
+        """Yields the bounds of chunks of pairs.
+
+        Raises:
+          CancelledError: `close` has been called.
+        """
+        count = self._cache.num_pairs
+        for bounds in pairwise([*range(0, count, CHUNK_PAIRS), count]):
+            if self._closed.is_set():
+                raise CancelledError
+            yield bounds
 
     def _sample_side(self, side: TokenSide, number: int, epoch: int) -> TokenSide:
         table = self._tables[number]
@@ -137,37 +163,40 @@ class SampledEpochs:
             return side
         state = np.random.SeedSequence([self._seed, epoch, number])
         base = state.generate_state(1, np.uint64).astype(np.uint64)
-        count = len(side.offsets) - 1
-        bounds = [*range(0, count, CHUNK_PAIRS), count]
-        tokens: list[Integers] = [side.tokens[:0]]
-        lengths: list[Integers] = [np.zeros(1, np.int64)]
-        for first, last in pairwise(bounds):
-            if self._closed.is_set():
-                raise CancelledError
-            begin, end = side.offsets[[first, last]]
-            chunk, numbers = sample_segmentations(
-                side.tokens[begin:end],
+        parts = [
+            sample_segmentations(
+                side.tokens[side.offsets[first] : side.offsets[last]],
                 np.diff(side.offsets[first : last + 1]),
                 table=table,
                 dropout=self._config.bpe_dropout[number],
                 keys=random_keys(base, np.arange(first, last)),
                 max_length=self._config.max_length,
             )
-            tokens.append(chunk.astype(side.tokens.dtype))
-            lengths.append(numbers)
-        return TokenSide(np.concatenate(tokens), np.cumsum(np.concatenate(lengths)))
+            for first, last in self._chunks()
+        ]
+        return _joined(side, parts)
 
 
-def describe_dropout(config: DataConfig) -> str:
-    """Names the sides with BPE-dropout, and its probabilities.
+def _joined(side: TokenSide, parts: Sequence[tuple[Integers, Integers]]) -> TokenSide:
+    """Joins tokens and lengths of chunks to a side, with the dtype of another."""
+    dtype = side.tokens.dtype
+    tokens = [side.tokens[:0], *(one.astype(dtype) for one, _ in parts)]
+    lengths = [np.zeros(1, np.int64), *(numbers for _, numbers in parts)]
+    return TokenSide(np.concatenate(tokens), np.cumsum(np.concatenate(lengths)))
+
+
+def describe_sampling(config: DataConfig) -> str:
+    """Names the sides with BPE-dropout and its probabilities, and the modifiers.
 
     Example:
-      >>> describe_dropout(DataConfig(source_bpe_dropout=0.1, target_bpe_dropout=0.2))
-      'BPE-dropout of source (0.1) and target (0.2)'
+      >>> describe_sampling(DataConfig(source_bpe_dropout=0.1, modifiers="upper:0.05"))
+      'BPE-dropout of source (0.1), modifiers upper:0.05'
     """
     rates = zip(SIDES, config.bpe_dropout, strict=True)
-    sides = (f"{side} ({dropout:g})" for side, dropout in rates if dropout)
-    return f"BPE-dropout of {' and '.join(sides)}"
+    sides = " and ".join(f"{side} ({rate:g})" for side, rate in rates if rate)
+    dropout = f"BPE-dropout of {sides}" if sides else ""
+    modifiers = f"modifiers {config.modifiers}" if config.modifier_rates else ""
+    return ", ".join(filter(None, [dropout, modifiers]))
 
 
 def load_tables(

@@ -35,8 +35,8 @@ def describe_data(
       parts: spec, fingerprint, counts, examples by reason with their locations, and for
       both sides tokens, mean length, a histogram of lengths (eos included), and the
       share of unknown tokens. Of training: a lower bound of batches per epoch, the
-      number of distinct source words, the copies of each part, and BPE-dropout, if
-      there is any, without which all tokens are counted. And the leaks.
+      number of distinct source words, the copies of each part, and BPE-dropout and
+      modifiers, if there are any, without which all tokens are counted. And the leaks.
     """
     sides = vocabularies._asdict()
     report: dict[str, Any] = {
@@ -57,6 +57,8 @@ def describe_data(
     if any(config.bpe_dropout):
         rates = dict(zip(SIDES, config.bpe_dropout, strict=True))
         report["train"]["bpe_dropout"] = rates
+    if config.modifier_rates:
+        report["train"]["modifiers"] = config.modifier_rates
     if train.source_words is not None:
         report["train"]["source_words"] = len(train.source_words)
     return {**report, "leaks": leaks}

@@ -73,6 +73,7 @@ _TRANSLATION = {
     "(§5.1) | merges are skipped with probability {0:g}, anew in each epoch",
     "data.target_bpe_dropout": "BPE-dropout of targets | one segmentation of each word "
     "(§5.1) | merges are skipped with probability {0:g}, anew in each epoch",
+    "data.modifiers": "modified pairs | none (§5.1) | {0}, anew in each epoch",
     "training.simcut": "SimCut | cross-entropy with label smoothing (§5.4) | plus "
     "{0:g} times the divergence from a pass with tokens cut off",
     "training.r_drop": "R-Drop | cross-entropy with label smoothing (§5.4) | of two "

@@ -1,0 +1,402 @@
+"""Modifiers: changed copies of sentence pairs, so that a model copes with such input.
+
+Each takes a pair and a generator of random numbers, and returns a pair. Training
+changes some pairs of each epoch (`data.modifiers`); `--mode=evaluate --robustness`
+changes whole test sets. URLs, e-mail addresses, tags and placeholders (`<x>`) stay as
+they are.
+
+Departs: the paper trains on the text as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from random import Random
+from typing import TypeAlias
+
+import numpy as np
+
+from t2t_jax.data.arrays import Hashes, Integers
+from t2t_jax.data.config import MODIFIERS, SIDES, DataConfig
+from t2t_jax.data.corpora.corpus import (
+    Corpus,
+    parts_of,
+    target_language_of,
+    truncate,
+)
+from t2t_jax.data.corpora.open import open_corpus, reads_trees
+from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
+from t2t_jax.data.vocabulary.bpe_dropout import random_keys
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.errors import ConfigError
+from t2t_jax.types import EOS, UNK
+
+Pair: TypeAlias = tuple[str, str]
+Modifier: TypeAlias = Callable[[str, str, Random], Pair]
+_Ids: TypeAlias = tuple[list[int], list[int]]
+_Text: TypeAlias = tuple[list[int], str, str]  # the id of the tag, if any; both sides
+_Tokens: TypeAlias = tuple[Integers, Integers]  # of sentences, and [P] how many each
+
+VERSION = "1"
+"""Version of the modifiers: others make other text of the same numbers."""
+
+_TAG = r">>[^\s<>]+<<|<[^\s<>]+>"
+_TAGS = re.compile(rf"\s*(?:(?:{_TAG})\s*)*")
+_COPIED = re.compile(rf"((?:https?://|www\.)\S+|[^\s@]+@[^\s@]+\.\w+|{_TAG})")
+_FINAL = re.compile(r"\s*[.!?\u2026\u3002\uff01\uff1f\u061f\u0964]+\s*$")
+_INITIAL = re.compile(r"(?<![\w'\u2019])[^\W\d_]")
+_KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
+_NEIGHBOURS = {
+    key: row[max(at - 1, 0) : at] + row[at + 1 : at + 2]
+    for row in _KEYS
+    for at, key in enumerate(row)
+}
+_LETTERS_PER_FAULT = 40
+_SYLLABLES = ("ba", "de", "fi", "ko", "lu", "ma", "ne", "po", "ra", "su", "ti", "ve")
+_DOMAINS = ("com", "org", "net", "de", "fr", "io")
+_EMOJI = "😀😂😉😍😎😢😡🤔👍👏🙏💪🔥🎉🚀🌍"
+_CHECKED_PAIRS = 200
+_LONGEST_WORD = 12  # tokens
+_MOST_SHORT = 200_000  # pairs
+
+
+def _choose(some: Sequence[str], rng: Random) -> str:
+    # The one method whose numbers are promised to stay with versions of Python.
+    return some[int(rng.random() * len(some))]
+
+
+def _digits(least: int, most: int, rng: Random) -> str:
+    count = least + int(rng.random() * (most + 1 - least))
+    return "".join(_choose("0123456789", rng) for _ in range(count))
+
+
+def _name(rng: Random) -> str:
+    return "".join(_choose(_SYLLABLES, rng) for _ in range(3))
+
+
+def _number(rng: Random) -> str:
+    form = _choose(("{}", "{}.{}", "{}:{}", "{}-{}"), rng)
+    return form.format(_digits(1, 4, rng), _digits(2, 2, rng))
+
+
+def _url(rng: Random) -> str:
+    return f"https://{_name(rng)}.{_choose(_DOMAINS, rng)}/{_name(rng)}"
+
+
+def _email(rng: Random) -> str:
+    return f"{_name(rng)}@{_name(rng)}.{_choose(_DOMAINS, rng)}"
+
+
+ITEMS: Mapping[str, Callable[[Random], str]] = {
+    "numbers": _number,
+    "urls": _url,
+    "emails": _email,
+    "emoji": partial(_choose, _EMOJI),
+}
+"""By the name of a modifier, what it puts into both sides, made at random."""
+
+
+def put_in(item: str, source: str, target: str, rng: Random) -> Pair:
+    """Puts an item into both sides: first, or last before the final punctuation.
+
+    Example:
+      >>> put_in("42", "A dog barks.", "Ein Hund bellt.", Random(0))
+      ('A dog barks 42.', 'Ein Hund bellt 42.')
+    """
+    if rng.random() < 0.5:
+        return f"{item} {source}", f"{item} {target}"
+
+    def append(text: str) -> str:
+        end = _FINAL.search(text)
+        at = end.start() if end else len(text)
+        return f"{text[:at]} {item}{text[at:]}"
+
+    return append(source), append(target)
+
+
+def _change(text: str, change: Callable[[str], str]) -> str:
+    """Changes text between what is always copied."""
+    parts = _COPIED.split(text)
+    return "".join(part if n % 2 else change(part) for n, part in enumerate(parts))
+
+
+def _both(change: Callable[[str], str], source: str, target: str, rng: Random) -> Pair:
+    return _change(source, change), _change(target, change)
+
+
+def _capitalize(text: str) -> str:
+    return _INITIAL.sub(lambda found: found[0].upper(), text)
+
+
+def _no_punctuation(source: str, target: str, rng: Random) -> Pair:
+    return _FINAL.sub("", source) or source, _FINAL.sub("", target) or target
+
+
+def _faulty(
+    fault: Callable[[str, Random], str], source: str, target: str, rng: Random
+) -> Pair:
+    """Makes faults in a source, one for about 40 letters."""
+
+    def change(text: str) -> str:
+        for _ in range((len(text) + _LETTERS_PER_FAULT - 1) // _LETTERS_PER_FAULT):
+            places = [at for at in range(len(text) - 1) if text[at : at + 2].isalpha()]
+            if places:
+                at = places[int(rng.random() * len(places))]
+                head, two, tail = text[:at], text[at : at + 2], text[at + 2 :]
+                text = f"{head}{fault(two, rng)}{tail}"
+        return text
+
+    return _change(source, change), target
+
+
+def _typo(two: str, rng: Random) -> str:
+    """Of two letters hits a key beside the first, or swaps, doubles or drops it."""
+    one, other = two[0], two[1]
+    near = _choose(_NEIGHBOURS.get(one.lower(), one), rng)
+    near = near.upper() if one.isupper() else near
+    return _choose((near + other, other + one, one + two, other), rng)
+
+
+def _space(two: str, rng: Random) -> str:
+    return f"{two[0]} {two[1]}"
+
+
+def _spaces(source: str, target: str, rng: Random) -> Pair:
+    """Doubles a space of the source, drops it, or puts one into a word."""
+    gaps = [found.start() for found in re.finditer(r"(?<=\w) (?=\w)", source)]
+    kind = int(rng.random() * 3)
+    if not gaps or kind == 2:
+        return _faulty(_space, source, target, rng)
+    at = gaps[int(rng.random() * len(gaps))]
+    return f"{source[:at]}{'  ' * kind}{source[at + 1 :]}", target
+
+
+def double_spaces(source: str, target: str, rng: Random) -> Pair:
+    """Doubles every space of the source."""
+    return source.replace(" ", "  "), target
+
+
+def _items(
+    make: Callable[[Random], str], source: str, target: str, rng: Random
+) -> Pair:
+    return put_in(make(rng), source, target, rng)
+
+
+_FUNCTIONS: Mapping[str, Modifier] = {
+    **{name: partial(_items, make) for name, make in ITEMS.items()},
+    "no_punctuation": _no_punctuation,
+    "lower": partial(_both, str.lower),
+    "upper": partial(_both, str.upper),
+    "title": partial(_both, _capitalize),
+    "typos": partial(_faulty, _typo),
+    "spaces": _spaces,
+    "double_spaces": double_spaces,
+}
+
+
+def modify(names: Iterable[str], source: str, target: str, rng: Random) -> Pair:
+    """Applies modifiers one after another; tags that a source begins with stay first.
+
+    Example:
+      >>> modify(["upper"], ">>de<< A dog barks.", "Ein Hund bellt.", Random(0))
+      ('>>de<< A DOG BARKS.', 'EIN HUND BELLT.')
+      >>> modify(["typos"], "A dog barks.", "Ein Hund bellt.", Random(0))
+      ('', 'Ein Hund bellt.')
+    """
+    tags = _TAGS.match(source)
+    begin = tags[0] if tags else ""
+    source = source[len(begin) :]
+    for name in names:
+        source, target = _FUNCTIONS[name](source, target, rng)
+    return begin + source, target
+
+
+def open_glossary(config: DataConfig) -> Corpus:
+    """Opens the corpus of `data.glossary`.
+
+    Raises:
+      UserError: as `open_corpus`.
+    """
+    how = {"key": "data.glossary", "joiner": config.subword_joiner}
+    return open_corpus(config.glossary, **how)
+
+
+class ModifiedPairs:
+    """The pairs of a token cache, some of them modified in each epoch.
+
+    What a pair becomes is a pure function of its tokens, the seed, the epoch and its
+    number. Each modifier is drawn by itself, so a pair may get several. A pair with an
+    unknown token stays as it is, and so does one that would get one, become empty, or
+    become longer than `data.max_length`.
+
+    Args:
+      seed: the run's.
+
+    Raises:
+      ConfigError: the pairs are trees; or there are no words for the modifier `words`;
+        or the vocabulary cannot encode what a modifier makes.
+      UserError: the glossary cannot be read.
+    """
+
+    def __init__(
+        self,
+        cache: TokenCache,
+        vocabularies: VocabularyPair,
+        *,
+        config: DataConfig,
+        seed: int,
+    ):
+        if reads_trees(cache.meta["spec"]):
+            raise ConfigError(
+                f"data.modifiers={config.modifiers!r} changes sentences, and the text "
+                "is trees. Set config.data.modifiers=''."
+            )
+        self._cache, self._vocabularies, self._config = cache, vocabularies, config
+        self._rates, self._seed = config.modifier_rates, seed
+        self._languages = {n: name for name, n in vocabularies.source.tags.items()}
+        self._words = self._find_words() if "words" in self._rates else {}
+        self._require_pieces()
+
+    def encode(self, first: int, last: int, epoch: int) -> list[_Tokens]:
+        """Returns the tokens of pairs `first` to `last` - 1 in an epoch, by side."""
+        numbers = np.arange(first, last)
+        drawn = {
+            # Of 53 bits, which a float has: a rate of 1 is every pair.
+            name: (self._random(numbers, epoch, name) >> np.uint64(11)) / 2.0**53 < rate
+            for name, rate in self._rates.items()
+        }
+        pairs = np.flatnonzero(np.any([*drawn.values()], axis=0))
+        keys = self._random(first + pairs, epoch, "").tolist()
+        old = self._ids(first + pairs)
+        texts = [
+            self._modify([name for name in drawn if drawn[name][pair]], key, *text)
+            for pair, key, text in zip(pairs, keys, self._texts(old), strict=True)
+        ]
+        chosen = [*map(self._choose, old, self._encode(texts))]
+        return [
+            _replace(side, first, last, pairs, [one[number] for one in chosen])
+            for number, side in enumerate((self._cache.source, self._cache.target))
+        ]
+
+    def _random(self, pairs: Integers, epoch: int, name: str) -> Hashes:
+        """Returns random bits of pairs, others for each modifier."""
+        number = MODIFIERS.index(name) + 1 if name else 0
+        state = np.random.SeedSequence([self._seed, epoch, len(SIDES), number])
+        return random_keys(state.generate_state(1, np.uint64).astype(np.uint64), pairs)
+
+    def _ids(self, pairs: Integers) -> list[_Ids]:
+        """Returns the ids of both sides of some pairs, with tag and eos."""
+        sides = [
+            [
+                side.tokens[begin:end].tolist()
+                for begin, end in zip(
+                    side.offsets[pairs], side.offsets[pairs + 1], strict=True
+                )
+            ]
+            for side in (self._cache.source, self._cache.target)
+        ]
+        return list(zip(*sides, strict=True))
+
+    def _texts(self, ids: Sequence[_Ids]) -> list[_Text]:
+        tags = [source[: source[0] in self._languages] for source, _ in ids]
+        sources = (one[len(tag) :] for tag, (one, _) in zip(tags, ids, strict=True))
+        return list(
+            zip(
+                tags,
+                self._vocabularies.source.decode(sources),
+                self._vocabularies.target.decode(target for _, target in ids),
+                strict=True,
+            )
+        )
+
+    def _encode(self, texts: Sequence[_Text]) -> list[_Ids]:
+        tags, sources, targets = zip(*texts, strict=True) if texts else ((), (), ())
+        encoded = zip(
+            tags,
+            self._vocabularies.source.encode(sources),
+            self._vocabularies.target.encode(targets),
+            strict=True,
+        )
+        return [
+            ([*tag, *source, EOS], [*target, EOS]) for tag, source, target in encoded
+        ]
+
+    def _modify(
+        self, names: list[str], key: int, tag: list[int], source: str, target: str
+    ) -> _Text:
+        rng = Random(key)
+        if "words" in names:
+            words = self._words.get(self._language(tag)) or [(source, target)]
+            source, target = words[int(rng.random() * len(words))]
+        names = [name for name in names if name != "words"]
+        return (tag, *modify(names, source, target, rng))
+
+    def _language(self, tag: list[int]) -> str:
+        return self._languages[tag[0]] if tag else ""
+
+    def _choose(self, old: _Ids, new: _Ids) -> _Ids:
+        """Returns the new ids of a pair, or the old ones where they must stay."""
+        is_new = all(
+            UNK not in one + other
+            and 1 + (one[0] in self._languages) < len(one)
+            and len(one) <= self._config.max_length
+            for one, other in zip(new, old, strict=True)
+        )
+        return new if is_new else old
+
+    def _find_words(self) -> dict[str, list[Pair]]:
+        """Returns pairs of words by target language: the glossary's or the text's."""
+        found: dict[str, list[Pair]] = {}
+        if self._config.glossary:
+            for part, _ in parts_of(open_glossary(self._config)):
+                found.setdefault(target_language_of(part), []).extend(part)
+        else:
+            cache = self._cache
+            longer = np.maximum(cache.source_lengths, cache.target_lengths)
+            short = np.flatnonzero(longer <= _LONGEST_WORD)[:_MOST_SHORT]
+            for tag, *pair in self._texts(self._ids(short)):
+                if all(len(text.split()) == 1 for text in pair):
+                    found.setdefault(self._language(tag), []).append((pair[0], pair[1]))
+        languages = {target_language_of(corpus) for corpus in self._cache.corpora}
+        if not languages & found.keys():
+            raise ConfigError(
+                "The modifier words needs pairs of words: data.glossary="
+                f"{self._config.glossary!r} has none in the languages of the text, or "
+                "is empty and the text has no pair of one word on each side. Set "
+                "config.data.glossary, or leave words out of config.data.modifiers."
+            )
+        return found
+
+    def _require_pieces(self) -> None:
+        """Checks that the vocabulary has pieces for what each modifier makes."""
+        first = np.arange(min(self._cache.num_pairs, _CHECKED_PAIRS))
+        texts = self._texts(self._ids(first))
+        for name in self._rates:
+            new = [self._modify([name], key, *text) for key, text in enumerate(texts)]
+            ids = zip(new, self._encode(new), strict=True)
+            unknown = [text for text, sides in ids if any(UNK in one for one in sides)]
+            if 2 * len(unknown) > len(texts):
+                raise ConfigError(
+                    f"data.modifiers has {name}, and the vocabulary lacks pieces for "
+                    f"what it makes of {len(unknown)} of the first {len(texts)} pairs, "
+                    f"such as {truncate(unknown[0][1])!r}. Train subwords with "
+                    "config.vocabulary.byte_fallback=true, or leave it out."
+                )
+
+
+def _replace(
+    side: TokenSide, first: int, last: int, pairs: Integers, ids: Sequence[list[int]]
+) -> _Tokens:
+    """Returns tokens and lengths of a range of sentences, some of them replaced."""
+    offsets = side.offsets[first : last + 1]
+    was = np.diff(offsets)
+    lengths, stays = was.copy(), np.ones(len(was), np.bool_)
+    lengths[pairs], stays[pairs] = [len(one) for one in ids], False
+    tokens = np.empty(lengths.sum(), side.tokens.dtype)
+    mask = np.repeat(stays, lengths)
+    tokens[mask] = side.tokens[offsets[0] : offsets[-1]][np.repeat(stays, was)]
+    tokens[~mask] = [*chain.from_iterable(ids)]
+    return tokens, lengths
