@@ -204,7 +204,7 @@ def modify(names: Iterable[str], source: str, target: str, rng: Random) -> Pair:
       >>> modify(["upper"], ">>de<< A dog barks.", "Ein Hund bellt.", Random(0))
       ('>>de<< A DOG BARKS.', 'EIN HUND BELLT.')
       >>> modify(["typos"], "A dog barks.", "Ein Hund bellt.", Random(0))
-      ('', 'Ein Hund bellt.')
+      ('A dog barsk.', 'Ein Hund bellt.')
     """
     tags = _TAGS.match(source)
     begin = tags[0] if tags else ""
