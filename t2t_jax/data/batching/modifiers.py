@@ -23,21 +23,23 @@ from t2t_jax.data.arrays import Hashes, Integers
 from t2t_jax.data.config import MODIFIERS, SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
+    direction_of,
     parts_of,
-    target_language_of,
     truncate,
 )
 from t2t_jax.data.corpora.open import open_corpus, reads_trees
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
 from t2t_jax.data.vocabulary.bpe_dropout import random_keys
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import tags_of
 from t2t_jax.errors import ConfigError
 from t2t_jax.types import EOS, UNK
 
 Pair: TypeAlias = tuple[str, str]
 Modifier: TypeAlias = Callable[[str, str, Random], Pair]
 _Ids: TypeAlias = tuple[list[int], list[int]]
-_Text: TypeAlias = tuple[list[int], str, str]  # the id of the tag, if any; both sides
+_Tags: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # of both sides, or none
+_Text: TypeAlias = tuple[_Tags, str, str]
 _Tokens: TypeAlias = tuple[Integers, Integers]  # of sentences, and [P] how many each
 
 VERSION = "1"
@@ -256,7 +258,7 @@ class ModifiedPairs:
             )
         self._cache, self._vocabularies, self._config = cache, vocabularies, config
         self._rates, self._seed = config.modifier_rates, seed
-        self._languages = {n: name for name, n in vocabularies.source.tags.items()}
+        self._tags = {*vocabularies.source.tags.values()}
         self._words = self._find_words() if "words" in self._rates else {}
         self._require_pieces()
 
@@ -301,67 +303,63 @@ class ModifiedPairs:
         return list(zip(*sides, strict=True))
 
     def _texts(self, ids: Sequence[_Ids]) -> list[_Text]:
-        tags = [source[: source[0] in self._languages] for source, _ in ids]
-        sources = (one[len(tag) :] for tag, (one, _) in zip(tags, ids, strict=True))
-        return list(
-            zip(
-                tags,
-                self._vocabularies.source.decode(sources),
-                self._vocabularies.target.decode(target for _, target in ids),
-                strict=True,
+        tags = [
+            (tuple(one[: one[0] in self._tags]), tuple(other[: other[0] in self._tags]))
+            for one, other in ids
+        ]
+        sides = [
+            vocabulary.decode(
+                pair[side][len(tag[side]) :]
+                for tag, pair in zip(tags, ids, strict=True)
             )
-        )
+            for side, vocabulary in enumerate(self._vocabularies)
+        ]
+        return list(zip(tags, *sides, strict=True))
 
     def _encode(self, texts: Sequence[_Text]) -> list[_Ids]:
-        tags, sources, targets = zip(*texts, strict=True) if texts else ((), (), ())
-        encoded = zip(
-            tags,
-            self._vocabularies.source.encode(sources),
-            self._vocabularies.target.encode(targets),
-            strict=True,
-        )
+        sources = self._vocabularies.source.encode(source for _, source, _ in texts)
+        targets = self._vocabularies.target.encode(target for _, _, target in texts)
         return [
-            ([*tag, *source, EOS], [*target, EOS]) for tag, source, target in encoded
+            ([*tag, *source, EOS], [*own, *target, EOS])
+            for ((tag, own), _, _), source, target in zip(
+                texts, sources, targets, strict=True
+            )
         ]
 
     def _modify(
-        self, names: list[str], key: int, tag: list[int], source: str, target: str
+        self, names: list[str], key: int, tags: _Tags, source: str, target: str
     ) -> _Text:
         rng = Random(key)
         if "words" in names:
-            words = self._words.get(self._language(tag)) or [(source, target)]
+            words = self._words.get(tags) or [(source, target)]
             source, target = words[int(rng.random() * len(words))]
         names = [name for name in names if name != "words"]
-        return (tag, *modify(names, source, target, rng))
-
-    def _language(self, tag: list[int]) -> str:
-        return self._languages[tag[0]] if tag else ""
+        return (tags, *modify(names, source, target, rng))
 
     def _choose(self, old: _Ids, new: _Ids) -> _Ids:
         """Returns the new ids of a pair, or the old ones where they must stay."""
         is_new = all(
             UNK not in one + other
-            and 1 + (one[0] in self._languages) < len(one)
+            and 1 + (one[0] in self._tags) < len(one)
             and len(one) <= self._config.max_length
             for one, other in zip(new, old, strict=True)
         )
         return new if is_new else old
 
-    def _find_words(self) -> dict[str, list[Pair]]:
-        """Returns pairs of words by target language: the glossary's or the text's."""
-        found: dict[str, list[Pair]] = {}
+    def _find_words(self) -> dict[_Tags, list[Pair]]:
+        """Returns pairs of words by their tags: the glossary's or the text's."""
+        found: dict[_Tags, list[Pair]] = {}
         if self._config.glossary:
             for part, _ in parts_of(open_glossary(self._config)):
-                found.setdefault(target_language_of(part), []).extend(part)
+                found.setdefault(self._tags_of(part), []).extend(part)
         else:
             cache = self._cache
             longer = np.maximum(cache.source_lengths, cache.target_lengths)
             short = np.flatnonzero(longer <= _LONGEST_WORD)[:_MOST_SHORT]
-            for tag, *pair in self._texts(self._ids(short)):
+            for tags, *pair in self._texts(self._ids(short)):
                 if all(len(text.split()) == 1 for text in pair):
-                    found.setdefault(self._language(tag), []).append((pair[0], pair[1]))
-        languages = {target_language_of(corpus) for corpus in self._cache.corpora}
-        if not languages & found.keys():
+                    found.setdefault(tags, []).append((pair[0], pair[1]))
+        if not found.keys() & set(map(self._tags_of, self._cache.corpora)):
             raise ConfigError(
                 "The modifier words needs pairs of words: data.glossary="
                 f"{self._config.glossary!r} has none in the languages of the text, or "
@@ -369,6 +367,12 @@ class ModifiedPairs:
                 "config.data.glossary, or leave words out of config.data.modifiers."
             )
         return found
+
+    def _tags_of(self, corpus: Corpus) -> _Tags:
+        vocabulary = self._vocabularies.source
+        known = (one if one in vocabulary.tags else "" for one in direction_of(corpus))
+        source, target = tags_of(vocabulary, *known)
+        return tuple(source), tuple(target)
 
     def _require_pieces(self) -> None:
         """Checks that the vocabulary has pieces for what each modifier makes."""

@@ -236,12 +236,9 @@ def test_what_cannot_be_done_is_refused(make, cache, vocabularies, tmp_path):
         "lacks pieces for what it makes of .*byte_fallback",
         modifiers="emoji:0.1",
     )
-    refuse(
-        cache,
-        "has none in the languages",
-        modifiers="words:0.1",
-        glossary="phrasebook:dev:3#en-de",
-    )
+    _, _, epochs = make("words:0.1", "#en-de", glossary="phrasebook:dev:3#en-fr")
+    with pytest.raises(ConfigError, match="has none in the languages"):
+        epochs()
     with pytest.raises(ConfigError, match="no effect without the modifier words"):
         DataConfig(modifiers="upper:0.1", glossary="tsv:a")
     (tmp_path / "trees").write_text("(S (NP (NN a)) (VP (VB b)))\n" * 3)
