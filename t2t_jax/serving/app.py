@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import logging
 import math
 from collections import defaultdict
@@ -21,7 +22,7 @@ from starlette.routing import Route, Router
 
 from t2t_jax.run.text import name_of_language
 from t2t_jax.serving.config import ServingConfig
-from t2t_jax.serving.languages import Languages
+from t2t_jax.serving.languages import AUTO, Languages
 from t2t_jax.serving.queue import Job, Kind, QueueFullError
 from t2t_jax.serving.request_limits import (
     CLOSE,
@@ -93,7 +94,8 @@ def make_app(
     languages = Languages(models)
     worker = worker or TranslationWorker(languages, capacity=config.max_waiting)
     metrics = Metrics(worker)
-    routes = [*_static_routes(), *_Api(languages, config, worker, metrics).routes()]
+    api = _Api(languages, config, worker, metrics)
+    routes = [*_static_routes(languages), *api.routes()]
 
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
@@ -371,10 +373,16 @@ def _json(value: Any, *, status: int = 200) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-def _static_routes() -> list[Route]:
+def _static_routes(languages: Languages) -> list[Route]:
     """Lists the routes of the page, `/` and its files, and `/spec`."""
     files = (resources.files("t2t_jax.serving") / "static").iterdir()
-    return [_static_route(file.name, file.read_bytes()) for file in files]
+    content = {file.name: file.read_bytes() for file in files}
+    spec = json.loads(content["openapi.json"])
+    sources, targets = (dict.fromkeys(s) for s in zip(*languages.models, strict=True))
+    for name, codes in (("source", [*sources, AUTO]), ("target", [*targets])):
+        spec["parameters"][name]["schema"] = {"type": "string", "enum": codes}
+    content["openapi.json"] = to_json(spec)
+    return [_static_route(*one) for one in content.items()]
 
 
 def _static_route(name: str, content: bytes) -> Route:

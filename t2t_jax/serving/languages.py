@@ -45,12 +45,27 @@ class Language(NamedTuple):
 
 
 class Languages:
-    """The models of a server by their pair of languages."""
+    """The models of a server by their pair of languages; one may have several.
+
+    Raises:
+      UserError: there is none, or a model with tags has none of a language.
+    """
 
     def __init__(self, models: Mapping[tuple[str, str], TranslationModel]):
         if not models:
             raise UserError("A server needs at least one model. Pass one.")
         self.models = dict(models)
+        for pair, model in self.models.items():
+            model.vocabularies.source.split_tags([], **self.arguments(pair))
+
+    def arguments(self, pair: tuple[str, str]) -> dict[str, Any]:
+        """Returns the languages of a pair as its model's `translate` takes them."""
+        vocabulary = self.models[pair].vocabularies.source
+        reads_source = vocabulary.source_tag == "source"
+        return {
+            "source_language": pair[0] if reads_source else None,
+            "target_language": pair[1] if vocabulary.tags else None,
+        }
 
     def __iter__(self) -> Iterator[Language]:
         """Iterates over all languages, sources first, each with its targets."""
@@ -98,8 +113,11 @@ class Languages:
             return 0.0
         common = {*_COMMON_WORDS.get(code, "").split()}
         score = sum(word in common for word in words) / len(words)
-        models = (one for (source, _), one in self.models.items() if source == code)
-        known = next((one.known_words for one in models if one.known_words), None)
+        # What a model of several source languages knows tells nothing of one.
+        others = {id(one) for (to, _), one in self.models.items() if to != code}
+        models = (one for (to, _), one in self.models.items() if to == code)
+        owns = (one.known_words for one in models if id(one) not in others)
+        known = next(filter(None, owns), None)
         if known is not None:
             score += (1 - (known.unseen_shares([text])[0] or 0.0)) ** 2
         return score

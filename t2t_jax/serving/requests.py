@@ -163,7 +163,7 @@ def read_translate_request(
     alternatives = _number(fields, "alternatives", most=_MAX_ALTERNATIVES)
     details = frozenset(name for name in DETAILS if _switch(fields, name))
     if target not in languages.codes:
-        raise _unsupported(target)
+        raise _unsupported(target, languages)
     is_detailed = bool(details - {"segments"})
     if alternatives or is_detailed:
         _require_short(sum(map(len, texts)), config.max_detailed_characters, "texts")
@@ -218,11 +218,12 @@ def _sources(
     sources = [one["language"] for one in detected] or [source] * len(texts)
     for code in dict.fromkeys(sources):
         if code not in languages.codes:
-            raise _unsupported(code)
+            raise _unsupported(code, languages)
         if (code, target) not in languages.models:
             to, of = (f"{name_of_language(one)} ({one})" for one in (target, code))
+            known = ", ".join(to for own, to in languages.models if own == code)
             about = f"{to} is not available as a target language from {of}"
-            raise RequestError(400, about)
+            raise RequestError(400, f"{about}; available: {known or 'none'}")
     return sources, detected
 
 
@@ -276,8 +277,9 @@ def _code(fields: Mapping[str, Any], name: str) -> str:
     raise invalid(f"{name} must be a string" if value else f"missing {name} parameter")
 
 
-def _unsupported(code: str) -> RequestError:
-    return RequestError(400, f"{_shown(code)} is not supported")
+def _unsupported(code: str, languages: Languages) -> RequestError:
+    known = ", ".join(languages.codes)
+    return RequestError(400, f"{_shown(code)} is not supported; supported: {known}")
 
 
 def _switch(fields: Mapping[str, Any], name: str) -> bool:

@@ -46,7 +46,7 @@ class TranslationWorker:
         self.error: BaseException | None = None
         self._languages = languages
         self._rate = 1.0  # sentences a second
-        self._translators: dict[Kind, Translator] = {}
+        self._translators: dict[tuple[int, bool, bool], Translator] = {}
         self._warm_ups: deque[tuple[Kind, list[str]]] = deque()
         self._first_warm_ups = 0
         self._lock = threading.Lock()
@@ -66,11 +66,12 @@ class TranslationWorker:
 
         The first of each model before any request, the others while none waits.
         """
+        pairs = {id(model): pair for pair, model in self._languages.models.items()}
         for details, rows, words in _WARM_UPS:
-            for pair in self._languages.models:
+            for pair in pairs.values():
                 kind = Kind(pair, several=details, details=details)
                 self._warm_ups.append((kind, ["a " * words] * rows))
-        self._first_warm_ups = len(self._languages.models)
+        self._first_warm_ups = len(pairs)
         self._start()
 
     def close(self, *, seconds: float = 5.0) -> bool:
@@ -131,7 +132,9 @@ class TranslationWorker:
                 break
             kind, lines = self._warm_ups.popleft()
             try:
-                self._translator(kind).translations(lines, **self._language(kind))
+                self._translator(kind).translations(
+                    lines, **self._languages.arguments(kind.pair)
+                )
             except _ERRORS as error:  # raised again by a request
                 _LOGGER.info("Warm-up failed: %s", _reason(error))
             self._first_warm_ups = max(0, self._first_warm_ups - 1)
@@ -152,7 +155,7 @@ class TranslationWorker:
         try:
             kind = taken[0][0].kind
             for index, translation in self._translator(kind).iter_translations(
-                lines, **self._language(kind)
+                lines, **self._languages.arguments(kind.pair)
             ):
                 self.counts.update(sentences=1, tokens=translation.num_tokens)
                 done.add(index)
@@ -167,24 +170,19 @@ class TranslationWorker:
             for one in left:
                 self._translate([one])
 
-    def _language(self, kind: Kind) -> dict[str, Any]:
-        """Returns the target language, if the model has tags."""
-        target, model = kind.pair[1], self._languages.models[kind.pair]
-        is_tag = target in model.vocabularies.source.tags
-        return {"target_language": target if is_tag else ""}
-
     def _translator(self, kind: Kind) -> Translator:
         """Returns the translator of a kind; the best translation is that of all."""
-        if kind not in self._translators:
-            model = self._languages.models[kind.pair]
-            self._translators[kind] = model.translator(
+        model = self._languages.models[kind.pair]
+        key = (id(model), kind.several, kind.details)
+        if key not in self._translators:
+            self._translators[key] = model.translator(
                 sample=False,
                 segment="lines",  # requests say how their text is split
                 n_best=model.decoding.beam_size if kind.several else 1,
                 token_scores=kind.details,
                 attention=kind.details,
             ).with_row_growth(_ROW_GROWTH)
-        return self._translators[kind]
+        return self._translators[key]
 
 
 def _deliver(taken: Taken, found: list[Any]) -> None:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
@@ -240,6 +242,54 @@ def test_the_command_line_takes_the_target_language(counting_twice):
     by_direction = record["bleu_by_direction"]
     assert [*by_direction] == ["en-de", "en-fr"]
     assert record["bleu"] == sum(by_direction.values()) / 2
+
+
+def test_a_server_lists_the_directions_and_translates_into_each(counting_twice):
+    from tests.serving.running import serving
+
+    pytest.importorskip("uvicorn")
+    generator = np.random.default_rng(0)
+    lines = [" ".join(generator.choice([*WORDS], 3)) for _ in range(100)]
+    targets = generator.choice(["de", "fr"], 100)
+    with serving(f"--workdir={counting_twice},fr-de={counting_twice}") as server:
+        assert "Loaded en-de, en-fr, fr-de:" in "".join(server.lines)
+
+        def post(text, target, source="en"):
+            fields = {"q": text, "source": source, "target": target, "split": "lines"}
+            return server.post("/translate", fields)
+
+        with ThreadPoolExecutor(8) as threads:
+            found = [answer for _, answer in threads.map(post, lines, targets)]
+        tagged = [f">>{to}<< {line}" for to, line in zip(targets, lines, strict=True)]
+        texts = [answer["translatedText"] for answer in found]
+        assert texts == t2t_jax.translate(counting_twice, tagged)
+        words = {"de": {*WORDS.values()}, "fr": {*FRENCH.values()}}
+        for to, text in zip(targets, texts, strict=True):
+            assert [one for one in words if {*text.split()} & words[one]] == [to]
+        text = "\n".join(LINES[:2])  # each of its lines gets the tag
+        assert post(text, "fr")[1]["translatedText"] == "\n".join(TARGETS["fr"][:2])
+        assert post(["one", ">>fr<< two"], "de")[1]["translatedText"] == [
+            "eins",
+            "zwei",
+        ]
+        with urllib.request.urlopen(f"{server.url}/languages") as answer:
+            listed = {one["code"]: one["targets"] for one in json.load(answer)}
+        assert listed == {"en": ["de", "fr"], "fr": ["de"], "de": []}
+        with urllib.request.urlopen(f"{server.url}/spec") as answer:
+            parameters = json.load(answer)["parameters"]
+        assert parameters["source"]["schema"]["enum"] == ["en", "fr", "auto"]
+        assert parameters["target"]["schema"]["enum"] == ["de", "fr"]
+        for source, target, message in (
+            ("en", "pt", "pt is not supported; supported: en, fr, de"),
+            ("fr", "en", "target language from French (fr); available: de"),
+        ):
+            status, answer = post("one", target, source)
+            assert (status, message in answer["error"]) == (400, True)
+    refused = tiny.run("--mode=serve", f"--workdir=en-pt={counting_twice}", "--port=0")
+    assert refused.returncode == 64
+    assert (
+        "=pt must be a language that the model has a tag of" in refused.stderr.decode()
+    )
 
 
 def test_a_model_without_tags_refuses_a_target_language(counting):

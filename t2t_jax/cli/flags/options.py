@@ -457,8 +457,8 @@ class ServeOptions(ModelOptions, mode="serve"):
       serve --workdir=en-de=runs/a,de-en=runs/b --port=8000
 
     Attributes:
-      workdir: Directory of the run or model; or of several, with their languages:
-        en-de=DIR,de-en=DIR.
+      workdir: Directory of the run or model, with all its directions; or of several,
+        with the languages of each or of all its own: en-de=DIR,de-en=DIR,DIR.
       host: Address to serve on; others than loopback require an API key.
       port: Port to serve on; 0 chooses a free one.
       api_key_file: File with API keys, one per line, of which clients must send one.

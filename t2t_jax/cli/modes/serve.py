@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import flush_before_exit
 from t2t_jax.cli.flags.options import ServeOptions
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
-from t2t_jax.run.text import only_pair
+from t2t_jax.run.text import Pair, languages_of
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.serving.config import ServingConfig
 
@@ -27,6 +28,7 @@ _PAIR = re.compile(
     r"([a-z]{2,3}(?:_[A-Za-z]+)?)-([a-z]{2,3}(?:_[A-Za-z]+)?)=(.+)", re.DOTALL
 )
 _MAX_KEY_BYTES = 1 << 16
+_SHOWN = 12  # pairs of a model
 
 
 def run(options: ServeOptions) -> int:
@@ -51,7 +53,11 @@ def run(options: ServeOptions) -> int:
         from t2t_jax.serving.languages import Languages
         from t2t_jax.serving.worker import TranslationWorker
 
-        models = {pair: _load(options, pair, workdirs[pair]) for pair in workdirs}
+        loaded: dict[Path, TranslationModel] = {}
+        for workdir in workdirs.values():
+            if workdir.path not in loaded:
+                loaded[workdir.path] = _load(options, workdirs, workdir)
+        models = {pair: loaded[workdir.path] for pair, workdir in workdirs.items()}
         worker = TranslationWorker(Languages(models), capacity=config.max_waiting)
         worker.warm_up()
         app, url = make_app(models, config, worker=worker), url_of(options.host, opened)
@@ -142,16 +148,17 @@ def _read_keys(path: str) -> list[str]:
     return keys
 
 
-def _workdirs(options: ServeOptions) -> dict[tuple[str, str], Workdir]:
+def _workdirs(options: ServeOptions) -> dict[Pair, Workdir]:
     """Returns the directory of each pair of languages.
 
     Raises:
       UserError: a directory is not a run or model, or languages are not known.
     """
     text, errors = str(options.workdir.path), ErrorCollector()
-    parts = text.split(",") if _PAIR.match(text) else [text]
-    named = [errors.try_call(_named_workdir, part) for part in parts]
+    parts = text.split(",") if any(map(_PAIR.match, text.split(","))) else [text]
+    found = [errors.try_call(_named_workdirs, part) for part in parts]
     errors.raise_if_any()
+    named = [one for some in found for one in some]
     pairs = [pair for pair, _ in named]
     if twice := [pair for pair in pairs if pairs.count(pair) > 1]:
         raise UserError(
@@ -161,27 +168,38 @@ def _workdirs(options: ServeOptions) -> dict[tuple[str, str], Workdir]:
     return dict(named)
 
 
-def _named_workdir(part: str) -> tuple[tuple[str, str], Workdir]:
-    """Returns languages and directory of DIR, or of SOURCE-TARGET=DIR."""
+def _named_workdirs(part: str) -> list[tuple[Pair, Workdir]]:
+    """Returns languages and directory of SOURCE-TARGET=DIR, or of all pairs of DIR."""
     named = _PAIR.fullmatch(part)
     workdir = Workdir(Path(named[3]).expanduser() if named else Path(part))
     workdir.require()
-    pair = (named[1], named[2]) if named else only_pair(workdir, workdir.read_config())
-    if pair is None:
+    if named:
+        return [((named[1], named[2]), workdir)]
+    config = workdir.read_config()
+    pairs = languages_of(workdir, config)
+    tags = VocabularyPair.load(workdir.path, config=config.vocabulary).source.tags
+    if tags:
+        sources = dict.fromkeys(source for source, _ in pairs)
+        every = [(one, to) for one in sources or tags for to in tags if one != to]
+        pairs = [pair for pair in pairs if pair[1] in tags] or every
+    if not pairs or (len(pairs) > 1 and not tags):
         raise UserError(
             f"--workdir={workdir.path} must have one known pair of languages. Pass it: "
             f"--workdir=SOURCE-TARGET={workdir.path}, such as en-de={workdir.path}"
         )
-    return pair, workdir
+    return [(pair, workdir) for pair in pairs]
 
 
 def _load(
-    options: ServeOptions, pair: tuple[str, str], workdir: Workdir
+    options: ServeOptions, workdirs: dict[Pair, Workdir], workdir: Workdir
 ) -> TranslationModel:
     from t2t_jax.run.inference.load import load
 
     own = {key.partition(".")[2]: value for key, value in options.overrides.items()}
     decoding = dataclasses.replace(workdir.read_config().decoding, **own)
     model = load(workdir.path, checkpoint=options.checkpoint, decoding=decoding)
-    log(f"Loaded {'-'.join(pair)}: {workdir.path}, step {model.step:,}.")
+    pairs = ["-".join(pair) for pair, one in workdirs.items() if one == workdir]
+    more = f" and {len(pairs) - _SHOWN} more" * (len(pairs) > _SHOWN)
+    names = f"{', '.join(pairs[:_SHOWN])}{more}"
+    log(f"Loaded {names}: {workdir.path}, step {model.step:,}.")
     return model
