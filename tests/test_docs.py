@@ -10,7 +10,6 @@ from t2t_jax.cli.flags.modes import FLAGS, MODES
 from t2t_jax.config import keys, sections
 from t2t_jax.config_files import shipped_names
 from t2t_jax.errors import UserError
-from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
 from tests.integration.tiny import ROOT
 from tests.test_readme import anchor_of
 
@@ -62,13 +61,6 @@ def test_every_link_leads_somewhere(page):
             text = place.read_text(encoding="utf-8")
             headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
             assert anchor in map(anchor_of, headings), target
-
-
-def test_what_may_change_under_a_run_is_said_as_the_code_has_it():
-    rows = table(GUARANTEES, "What may change on resume")
-    said = {key.strip("`"): (answer, why) for key, answer, why in rows}
-    known = {key: ("yes", why) for key, why in CHANGEABLE_ON_RESUME.items()}
-    assert said == known | {key: ("no", why) for key, why in FIXED_ON_RESUME.items()}
 
 
 def test_the_exit_codes_are_those_of_the_program():

@@ -30,6 +30,7 @@ _FUNCTIONS: dict[str, Callable[..., Iterable[str]]] = {
     "modes": command_line.modes,
     "keys": configuration.keys,
     "shipped": configuration.shipped,
+    "resume": configuration.resume,
     "matches": paper.matches,
     "departures": paper.departures,
     "choices": paper.choices,

@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from markdown_text import prose
+from markdown_text import prose, table
 
 from t2t_jax.cli.flags.modes import FLAGS, KeyDoc, key_docs, section_doc
 from t2t_jax.config import ARCHITECTURES, sections
 from t2t_jax.config_files import shipped_directory, shipped_names
 from t2t_jax.run.description.paper_defaults import paper_defaults
-from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
+from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
 
 
 def keys() -> Iterator[str]:
@@ -48,6 +48,13 @@ def _of_the_paper(key: str) -> Iterator[str]:
             for section in ARCHITECTURES.values()
         ):
             yield f"The paper: {prose(known.paper)}."
+
+
+def resume() -> Iterator[str]:
+    """Yields the table of what may change when a run is resumed."""
+    rows = [[f"`{key}`", "yes", why] for key, why in CHANGEABLE_ON_RESUME.items()]
+    rows += [[f"`{key}`", "no", why] for key, why in FIXED_ON_RESUME.items()]
+    yield from table(["key", "may change", "why"], rows)
 
 
 def shipped() -> Iterator[str]:
