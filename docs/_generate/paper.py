@@ -18,6 +18,7 @@ from t2t_jax.run.description.table3_rows import TABLE_3
 
 _PARSERS = ("parsing_wsj", "parsing_semi", "parsing_gum")
 _ROOT = Path(__file__).parents[2]
+_MAP = "docs/explanation/paper/index.md"
 
 
 def source(symbol: str) -> Iterator[str]:
@@ -45,24 +46,24 @@ def _has_page(symbol: str) -> bool:
 
 
 def where(section: str) -> Iterator[str]:
-    """Yields what WORKSPACE.md's map has for a section of the paper.
+    """Yields what the map of the paper has for a section.
 
     Args:
       section: how the first cell of its row begins, such as `§3.2.1`.
     """
-    text = (_ROOT / "WORKSPACE.md").read_text(encoding="utf-8")
+    text = (_ROOT / _MAP).read_text(encoding="utf-8")
     row = re.search(rf"^\| {re.escape(section)}.*$", text, re.MULTILINE)
     if row is None:
-        raise ValueError(f"WORKSPACE.md has no row of the paper for {section}.")
-    cells = [re.findall(r"`([^`]+)`", cell) for cell in row[0].split("|")[2:-1]]
-    formulas, program, keys, tests = cells
+        raise ValueError(f"{_MAP} has no row of the paper for {section}.")
+    _, _, program, keys, tests, *_ = row[0].split("|")
     yield from ["> **In the program**", ">"]
-    if formulas or program:
-        yield "> - " + ", ".join(map(_symbol, [*formulas, *program]))
-    if keys:
-        yield "> - keys: " + ", ".join(map(named, keys))
-    if tests:
-        yield "> - tests: " + ", ".join(f"[`{test}`](/{test})" for test in tests)
+    if symbols := re.findall(r"`(\w+)`\]\([./]*([\w/]+)\.py\)", program):
+        names = [f"{path.replace('/', '.')}.{name}" for name, path in symbols]
+        yield "> - " + ", ".join(map(_symbol, names))
+    if found := re.findall(r"`(?:config\.)?([^`]+)`", keys):
+        yield "> - keys: " + ", ".join(named(f"config.{key}") for key in found)
+    if paths := re.findall(r"\([./]*(tests/[^)]+)\)", tests):
+        yield "> - tests: " + ", ".join(f"[`{path}`](/{path})" for path in paths)
 
 
 def _symbol(symbol: str) -> str:

@@ -1,5 +1,4 @@
 import dataclasses
-import re
 
 import pytest
 
@@ -8,7 +7,6 @@ from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.run.description.departures import _MATCHES, departures, matches
 from t2t_jax.training.config import OptimizerConfig
 from tests.configs.test_configs import _config
-from tests.integration.tiny import ROOT
 
 ALWAYS = [
     *("packed rows", "dropout masks", "vocabulary", "scores", "pad and bos"),
@@ -163,16 +161,3 @@ def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
         for match in _MATCHES.values()
         if key in match.keys or (key.endswith("source_size") and "tying" in str(match))
     }
-
-
-def test_workspace_quotes_the_same_words():
-    text = (ROOT / "WORKSPACE.md").read_text(encoding="utf-8")
-    rows = re.findall(
-        r"^\| (.*) \|$", text[text.index("## Departures") :], re.MULTILINE
-    )
-    said = [row.replace("`", "").split(" | ") for row in rows]
-    always = [[d.name, d.paper, d.here] for d in departures(Config())]
-    exact = [[match.name, match.paper] for match in matches(Config())]
-    assert [row for row in said if row in exact] == exact
-    assert [row for row in said if row in always] == always
-    assert len(said) == len(exact) + len(always) + 2  # the headers
