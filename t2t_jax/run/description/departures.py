@@ -1,8 +1,8 @@
 """What matches the paper exactly and what departs from it.
 
 This is the only list, with the keys of `paper_defaults`; docs/explanation/departures.md
-is written from it. Variations within the paper are not departures; see `table3_rows`. What trains
-on trees is compared with the parser of §6.3.
+is written from it. Variations within the paper are not departures; see `table3_rows`.
+What trains on trees is compared with the parser of §6.3.
 """
 
 from __future__ import annotations
