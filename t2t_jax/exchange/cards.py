@@ -150,15 +150,29 @@ def _made(origin: Mapping[str, Any]) -> str:
 
 def _began_with(directory: str) -> str:
     """Returns the name of a directory, and the format that it was imported from."""
-    name = f"`{Path(directory).name}`"
+    name, imported = f"`{Path(directory).name}`", _imported(directory)
+    return f"{name}, imported as {imported['format']}" if imported else name
+
+
+def _imported(directory: str) -> Mapping[str, Any]:
+    """Returns what is known of the origin of an imported model; {} for others."""
     try:
         origin = read_json_object(Path(directory) / "model.json", advice="")
     except (OSError, DataError):  # Not an imported model, or no longer there.
-        return name
+        return {}
     imported = origin.get("imported")
-    if not isinstance(imported, dict) or "format" not in imported:
-        return name
-    return f"{name}, imported as {imported['format']}"
+    return imported if isinstance(imported, dict) and "format" in imported else {}
+
+
+def license_of(original: Original) -> str:
+    """Returns the licence of a model: that of the weights that it began with, if any.
+
+    Returns:
+      As Hugging Face names it; "" if it is not known.
+    """
+    began, origin = original.config.init_from, original.origin
+    imported = origin.get("imported") or (_imported(began) if began else {})
+    return original.license or str(imported.get("license", ""))
 
 
 def _hub_metadata(
@@ -179,8 +193,8 @@ def _hub_metadata(
         # The hub has no regions: pt_BR is pt.
         codes = (re.split("[_-]", code)[0].lower() for code in original.languages)
         metadata["language"] = list(dict.fromkeys(codes))
-    if original.license:
-        metadata["license"] = original.license
+    if license := license_of(original):
+        metadata["license"] = license
     exact = spec.quantization == "float32"
     metadata |= {
         "library_name": form.library,

@@ -1,8 +1,8 @@
 """Formats of exports and imports by name (does not import JAX)."""
 
 EXPORT_FORMATS = (
-    *("model_dir", "safetensors", "ctranslate2", "argos", "hf_marian", "marian"),
-    "stablehlo",
+    *("model_dir", "safetensors", "ctranslate2", "argos", "hf_marian", "m2m_100"),
+    *("marian", "stablehlo"),
 )
 """Values of `--format` with `--mode=export`, as in `exporter.FORMATS`."""
 
@@ -19,7 +19,7 @@ QUANTIZATIONS = ("float32", "float16", "int8", "int8_float32", "int8_float16")
 """Number formats of a CTranslate2 model, by CTranslate2's names."""
 
 
-IMPORT_FORMATS = ("marian", "hf_marian", "fairseq", "t2t")
+IMPORT_FORMATS = ("marian", "m2m_100", "hf_marian", "fairseq", "t2t")
 """Values of `--format` with `--mode=import`."""
 
 POSITIONS = ("huggingface", "marian")

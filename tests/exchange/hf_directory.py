@@ -51,6 +51,7 @@ def draw(config, *, seed=0):
         **dict.fromkeys(("d_k", "d_v"), d_model // heads),
         "num_layers": config["encoder_layers"],
         "num_decoder_layers": config["decoder_layers"],
+        "norm_position": "pre" if config["model_type"] == "m2m_100" else "post",
     }
     tensors = {
         f"model.{name}": np.ascontiguousarray(array.T)
@@ -71,7 +72,11 @@ def draw(config, *, seed=0):
         tensors["model.shared.weight"][pad] = 0
     bias = rng.normal(0, 0.3, (1, target_size)).astype(np.float32)
     bias[0, pad] = 0
-    return {**tensors, "final_logits_bias": bias}
+    return (
+        tensors
+        if ours["norm_position"] == "pre"
+        else {**tensors, "final_logits_bias": bias}
+    )
 
 
 def configuration(**changes):

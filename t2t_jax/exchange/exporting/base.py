@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from t2t_jax.config import Config
+from t2t_jax.data.vocabulary.tokenizers import split_tag
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
@@ -159,6 +160,22 @@ def table_of(vocabulary: Vocabulary) -> dict[str, Any]:
     is_table = vocabulary.model.startswith(b"{")
     table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
     return table
+
+
+def untagged(original: Original) -> tuple[Original, list[str]]:
+    """Returns a model whose example is without the tags of its languages.
+
+    Returns:
+      The model; and the languages of source and target, by the example, `languages` or
+      else the first that it has; none if sources do not have their own.
+    """
+    vocabulary = original.model.vocabularies.source
+    if vocabulary.source_tag != "source":
+        return original, []
+    source, target, text = split_tag(original.origin["examples"][0], vocabulary.tags)
+    known = original.languages or [*vocabulary.tags, *vocabulary.tags]
+    origin = {**original.origin, "examples": [text.strip()]}
+    return original._replace(origin=origin), [source or known[0], target or known[1]]
 
 
 def require_sentencepiece(vocabulary: Vocabulary, form: str) -> bytes:

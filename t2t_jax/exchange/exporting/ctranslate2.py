@@ -32,6 +32,7 @@ from t2t_jax.exchange.exporting.base import (
     Original,
     require_transformer,
     table_of,
+    untagged,
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
 from t2t_jax.functional.positions import sinusoidal_positions
@@ -86,6 +87,7 @@ class CTranslate2Format:
         suppressed = [[p] for p in suppressed_pieces(config.decoding, pieces, tags)]
         tables = [table_of(side) for side in vocabularies]
         kinds = {table.get("kind", "") for table in tables}
+        original, languages = untagged(original)
         return fill_usage(
             "ctranslate2",
             original,
@@ -94,6 +96,7 @@ class CTranslate2Format:
             tables=tables,
             shared=vocabularies.shared,
             suppressed=json.dumps(suppressed, ensure_ascii=False),
+            tags=[tables[0]["language_tokens"][one] for one in languages],
             positions=exported_positions(config),
         )
 
@@ -392,7 +395,10 @@ class CTranslate2Backend:
         Its alpha is the exponent of n, whatever the configuration divides by. A call
         has one limit, so lines of equal length are translated in one.
         """
-        subwords = self._vocabularies.source.encode_sources(lines, target_language="")
+        side = self._vocabularies.source
+        texts, tags, forced = side.split_tags(lines, target_language="")
+        encoded = zip(tags, side.encode(texts), strict=True)
+        subwords = [[*tag, *ids] for tag, ids in encoded]
         found: list[tuple[int, ...]] = [()] * len(lines)
         by_length = sorted(range(len(lines)), key=lambda number: len(subwords[number]))
         for length, group in groupby(by_length, lambda number: len(subwords[number])):
@@ -406,6 +412,9 @@ class CTranslate2Backend:
                 [self._pieces(self._source, subwords[number]) for number in numbers],
                 beam_size=1 if greedy else self._config.beam_size,
                 length_penalty=0 if greedy else self._config.length_penalty,
+                target_prefix=[self._pieces(self._target, forced[n]) for n in numbers]
+                if any(forced)
+                else None,
                 max_input_length=0,
                 max_decoding_length=limit,
                 min_decoding_length=self._config.min_tokens,

@@ -27,6 +27,7 @@ from t2t_jax.exchange.exporting.base import (
 )
 from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
+from t2t_jax.exchange.exporting.m2m_100 import M2M100Format
 from t2t_jax.exchange.exporting.marian import MarianFormat
 from t2t_jax.exchange.exporting.model_dir import ModelDirFormat
 from t2t_jax.exchange.exporting.stablehlo import StableHLOFormat
@@ -53,6 +54,7 @@ FORMATS: Mapping[str, ExportFormat] = {
     "ctranslate2": CTranslate2Format(),
     "argos": ArgosFormat(),
     "hf_marian": HFMarianFormat(),
+    "m2m_100": M2M100Format(),
     "marian": MarianFormat(),
     "stablehlo": StableHLOFormat(),
 }

@@ -93,22 +93,16 @@ class HFMarianFormat:
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes weights, configuration and tokenizer."""
-        from safetensors.numpy import save_file
-
         config, vocabularies = original.config, original.model.vocabularies
         params = original.model.params
         positions = exported_positions(config)
         start = _start_of(config.model, params)
         tags = vocabularies.target.tags.values()
         _write_tokenizer(to, vocabularies, original=original, positions=positions)
-        _write_json(to / CONFIG, _config(config, start=start))
-        _write_json(to / GENERATION, _generation(config, start=start, tags=tags))
-        tensors = to_tensors(params, config=config.model, positions=positions)
-        path = to / _WEIGHTS
-        path.touch()
-        mode = path.stat().st_mode  # That of the umask; the package sets 0600.
-        save_file(tensors, path, metadata={"format": "pt"})
-        path.chmod(mode & 0o777)
+        write_json(to / CONFIG, _config(config, start=start))
+        found = generation(config, _special_ids(start), unk=UNK, tags=tags)
+        write_json(to / GENERATION, {**found, "forced_eos_token_id": None})
+        write_weights(to, to_tensors(params, config=config.model, positions=positions))
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Reads it again, and compares the parameters bit by bit."""
@@ -147,18 +141,38 @@ def _start_of(model: TransformerConfig, params: Params) -> int:
 
 def _config(config: Config, *, start: int) -> dict[str, Any]:
     model, vocabulary = config.model, config.vocabulary
+    found = configuration(config, "MarianMTModel", _special_ids(start))
+    found[MARKER] |= {key: getattr(model, key) for key in COMPUTED}
+    return {
+        **found,
+        "model_type": "marian",
+        "vocab_size": vocabulary.own_source_size or vocabulary.size,
+        "decoder_vocab_size": vocabulary.size,
+        "share_encoder_decoder_embeddings": model.tying == "all",
+        "tie_word_embeddings": model.tying != "none",
+        "forced_eos_token_id": None,
+    }
+
+
+def configuration(config: Config, name: str, ids: Mapping[str, int]) -> dict[str, Any]:
+    """Returns what `config.json` has of every kind of model.
+
+    Args:
+      name: of HF's class.
+      ids: of special tokens, by HF's keys.
+    """
+    model = config.model
     stacks = {"encoder": model.num_layers, "decoder": decoder_layers(model)}
     sizes: dict[str, Any] = {}
     for stack, layers in stacks.items():
         sizes[f"{stack}_layers"] = layers
         sizes[f"{stack}_attention_heads"] = model.num_heads
         sizes[f"{stack}_ffn_dim"] = model.d_ff
+    usual = type(config.decoding)()
     return {
-        "architectures": ["MarianMTModel"],
-        "model_type": "marian",
+        "architectures": [name],
         "is_encoder_decoder": True,
-        "vocab_size": vocabulary.own_source_size or vocabulary.size,
-        "decoder_vocab_size": vocabulary.size,
+        "vocab_size": config.vocabulary.size,
         "d_model": model.d_model,
         **sizes,
         "activation_function": model.activation,
@@ -166,38 +180,44 @@ def _config(config: Config, *, start: int) -> dict[str, Any]:
         "attention_dropout": model.attention_dropout,
         "activation_dropout": model.relu_dropout,
         "scale_embedding": model.scale_embeddings,
-        "share_encoder_decoder_embeddings": model.tying == "all",
-        "tie_word_embeddings": model.tying != "none",
+        "tie_word_embeddings": True,
         "max_position_embeddings": exported_positions(config),
-        **_special_ids(start),
+        **ids,
         "dtype": "float32",
         MARKER: {
-            **{key: getattr(model, key) for key in COMPUTED},
             "decoding": {
                 key: value
                 for key, value in dataclasses.asdict(config.decoding).items()
-                if value != getattr(type(config.decoding)(), key)
-            },
+                if value != getattr(usual, key)
+            }
         },
     }
 
 
-def _special_ids(start: int) -> dict[str, Any]:
+def _special_ids(start: int) -> dict[str, int]:
     return {
         "pad_token_id": PAD,
         "bos_token_id": BOS,
         "eos_token_id": EOS,
         "decoder_start_token_id": start,
-        "forced_eos_token_id": None,
     }
 
 
-def _generation(config: Config, *, start: int, tags: Iterable[int]) -> dict[str, Any]:
+def generation(
+    config: Config, ids: Mapping[str, int], *, unk: int, tags: Iterable[int]
+) -> dict[str, Any]:
+    """Returns `generation_config.json`.
+
+    Args:
+      ids: of special tokens, by HF's keys.
+      unk, tags: HF's ids of the unknown token, and of those of languages.
+    """
     decoding = config.decoding
-    never = [PAD, BOS, *tags] + [UNK] * (not decoding.allow_unk)
+    never = [ids["pad_token_id"], ids["bos_token_id"], *tags]
+    never += [unk] * (not decoding.allow_unk)
     least = {"min_new_tokens": decoding.min_tokens} if decoding.min_tokens else {}
     return {
-        **_special_ids(start),
+        **ids,
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,
         "max_length": exported_positions(config),
@@ -215,12 +235,12 @@ def _write_tokenizer(
         (to / side).write_bytes(_sentencepiece(vocabulary))
     target = vocabularies.target
     first = vocabularies.source if separate else target
-    _write_json(to / VOCABULARY, _ids(first))
+    write_json(to / VOCABULARY, _ids(first))
     if separate:
-        _write_json(to / TARGET_VOCABULARY, _ids(target))
+        write_json(to / TARGET_VOCABULARY, _ids(target))
     pad, bos, eos, unk = target.pieces(range(UNK + 1))
     source, other = original.languages or (None, None)
-    _write_json(
+    write_json(
         to / TOKENIZER,
         {
             "tokenizer_class": "MarianTokenizer",
@@ -263,7 +283,8 @@ def _ids(vocabulary: Vocabulary) -> dict[str, int]:
     return found
 
 
-def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes an object as JSON."""
     text = json.dumps(values, ensure_ascii=False, indent=2)
     path.write_text(f"{text}\n", encoding="utf-8")
 
@@ -295,7 +316,19 @@ def to_tensors(params: Params, *, config: TransformerConfig, positions: int) -> 
         rates, first = config.position_rates, config.first_position
         table = position_table(positions, config.d_model, rates=rates, first=first)
         tensors |= dict.fromkeys(POSITION_TABLES, table)
-    return {name: np.ascontiguousarray(one) for name, one in tensors.items()}
+    return tensors
+
+
+def write_weights(to: Path, tensors: Tensors) -> None:
+    """Writes `model.safetensors` into a directory."""
+    from safetensors.numpy import save_file
+
+    path = to / _WEIGHTS
+    path.touch()
+    mode = path.stat().st_mode  # That of the umask; the package sets 0600.
+    arrays = {name: np.ascontiguousarray(one) for name, one in tensors.items()}
+    save_file(arrays, path, metadata={"format": "pt"})
+    path.chmod(mode & 0o777)
 
 
 def has_other_positions(config: TransformerConfig) -> bool:

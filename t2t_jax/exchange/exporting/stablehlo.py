@@ -88,6 +88,12 @@ class StableHLOFormat:
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the programs, the parameters, vocabularies and `config.json`."""
         model, decoding = original.model, original.config.decoding
+        if model.vocabularies.target.source_tag == "source":
+            raise UserError(
+                "--format=stablehlo does not support models whose outputs begin with "
+                "the tag of their language, as its search forces no token. Use "
+                "--format=ctranslate2 or --format=m2m_100."
+            )
         parameters = leaves_by_path(jax.tree.map(np.asarray, model.params))
         np.savez(to / PARAMETERS, **parameters)
         programs: dict[str, Callable[..., Any]] = {

@@ -47,6 +47,7 @@ class ImportedModel(NamedTuple):
       notes: sentences for the model's README.md: what was left out, or is not exact.
       languages: of source and target, as codes, if they are known.
       shared_ids: whether two vocabularies have the same pieces with the same ids.
+      license: of the published weights, as Hugging Face names it; "" if not known.
     """
 
     model: Mapping[str, Any]
@@ -57,6 +58,7 @@ class ImportedModel(NamedTuple):
     notes: tuple[str, ...] = ()
     languages: tuple[str, str] | None = None
     shared_ids: bool = False
+    license: str = ""
 
     @property
     def config(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from t2t_jax.errors import (
 from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.formats import POSITIONS
 from t2t_jax.exchange.importing.fairseq import is_fairseq, read_fairseq
+from t2t_jax.exchange.importing.huggingface.m2m_100 import is_m2m_100, read_m2m_100
 from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
 from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.marian import is_marian, read_marian
@@ -57,6 +58,8 @@ class Format(NamedTuple):
 
 FORMATS: Mapping[str, Format] = {
     "marian": Format("Marian", is_marian, read_marian, ("vocabularies", "positions")),
+    # Before the format of other directories of Hugging Face.
+    "m2m_100": Format("Hugging Face", is_m2m_100, read_m2m_100, ()),
     "hf_marian": Format(
         "Hugging Face",
         is_hf_marian,
@@ -98,7 +101,8 @@ def import_model(
     Args:
       path: of the model, a file or a directory; or `hf://ORGANIZATION/NAME`.
       to: directory to create, of a model that every mode and `load` take.
-      toolkit: "marian", "hf_marian", "fairseq" or "t2t"; "" for what the files are.
+      toolkit: one of `formats.IMPORT_FORMATS`, such as "fairseq"; "" for what the
+        files are.
       options: vocabularies that do not lie beside the model, and such choices.
 
     Returns:
@@ -144,6 +148,8 @@ def write_imported(
     }
     if imported.languages:
         described["languages"] = imported.languages
+    if imported.license:
+        described["license"] = imported.license
     origin = {"step": 0, "kinds": ["imported"], "imported": described}
     with atomic_directory(to) as directory:
         save_model_dir(
@@ -224,8 +230,12 @@ def _card(
     format_name: str,
 ) -> str:
     """Fills `import_card.md`."""
+    vocabulary = imported.vocabularies.source
+    sides = ("source_language", "target_language")
+    needed = zip(sides, vocabulary.tags, strict=False)
     return fill_template(
         "import_card",
+        options=dict(needed) if vocabulary.source_tag == "source" else {},
         name=name,
         languages=imported.languages,
         toolkit=FORMATS[format_name].toolkit,

@@ -53,6 +53,9 @@ class Source:
     def __iter__(self) -> Iterator[str]:
         return iter(self._tensors)
 
+    def __getitem__(self, tensor: str) -> npt.NDArray[Any]:
+        return self._tensors[tensor]
+
     def __contains__(self, tensor: str) -> bool:
         return tensor in self._tensors
 

@@ -6,6 +6,8 @@ computes the paper's; so which of the two a model needs depends on where it was 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +39,11 @@ from t2t_jax.exchange.importing.layout import (
     torch_layers,
 )
 from t2t_jax.exchange.readers.torch_file import read_torch_file
+from t2t_jax.files import read_json_object
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_INDEX = ".index.json"  # of a model in several files
+_PART = re.compile(r"[\w-]+\.(safetensors|bin)")
 _SHARED, _HEAD, _BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
 _EMBEDDINGS = [f"model.{stack}.embed_tokens.weight" for stack in ("encoder", "decoder")]
 _FIRST_BYTES = 1 << 16
@@ -64,7 +69,8 @@ _MARIAN_SEARCH = {
 def is_hf_marian(path: Path) -> bool:
     """Returns whether a path is a directory of Hugging Face Transformers."""
     config = path / CONFIG
-    if not config.is_file() or not any((path / name).exists() for name in WEIGHTS):
+    weights = [path / f"{name}{end}" for name in WEIGHTS for end in ("", _INDEX)]
+    if not config.is_file() or not any(map(Path.exists, weights)):
         return False
     with config.open("rb") as file:
         return b'"model_type"' in file.read(_FIRST_BYTES)
@@ -84,11 +90,8 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     """
     architecture = read_architecture(path)
     generation = read_generation(path, architecture=architecture)
-    weights = _find_weights(path)
-    is_torch = weights.name != WEIGHTS[0]
-    tensors = read_torch_file(weights) if is_torch else read_safetensors(weights)[0]
-    source = Source(tensors, name=str(weights))
-    tables, bias = _take_matrices(source, architecture)
+    source, weights = read_weights(path)
+    tables, bias = take_tables(source, architecture)
     trained = find_trained(
         path, source, bias=bias, architecture=architecture, wanted=options.positions
     )
@@ -101,7 +104,7 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     model = {**architecture.model, **trained.model}
     model["start"] = _start_of(inputs, architecture)
     biases = [name for name in source if name.endswith("_proj.bias")]
-    model["attention_biases"] |= any(tensors[name].any() for name in biases)
+    model["attention_biases"] |= any(source[name].any() for name in biases)
     model["output_bias"] |= None in ids[1] or bool(bias.any())
     is_empty = not (inputs[architecture.pad].any() or bias[architecture.pad])
     if trained.is_marian and is_empty:
@@ -116,27 +119,56 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
         search=_search(generation, architecture, vocabularies, trained),
         params=tree.params,
         vocabularies=vocabularies.pair,
-        files=(weights, *filter(Path.exists, files), *vocabularies.files),
+        files=(*weights, *filter(Path.exists, files), *vocabularies.files),
         notes=_notes(trained, vocabularies, generation, options),
         languages=vocabularies.languages,
         shared_ids=vocabularies.shared,
     )
 
 
-def _find_weights(directory: Path) -> Path:
+def read_weights(directory: Path) -> tuple[Source, tuple[Path, ...]]:
+    """Reads the tensors of a model, which may be in several files.
+
+    Returns:
+      The tensors, and the files.
+
+    Raises:
+      DataError: a file is damaged.
+      InputMissingError: a file is missing.
+    """
+    files = _find_weights(directory)
+    tensors: dict[str, Any] = {}
+    for path in (one for one in files if one.suffix != ".json"):
+        is_torch = path.suffix == ".bin"
+        found = read_torch_file(path) if is_torch else read_safetensors(path)[0]
+        tensors |= found if isinstance(found, dict) else {}
+    return Source(tensors, name=str(files[0])), files
+
+
+def _find_weights(directory: Path) -> tuple[Path, ...]:
     for name in WEIGHTS:
-        if (directory / name).exists():
-            return directory / name
+        if (path := directory / name).exists():
+            return (path,)
+        if (index := directory / f"{name}{_INDEX}").exists():
+            advice = "Pass a complete model."
+            named = read_json_object(index, advice=advice).get("weight_map")
+            parts = {*map(str, named.values())} if isinstance(named, dict) else {""}
+            if not all(map(_PART.fullmatch, parts)):
+                raise DataError(f"{index} has no names of files. {advice}")
+            if lost := [one for one in sorted(parts) if not (directory / one).exists()]:
+                raise InputMissingError(
+                    f"{directory / lost[0]}: no such file. {advice}"
+                )
+            return (index, *(directory / one for one in sorted(parts)))
     raise InputMissingError(
-        f"{directory} has neither {' nor '.join(WEIGHTS)}. Pass a complete model, in "
-        "one file."
+        f"{directory} has neither {' nor '.join(WEIGHTS)}. Pass a complete model."
     )
 
 
-def _take_matrices(
+def take_tables(
     source: Source, architecture: Architecture
 ) -> tuple[dict[str, Array], Array]:
-    """Takes the vocabulary matrices, and the bias of the logits."""
+    """Takes the vocabulary matrices by our paths, and the bias of the logits."""
     tables = take_matrices(
         source,
         architecture.model,
@@ -178,22 +210,42 @@ def _search(
     trained: Trained,
 ) -> dict[str, Any]:
     """Returns `config.decoding`: HF's settings, within Marian's limits for Marian's."""
-    noted = architecture.marker.get("decoding")
-    if trained.by == "t2t_jax" and isinstance(noted, dict):
-        return {f"decoding.{key}": value for key, value in noted.items()}
     tags = vocabularies.pair.target.tags.values()
-    special = {architecture.pad, architecture.start, vocabularies.unk}
-    ordinary = generation.never - special - {vocabularies.ids[1][tag] for tag in tags}
-    if ordinary:
+    special = {architecture.pad, architecture.start}.union(
+        vocabularies.ids[1][tag] for tag in tags
+    )
+    marker = architecture.marker if trained.by == "t2t_jax" else {}
+    found = search_of(generation, marker, special=special, unk=vocabularies.unk)
+    if trained.is_marian:
+        found |= {f"decoding.{key}": value for key, value in _MARIAN_SEARCH.items()}
+    return found
+
+
+def search_of(
+    generation: Generation,
+    marker: Mapping[str, Any],
+    *,
+    special: Set[int | None],
+    unk: int | None,
+) -> dict[str, Any]:
+    """Returns values of `config.decoding` by key.
+
+    Args:
+      marker: what an export of ours noted; its search is taken as it is.
+      special: ids that no search here produces.
+
+    Raises:
+      DataError: other tokens are not to be produced.
+    """
+    if isinstance(noted := marker.get("decoding"), dict):
+        return {f"decoding.{key}": value for key, value in noted.items()}
+    if ordinary := generation.never - special - {unk}:
         raise DataError(
             f"{GENERATION}: bad_words_ids={short_repr(sorted(ordinary))} is not "
             "supported, only those of pad and unknown tokens. Remove it, if outputs "
             "may have them."
         )
-    allow_unk = vocabularies.unk not in generation.never
-    found = {**generation.search, "allow_unk": allow_unk}
-    if trained.is_marian:
-        found |= _MARIAN_SEARCH
+    found = {**generation.search, "allow_unk": unk not in generation.never}
     return {f"decoding.{key}": value for key, value in found.items()}
 
 
@@ -214,12 +266,7 @@ def _notes(
             "Punctuation is not normalized, as in Hugging Face Transformers; training "
             "text of OPUS-MT was, as Moses does. `--normalize` does that here."
         )
-    if generation.early_stopping is not False:
-        notes.append(
-            f"`early_stopping={generation.early_stopping}` is left out: the beam "
-            "search ends by `decoding.beam_rule`, so that some outputs may differ from "
-            "those of Hugging Face Transformers."
-        )
+    notes += stopping_notes(generation)
     # In Marian's models pad has no probability, and nothing is to be renormalized.
     if generation.renormalized and not trained.is_marian:
         notes.append(
@@ -228,3 +275,14 @@ def _notes(
             "search may differ from those of Hugging Face Transformers."
         )
     return tuple(notes)
+
+
+def stopping_notes(generation: Generation) -> list[str]:
+    """Returns what to say of how HF's beam search stops."""
+    if generation.early_stopping is False:
+        return []
+    return [
+        f"`early_stopping={generation.early_stopping}` is left out: the beam search "
+        "ends by `decoding.beam_rule`, so that some outputs may differ from those of "
+        "Hugging Face Transformers."
+    ]

@@ -1,4 +1,4 @@
-"""Reads the settings of a Hugging Face MarianMTModel, none of which is trusted.
+"""Reads the settings of a model of Hugging Face, none of which is trusted.
 
 Of `config.json` and `generation_config.json`, everything that changes the outputs is
 read or refused by name.
@@ -27,17 +27,32 @@ CONFIG, GENERATION = "config.json", "generation_config.json"
 MARKER = "t2t_jax"
 """The key of `config.json` under which an export of ours keeps what is not HF's."""
 
+M2M_100_IDS = {"bos": 0, "pad": 1, "eos": 2, "unk": 3}
+"""The special ids of M2M100ForConditionalGeneration, which are fairseq's."""
+
 # Keys whose other values would be another model; some are of earlier versions.
 _REQUIRED: Mapping[str, tuple[Any, ...]] = {
-    "model_type": ("marian",),
     "is_encoder_decoder": (True,),
     "is_decoder": (False,),
-    "normalize_before": (False,),
-    "normalize_embedding": (False,),
-    "add_final_layer_norm": (False,),
-    "add_bias_logits": (False,),
-    "static_position_embeddings": (True,),
     "quantization_config": (None,),
+}
+_REQUIRED_OF: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "marian": {
+        **_REQUIRED,
+        "model_type": ("marian",),
+        "normalize_before": (False,),
+        "normalize_embedding": (False,),
+        "add_final_layer_norm": (False,),
+        "add_bias_logits": (False,),
+        "static_position_embeddings": (True,),
+    },
+    "m2m_100": {
+        **_REQUIRED,
+        "model_type": ("m2m_100",),
+        "tie_word_embeddings": (True,),
+        **{f"{name}_token_id": (id_,) for name, id_ in M2M_100_IDS.items()},
+        "decoder_start_token_id": (M2M_100_IDS["eos"],),
+    },
 }
 _ACTIVATIONS = {
     "relu": "relu",
@@ -115,7 +130,7 @@ _TABLE_TOLERANCE = 1e-3  # float32 angles of 1,000 positions
 
 
 class Architecture(NamedTuple):
-    """What `config.json` says of a MarianMTModel.
+    """What `config.json` says of a model.
 
     Attributes:
       model: values of `config.model` by key.
@@ -151,15 +166,19 @@ class Generation(NamedTuple):
     renormalized: bool
 
 
-def read_architecture(directory: Path) -> Architecture:
+def read_architecture(directory: Path, model_type: str = "marian") -> Architecture:
     """Reads `config.json`.
+
+    Args:
+      model_type: "marian" or "m2m_100".
 
     Raises:
       DataError: it is damaged or incomplete, or of an unsupported model.
       OSError: it cannot be read.
     """
     values = _values_of(directory / CONFIG)
-    values.require(_REQUIRED)
+    values.require(_REQUIRED_OF[model_type])
+    is_m2m_100 = model_type == "m2m_100"
     values.require_equal("encoder_ffn_dim", "decoder_ffn_dim")
     values.require_equal("encoder_attention_heads", "decoder_attention_heads")
     model: dict[str, Any] = values.sizes(_SIZES)
@@ -174,9 +193,9 @@ def read_architecture(directory: Path) -> Architecture:
     if shared and target_size != size:
         values.refuse("decoder_vocab_size", "vocab_size, as embeddings are shared")
     model["activation"] = values.choice(
-        "activation_function", _ACTIVATIONS, default="gelu"
+        "activation_function", _ACTIVATIONS, default="relu" if is_m2m_100 else "gelu"
     )
-    model["scale_embeddings"] = values.flag("scale_embedding", default=False)
+    model["scale_embeddings"] = values.flag("scale_embedding", default=is_m2m_100)
     model["tying"] = "all" if shared else "decoder" if tied else "none"
     pad, start, eos = (
         values.size(f"{name}_token_id", least=0, most=target_size - 1)
@@ -200,8 +219,14 @@ def _values_of(path: Path) -> Settings:
     return Settings(read_json_object(path, advice="Pass a complete model."), name=path)
 
 
-def read_generation(directory: Path, *, architecture: Architecture) -> Generation:
+def read_generation(
+    directory: Path, *, architecture: Architecture, has_languages: bool = False
+) -> Generation:
     """Reads `generation_config.json`, or what `config.json` has of it.
+
+    Args:
+      has_languages: whether outputs begin with the token of a language, so that the one
+        of `forced_bos_token_id` is a default that is not needed.
 
     Raises:
       DataError: it is damaged, or asks for a search that is not supported.
@@ -209,7 +234,8 @@ def read_generation(directory: Path, *, architecture: Architecture) -> Generatio
     """
     path = directory / GENERATION
     values = _values_of(path if path.exists() else directory / CONFIG)
-    values.require(_NEUTRAL)
+    forced = {"forced_bos_token_id": (values.get("forced_bos_token_id"),)}
+    values.require({**_NEUTRAL, **(forced if has_languages else {})})
     for key, known in (
         ("decoder_start_token_id", architecture.start),
         ("eos_token_id", architecture.eos),

@@ -79,7 +79,7 @@ def read_vocabularies(
         )
     names = [VOCABULARY] + [TARGET_VOCABULARY] * tokens.separate
     tables = [
-        _read_table(directory / name, most)
+        read_table(directory / name, most)
         for name, most in zip(names, architecture.sizes, strict=False)
     ]
     target_ids = _ids_of(tables[-1], tokens, target_size, architecture, bos=bos)
@@ -133,7 +133,7 @@ def _content(token: object, *, default: str) -> str:
     return token if isinstance(token, str) else default
 
 
-def _read_table(path: Path, size: int) -> dict[str, int]:
+def read_table(path: Path, size: int) -> dict[str, int]:
     """Reads pieces and their ids, which must be different and below `size`."""
     if not path.exists():
         raise InputMissingError(f"{path}: no such file. {_ADVICE}")

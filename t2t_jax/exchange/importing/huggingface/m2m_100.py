@@ -1,0 +1,300 @@
+"""Imports M2M100ForConditionalGeneration of Hugging Face: M2M-100 and NLLB-200.
+
+It is fairseq's pre-norm Transformer: sinusoids from position 2, eos to start with. A
+source begins with the token of its language, and an output with that of its own.
+
+There are two tokenizers. M2M-100's has the ids of its pieces in `vocab.json`, and after
+them `__de__` and the like. NLLB-200's takes those of its SentencePiece model, one
+higher, then `deu_Latn` and the like, and `<mask>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
+from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import DataError, InputMissingError, short_repr
+from t2t_jax.exchange.importing.huggingface.model import (
+    is_hf_marian,
+    read_weights,
+    search_of,
+    stopping_notes,
+    take_tables,
+)
+from t2t_jax.exchange.importing.huggingface.settings import (
+    CONFIG,
+    GENERATION,
+    HF_EPSILON,
+    M2M_100_IDS,
+    Generation,
+    read_architecture,
+    read_generation,
+)
+from t2t_jax.exchange.importing.huggingface.vocabulary import (
+    TOKENIZER,
+    VOCABULARY,
+    read_table,
+)
+from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions, Settings
+from t2t_jax.exchange.importing.layout import ParameterTree, torch_layers
+from t2t_jax.exchange.importing.vocabularies import Ids, our_ids
+from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
+from t2t_jax.types import UNK
+
+SPM, FAST = "sentencepiece.bpe.model", "tokenizer.json"
+SPECIAL_TOKENS = "special_tokens_map.json"
+COMPUTED = {
+    "norm_position": "pre",
+    "position_rates": "tensor2tensor",
+    "first_position": 2,
+    "layer_norm_epsilon": HF_EPSILON,
+    "attention_biases": True,
+    "start": "eos",
+}
+"""Values of `config.model` by key, of what every such model computes."""
+
+_MODEL_TYPE = re.compile(rb'"model_type"\s*:\s*"m2m_100"')
+_LANGUAGE = re.compile(r"__([A-Za-z_]{2,20})__|([a-z]{3}_[A-Z][a-z]{3})")
+_ADVICE = "Pass a complete model."
+# The tokenizer of M2M-100 has these in its code, not in its files.
+LANGUAGES = {
+    "m2m100": (
+        "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr "
+        "fy ga gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb "
+        "lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si "
+        "sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu"
+    ),
+    "wmt21": "en ha is ja cs ru zh de",
+}
+"""The languages of M2M-100's tokenizers by name, in the order of their ids."""
+_LICENSES = {"M2M-100": "mit", "NLLB-200": "cc-by-nc-4.0"}
+_IGNORED = tuple(
+    f"model.{stack}.{name}"
+    for stack in ("encoder", "decoder")
+    for name in ("version", "embed_positions.weights")
+)
+"""Tensors without an effect on the outputs; sinusoids are computed."""
+
+
+def is_m2m_100(path: Path) -> bool:
+    """Returns whether a path is a directory of an M2M100ForConditionalGeneration."""
+    if not is_hf_marian(path):
+        return False
+    with (path / CONFIG).open("rb") as file:
+        return _MODEL_TYPE.search(file.read(1 << 16)) is not None
+
+
+def read_m2m_100(path: Path, options: ImportOptions) -> ImportedModel:
+    """Reads the directory of an M2M100ForConditionalGeneration.
+
+    Args:
+      path: with `config.json`, weights, `sentencepiece.bpe.model` and, of M2M-100,
+        `vocab.json`; of NLLB-200, a file that has its languages.
+
+    Raises:
+      DataError: a file is damaged or of another model, or the model is not supported.
+      InputMissingError: a file is missing.
+    """
+    del options
+    architecture = read_architecture(path, "m2m_100")
+    generation = read_generation(path, architecture=architecture, has_languages=True)
+    tokens = read_tokens(path, architecture.sizes[0])
+    source, weights = read_weights(path)
+    model = {**architecture.model, **COMPUTED}
+    tables, _ = take_tables(source, architecture)
+    tree = ParameterTree(model)
+    tree.add_stacks(torch_layers(source, prefix="model."))
+    tree.add_matrices(tables, (tokens.ids, tokens.ids))
+    source.check_all_taken(ignored=_IGNORED)
+    files = (path / name for name in (CONFIG, GENERATION))
+    special, unk = {0, 1, *tokens.tags.values()}, M2M_100_IDS["unk"]
+    return ImportedModel(
+        model=model,
+        search=search_of(generation, architecture.marker, special=special, unk=unk),
+        params=tree.params,
+        vocabularies=VocabularyPair(tokens.vocabulary, tokens.vocabulary),
+        files=(*weights, *filter(Path.exists, files), *tokens.files),
+        notes=_notes(tokens, generation),
+        license=_LICENSES[tokens.kind],
+    )
+
+
+class Tokens(NamedTuple):
+    """What the files of a tokenizer give.
+
+    Attributes:
+      kind: "M2M-100" or "NLLB-200".
+      ids: the foreign id of each of ours.
+      tags: the foreign id of each language.
+    """
+
+    kind: str
+    vocabulary: Vocabulary
+    ids: Ids
+    tags: Mapping[str, int]
+    files: tuple[Path, ...]
+
+
+def read_tokens(directory: Path, size: int) -> Tokens:
+    """Reads a tokenizer.
+
+    Args:
+      size: of the vocabulary, ids without a piece included.
+
+    Raises:
+      DataError: a file is damaged, or they are not of one model.
+      InputMissingError: a file is missing.
+    """
+    path = directory / SPM
+    if not path.exists():
+        raise InputMissingError(
+            f"{path}: no such file. Copy it from the published model: Transformers "
+            "leaves it out of what it saves."
+        )
+    splitter = read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=_ADVICE)
+    is_m2m = (directory / VOCABULARY).exists()
+    names = _m2m_names(directory, size) if is_m2m else _nllb_names(path, splitter)
+    used = len(names)
+    _add(names, _added(directory, used, is_m2m=is_m2m), directory, size=size)
+    languages = {
+        found[1] or found[2]: id_
+        for id_, name in sorted(names.items())
+        if id_ >= used and (found := _LANGUAGE.fullmatch(name))
+    }
+    if not languages:
+        raise InputMissingError(
+            f"{directory} names no languages: {FAST}, {TOKENIZER} or {SPECIAL_TOKENS} "
+            "has them, such as deu_Latn. Copy these files from the published model."
+        )
+    ids = our_ids(size, **M2M_100_IDS)
+    pieces = [names.get(id_ or 0, f"<unused_{id_}>") for id_ in ids[UNK + 1 :]]
+    content = table_file(
+        "sentencepiece_table",
+        [*SPECIAL_PIECES, *pieces],
+        sentencepiece=splitter,
+        language_tokens={one: names[id_] for one, id_ in languages.items()},
+        source_tag="source",
+    )
+    vocabulary = Vocabulary(content, name=str(path), advice=_ADVICE)
+    known = (VOCABULARY, FAST, TOKENIZER, SPECIAL_TOKENS)
+    files = (path, *filter(Path.exists, map(directory.joinpath, known)))
+    kind = "M2M-100" if is_m2m else "NLLB-200"
+    return Tokens(kind, vocabulary, ids, languages, files)
+
+
+def _add(
+    names: dict[int, str],
+    added: Iterable[tuple[int, str]],
+    directory: Path,
+    *,
+    size: int,
+) -> None:
+    """Adds tokens to pieces, and checks that each has an id and each id one of them."""
+    for id_, name in added:
+        if names.setdefault(id_, name) != name:
+            raise DataError(
+                f"{directory}: id {id_} is {names[id_]!r:.50} in one file and "
+                f"{name!r:.50} in another. Pass the files of one model."
+            )
+    most, different = max(names), len({*names.values()})
+    if most >= size or different < len(names):
+        raise DataError(
+            f"{directory}: its tokenizer must have different pieces with ids below "
+            f"{size:,}, the vocab_size of {CONFIG}, and has {len(names):,} with ids to "
+            f"{most:,}, {different:,} of them different. Pass the files of one model."
+        )
+
+
+def _m2m_names(directory: Path, size: int) -> dict[int, str]:
+    """Returns the pieces of M2M-100 by their ids."""
+    path = directory / VOCABULARY
+    table = read_table(path, size)
+    if found := [n for n, id_ in _SPECIAL.items() if table.get(n) != id_]:
+        raise DataError(
+            f"{path} must have {found[0]} with id {_SPECIAL[found[0]]}, and has "
+            f"{table.get(found[0])}. {_ADVICE}"
+        )
+    return {id_: piece for piece, id_ in table.items()}
+
+
+_SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+
+
+def _nllb_names(path: Path, splitter: bytes) -> dict[int, str]:
+    """Returns the pieces of NLLB-200 by their ids: SentencePiece's, one higher."""
+    pieces = [one.piece for one in parse_sentencepiece(splitter, name=str(path)).pieces]
+    if pieces[:3] != ["<unk>", "<s>", "</s>"]:
+        raise DataError(
+            f"{path} must begin with the pieces <unk>, <s> and </s>, and begins with "
+            f"{', '.join(pieces[:3])[:50]}. {_ADVICE}"
+        )
+    names = {id_: name for name, id_ in _SPECIAL.items()}
+    return names | dict(enumerate(pieces[3:], len(names)))
+
+
+def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, str]]:
+    """Yields the tokens that other files than the pieces' have, and their ids.
+
+    Args:
+      used: ids of pieces; what has no id of its own follows them.
+    """
+    fast, tokenizer, special = (
+        read_json_object(path, advice=_ADVICE) if path.exists() else {}
+        for path in (directory / name for name in (FAST, TOKENIZER, SPECIAL_TOKENS))
+    )
+    values = Settings(tokenizer, name=directory / TOKENIZER)
+    if is_m2m:
+        names = values.choice("language_codes", LANGUAGES, default="m2m100").split()
+        yield from enumerate((f"__{name}__" for name in names), used)
+    listed = fast.get("added_tokens")
+    tokens = listed if isinstance(listed, list) else []
+    numbered = _object(tokenizer, "added_tokens_decoder")
+    explicit: list[tuple[Any, Any]] = [
+        *_object(fast, "model", "vocab").items(),
+        *((_object(one).get("content"), _object(one).get("id")) for one in tokens),
+        *((_object(one).get("content"), _number(id_)) for id_, one in numbered.items()),
+    ]
+    for piece, id_ in explicit:
+        if not isinstance(piece, str) or type(id_) is not int or id_ < 0:
+            raise DataError(
+                f"{directory}: {FAST} or {TOKENIZER} has {short_repr(piece)} with the "
+                f"id {short_repr(id_)}. {_ADVICE}"
+            )
+        yield id_, piece
+    if not explicit and not is_m2m:
+        key = "additional_special_tokens"
+        found = special.get(key) or tokenizer.get(key)
+        names = found if isinstance(found, list) else []
+        yield from enumerate((str(one) for one in names), used)
+
+
+def _notes(tokens: Tokens, generation: Generation) -> tuple[str, ...]:
+    terms = {"mit": "MIT", "cc-by-nc-4.0": "CC BY-NC 4.0, not for commercial use,"}
+    return (
+        f"By its tokenizer it is a model of {tokens.kind}. The published weights have "
+        f"the licence {terms[_LICENSES[tokens.kind]]} and with them what is trained "
+        "from them. Imports were tested with random and briefly trained models, and "
+        "not run on the published weights.",
+        "A source begins with the token of its language, and an output with that of "
+        f"its own: one of {len(tokens.tags):,}, such as `{next(iter(tokens.tags))}`.",
+        "If the model was trained with LayerDrop, further training here lacks it.",
+        *stopping_notes(generation),
+    )
+
+
+def _number(text: str) -> int | None:
+    """Returns an id that is the name of a member."""
+    return int(text) if re.fullmatch("[0-9]{1,7}", text) else None
+
+
+def _object(values: Any, *keys: str) -> dict[str, Any]:
+    """Returns an object, or one within it; {} if there is none."""
+    for key in keys:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values if isinstance(values, dict) else {}

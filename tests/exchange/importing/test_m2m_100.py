@@ -1,0 +1,147 @@
+"""M2M100ForConditionalGeneration becomes ours: logits, ids and settings.
+
+Seen to fail: with the paper's wavelengths; with the first position 0; post-norm; with
+the ids of pad and bos exchanged; with SentencePiece's own ids for NLLB.
+"""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+import sentencepiece
+from numpy.testing import assert_allclose
+
+from t2t_jax.errors import UserError
+from t2t_jax.exchange.importing.huggingface.m2m_100 import is_m2m_100, read_m2m_100
+from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.importer import find_format
+from t2t_jax.model.architectures import make_module
+from t2t_jax.types import BOS
+from tests.exchange.hf_directory import change_json
+from tests.exchange.importing.imported_config import config_of
+from tests.exchange.m2m_100_directory import CODES, odd_lines, spm, write_directory
+from tests.reference import huggingface
+
+safetensors = pytest.importorskip("safetensors.numpy")
+KINDS = list(CODES)
+
+
+def read(directory):
+    return read_m2m_100(directory, ImportOptions())
+
+
+def own(ids):
+    """Our ids of HF's: fairseq has bos 0 and pad 1."""
+    return [{0: 1, 1: 0}.get(id_, id_) for id_ in ids]
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"activation_function": "gelu", "scale_embedding": False}]
+)
+def test_logits_are_those_of_hf(tmp_path, changes):
+    config, tensors = write_directory(tmp_path, KINDS[0], **changes)
+    assert find_format(tmp_path) == "m2m_100"
+    imported = read(tmp_path)
+    source, target = [70, 5, 9, 11, 30, 2], [2, 72, 8, 9, 6]
+    wanted = huggingface.logits(source, target, tensors, config)
+    apply = make_module(config_of(imported).network).apply
+    inputs = np.array([own(source)]), np.array([[BOS, *own(target[1:])]])
+    with jax.default_matmul_precision("highest"):
+        found = np.asarray(apply({"params": imported.params}, *inputs))[0]
+    # float32, over three layers
+    every = own(range(config["vocab_size"]))
+    assert_allclose(found, wanted[:, every], rtol=0, atol=3e-5)
+
+
+def wanted_ids(directory, line):
+    """HF's ids of a line, from the files, without its code."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=spm())
+    if not (directory / "vocab.json").exists():
+        return [number + 1 if number else 3 for number in processor.encode(line)]
+    table = json.loads((directory / "vocab.json").read_text())
+    return [table.get(piece, 3) for piece in processor.encode(line, out_type=str)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pieces_and_languages_have_the_ids_of_hf(tmp_path, kind):
+    write_directory(tmp_path, kind)
+    vocabulary = read(tmp_path).vocabularies.target
+    lines = odd_lines(300)
+    assert vocabulary.encode(lines) == [wanted_ids(tmp_path, line) for line in lines]
+    first = len(sentencepiece.SentencePieceProcessor(model_proto=spm())) + 1
+    at = {"M2M-100": (18, 16, 24, 29), "NLLB-200": (0, 1, 2, 3)}[kind]
+    found = {code: vocabulary.tags[code] for code in CODES[kind]}
+    assert found == dict(zip(CODES[kind], (first + n for n in at), strict=True))
+    assert vocabulary.source_tag == "source"
+
+
+def test_settings_of_search_and_licences_are_read(tmp_path):
+    write_directory(tmp_path, "NLLB-200")
+    change_json(
+        tmp_path / "generation_config.json", forced_bos_token_id=66, num_beams=3
+    )
+    imported = read(tmp_path)
+    assert imported.config["decoding.beam_size"] == 3
+    assert imported.config["decoding.max_source_length"] == 40
+    assert imported.license == "cc-by-nc-4.0"
+    assert "CC BY-NC 4.0" in imported.notes[0]
+    assert "not run on the published weights" in imported.notes[0]
+
+
+def split_weights(directory):
+    tensors = safetensors.load_file(directory / "model.safetensors")
+    (directory / "model.safetensors").unlink()
+    where = {name: f"model-{len(name) % 2}-of-2.safetensors" for name in tensors}
+    for file in {*where.values()}:
+        part = {name: one for name, one in tensors.items() if where[name] == file}
+        safetensors.save_file(part, directory / file)
+    change_json(directory / "model.safetensors.index.json", weight_map=where)
+
+
+def test_weights_may_be_in_several_files(tmp_path):
+    write_directory(tmp_path, KINDS[0])
+    whole = read(tmp_path)
+    split_weights(tmp_path)
+    assert is_m2m_100(tmp_path)
+    jax.tree.map(np.testing.assert_array_equal, read(tmp_path).params, whole.params)
+    change_json(tmp_path / "model.safetensors.index.json", weight_map={"a": "../b.bin"})
+    with pytest.raises(UserError, match="no names of files"):
+        read(tmp_path)
+
+
+def remove(name):
+    return lambda directory: (directory / name).unlink()
+
+
+def change(name, **changes):
+    return lambda directory: change_json(directory / name, **changes)
+
+
+def token(id_, content):
+    return change("tokenizer_config.json", added_tokens_decoder={id_: content})
+
+
+REFUSED = {
+    "moe": (change("config.json", model_type="nllb-moe"), "model_type='nllb-moe'"),
+    "untied": (change("config.json", tie_word_embeddings=False), "tie_word_embeddings"),
+    "other ids": (change("config.json", pad_token_id=0), "pad_token_id=0"),
+    "no pieces": (remove("sentencepiece.bpe.model"), "Copy it from the published"),
+    "no languages": (remove("tokenizer_config.json"), "names no languages"),
+    "another piece": (token("9", {"content": "x"}), "id 9 is .* in another"),
+    "beyond the rows": (token("999", {"content": "aaa_Latn"}), "ids to 999"),
+    "twice": (token("66", {"content": "<s>"}), "of them different"),
+    "no token": (token("66", 7), "has None with the id"),
+    "no number": (token("x" * 10**6, {"content": "x"}), "has 'x' with the id"),
+    "fast": (change("tokenizer.json", model={"vocab": {"a": 64}}), "id 64 is 'a'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_files_of_other_models_are_refused_by_name(tmp_path, name):
+    write_directory(tmp_path, "NLLB-200")
+    spoil, reason = REFUSED[name]
+    spoil(tmp_path)
+    with pytest.raises(UserError, match=reason) as caught:
+        read(tmp_path)
+    assert len(str(caught.value)) < 700
