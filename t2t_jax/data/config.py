@@ -18,6 +18,13 @@ UNITS = ("subwords", "words")
 
 LAYOUTS = ("packed", "length_buckets")
 
+FILTERS = ("digits", "urls", "placeholders", "punctuation", "letters", "script")
+
+SCRIPTS = (
+    *("arabic", "armenian", "bengali", "cjk", "cyrillic", "devanagari", "georgian"),
+    *("greek", "hangul", "hebrew", "latin", "tamil", "thai"),
+)
+
 # The order in which they are applied; new ones go last, as numbers depend on places.
 MODIFIERS = (
     *("words", "numbers", "urls", "emails", "emoji", "no_punctuation"),
@@ -74,6 +81,12 @@ class DataConfig:
         other, in tokens, is dropped and counted; 0 keeps all pairs.
       drop_copies: Whether to drop pairs whose two sides are the same text.
       drop_duplicates: Whether to drop repeated pairs, keeping the first.
+      filters: Names of further filters, with commas between them; a pair is dropped and
+        counted if its sides have other `digits`, `urls` (and e-mail addresses) or
+        `placeholders` (`%s`, `{x}`, `<x>`); or only one ends as a question, or only one
+        has `punctuation` at its end; or less than half of the characters of a side are
+        `letters`; or less than half of its letters are of its `script`, as
+        `script:latin-cyrillic` names both. Empty for none.
       source_bpe_dropout (probability): BPE-dropout of the training sources: the
         probability of skipping a merge when a word is split into subwords, anew in each
         epoch; 0 for none, and 0.1 in the paper of the method.
@@ -107,6 +120,7 @@ class DataConfig:
     max_length_ratio: float = 0.0
     drop_copies: bool = False
     drop_duplicates: bool = False
+    filters: str = ""
     source_bpe_dropout: float = 0.0
     target_bpe_dropout: float = 0.0
     modifiers: str = ""
@@ -137,6 +151,7 @@ class DataConfig:
         )
         problems.choose("data.layout", self.layout, LAYOUTS)
         problems.try_call(lambda one: one.modifier_rates, self)
+        problems.try_call(lambda one: one.filter_names, self)
         problems.check(
             not self.glossary or "words:" in self.modifiers,
             f"data.glossary={self.glossary!r} has no effect without the modifier "
@@ -209,6 +224,32 @@ class DataConfig:
                 )
             rates[name] = float(number)
         return {name: rates[name] for name in MODIFIERS if rates.get(name)}
+
+    @property
+    def filter_names(self) -> dict[str, tuple[str, ...]]:
+        """The names of `filters`, and the scripts of both sides that one may have.
+
+        Raises:
+          ConfigError: a name is unknown or there twice, or a script is unknown.
+
+        Example:
+          >>> DataConfig(filters="digits,script:latin-cyrillic").filter_names
+          {'digits': (), 'script': ('latin', 'cyrillic')}
+        """
+        names: dict[str, tuple[str, ...]] = {}
+        for part in filter(None, self.filters.split(",")):
+            name, _, of = part.strip().partition(":")
+            scripts = tuple(of.split("-")) if of else ()
+            is_right = name in FILTERS and {*scripts} <= {*SCRIPTS}
+            if name in names or len(scripts) != 2 * (name == "script") or not is_right:
+                raise ConfigError(
+                    f"data.filters={self.filters!r} must be different names, such as "
+                    f"digits,script:latin-cyrillic, and has {part!r}. Change config."
+                    f"data.filters; known are {', '.join(FILTERS)}, and of scripts "
+                    f"{', '.join(SCRIPTS)}."
+                )
+            names[name] = scripts
+        return names
 
     @property
     def samples_epochs(self) -> bool:

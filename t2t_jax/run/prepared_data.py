@@ -230,6 +230,7 @@ def _read(
         max_length_ratio=0.0,
         drop_copies=False,
         drop_duplicates=False,
+        filters="",
         temperature=1.0,
     )
     caches = encode(train, config=config.data), encode(dev, config=unfiltered)

@@ -6,10 +6,10 @@ import math
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
-from t2t_jax.data.config import SIDES, DataConfig
+from t2t_jax.data.config import FILTERS, SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import locate_pair, short_name
 from t2t_jax.data.report.leakage import find_copies
-from t2t_jax.data.token_cache.filters import REASONS
+from t2t_jax.data.token_cache.filters import ALWAYS_COUNTED, REASONS
 from t2t_jax.data.token_cache.shards import MAX_EXAMPLES
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -114,11 +114,12 @@ def _select_examples(parts: list[_Examples]) -> _Examples:
     return {
         reason: [
             pair
-            for examples in zip_longest(*(part[reason] for part in parts))
+            for examples in zip_longest(*(part.get(reason, ()) for part in parts))
             for pair in examples
             if pair is not None
         ][:MAX_EXAMPLES]
         for reason in REASONS
+        if reason in ALWAYS_COUNTED or any(reason in part for part in parts)
     }
 
 
@@ -171,11 +172,12 @@ def summary_line(cache: TokenCache) -> str:
         "ratio": "of unequal length",
         "copies": "copies",
         "duplicates": "repeated",
+        **{name: f"by the filter {name}" for name in FILTERS},
     }
     parts = (
         f"{counts[name]:,} {said}"
         for name, said in words.items()
-        if counts[name] or name not in ("ratio", "copies", "duplicates")
+        if counts.get(name) or name in ("read", "kept", "empty", "too_long")
     )
     return f"{short_name(cache.meta['spec'])}: {', '.join(parts)}"
 
@@ -186,6 +188,12 @@ DROP_REASONS = {
     "ratio": "of unequal length, by data.max_length_ratio",
     "copies": "the same text on both sides, by data.drop_copies",
     "duplicates": "repeated, by data.drop_duplicates",
+    "digits": "with other digits, by data.filters",
+    "urls": "with other URLs or e-mail addresses, by data.filters",
+    "placeholders": "with other placeholders, by data.filters",
+    "punctuation": "that end otherwise, by data.filters",
+    "letters": "of which less than half are letters, by data.filters",
+    "script": "in another script, by data.filters",
 }
 """Why pairs are not trained on, by the reason in `data.json`."""
 
@@ -197,7 +205,7 @@ def drop_warnings(cache: TokenCache) -> list[str]:
         counts = part["counts"]
         dropped = counts["read"] - counts["kept"]
         if dropped > _MANY_DROPPED * counts["read"]:
-            reason = max(REASONS, key=counts.__getitem__)
+            reason = max(counts.keys() & {*REASONS}, key=counts.__getitem__)
             _, key, name = DROP_REASONS[reason].rpartition("data.")
             change = f"config.{key}{name}" if key else "the files of the corpus"
             warnings.append(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_jax.data.config import SIDES, DataConfig
+from t2t_jax.data.config import FILTERS, SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
     Part,
@@ -102,8 +102,9 @@ def _check_not_empty(
         f"{part.corpus.spec}: no pair is left of {counts['read']}: {counts['empty']} "
         f"have an empty side, {counts['too_long']} are longer than data.max_length="
         f"{config.max_length}, {counts['ratio'] + counts['copies']} are dropped by "
-        "data.max_length_ratio and data.drop_copies. Change the corpus or "
-        "config.data.max_length."
+        "data.max_length_ratio and data.drop_copies, "
+        f"{sum(counts.get(name, 0) for name in FILTERS)} by data.filters. Change the "
+        "corpus or config.data.max_length."
         for part, counts in zip(parts_of(corpus), every, strict=True)
         # Duplicates of another part's pairs do not make a part empty.
         if not counts["kept"] + counts["duplicates"]

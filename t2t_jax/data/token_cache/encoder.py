@@ -11,7 +11,12 @@ import numpy.typing as npt
 
 from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.token_cache.filters import KEPT, drop_reasons, text_hashes
+from t2t_jax.data.token_cache.filters import (
+    KEPT,
+    drop_reasons,
+    mark_filtered,
+    text_hashes,
+)
 from t2t_jax.data.token_cache.known_words import distinct_hashes
 from t2t_jax.data.vocabulary.tokenizers import Tokenizer, load_tokenizer, tags_of
 
@@ -123,6 +128,7 @@ class PairEncoder:
             copies=source.hashes == target.hashes,
             config=self._config,
         )
+        reasons = mark_filtered(reasons, sources, targets, config=self._config)
         kept = reasons == KEPT
         words = distinct_hashes(compress(sources, kept))
         return Encoded(reasons, source.select(kept), target.select(kept), words)

@@ -2,27 +2,42 @@
 
 Paper: §5.1 mentions no filter but the length of a batch.
 Departs: web corpora hold lines that are empty, very long, of unequal length, copied
-  from the other side, or repeated; all filters but the first two are off by default.
+  from the other side, or repeated, or do not belong together; all filters but the first
+  two are off by default.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.data.arrays import GOLDEN, Flags, Hashes, Integers
-from t2t_jax.data.config import DataConfig
+from t2t_jax.data.config import FILTERS, DataConfig
 
-REASONS = ("empty", "too_long", "ratio", "copies", "duplicates")
-"""Reasons to drop a pair, in the order of the checks."""
+ALWAYS_COUNTED = ("empty", "too_long", "ratio", "copies", "duplicates")
+"""Reasons that a cache counts, whether they drop a pair or not."""
+
+REASONS = (*ALWAYS_COUNTED, *FILTERS)
+"""Reasons to drop a pair; duplicates are looked for last."""
 
 KEPT = len(REASONS)
 
 _DUPLICATE = REASONS.index("duplicates")
+
+_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w.-]+\w")
+_PLACEHOLDER = re.compile(
+    r"%(?:\d+\$)?[sdif@]|\$?\{\{?[\w.:]*\}?\}|</?\w[^<>]*>|&#?\w+;"
+)
+_AFTER_THE_END = "\"'\u201d\u201c\u2019\u00bb\u00ab)] \t"
+_QUESTION = "?\uff1f\u061f\u037e"
+_END = ".!\u2026\u3002\uff01\u0964"
 
 
 def drop_reasons(
@@ -59,6 +74,77 @@ def drop_reasons(
         copies & config.drop_copies,
     ]
     return np.select(applies, list(range(len(applies))), KEPT).astype(np.int8)
+
+
+def mark_filtered(
+    reasons: npt.NDArray[np.int8],
+    sources: Sequence[str],
+    targets: Sequence[str],
+    *,
+    config: DataConfig,
+) -> npt.NDArray[np.int8]:
+    """Returns the reasons with kept pairs that `data.filters` drops.
+
+    Example:
+      >>> pairs = ["at 9 or 10", "see %s"], ["um 10 oder 9", "siehe"]
+      >>> config = DataConfig(filters="digits,placeholders")
+      >>> found = mark_filtered(np.full(2, KEPT, np.int8), *pairs, config=config)
+      >>> [[*REASONS, "kept"][number] for number in found]
+      ['kept', 'placeholders']
+    """
+    names, marked = config.filter_names, reasons.copy()
+    chosen = [(REASONS.index(one), _FILTERS[one]) for one in FILTERS if one in names]
+    scripts = names.get("script", ())
+    for pair in np.flatnonzero(reasons == KEPT).tolist() if chosen else ():
+        both = sources[pair], targets[pair]
+        for number, drops in chosen:
+            if drops(*both, scripts):
+                marked[pair] = number
+                break
+    return marked
+
+
+def _differ(
+    kind: Callable[[str], object], source: str, target: str, _: Sequence[str]
+) -> bool:
+    return kind(source) != kind(target)
+
+
+def _digits(text: str) -> list[int]:
+    # Sorted, as languages write dates in other orders and thousands otherwise.
+    return sorted(unicodedata.digit(one) for one in text if one.isdecimal())
+
+
+def _final(text: str) -> str:
+    end = text.rstrip(_AFTER_THE_END)[-1:]
+    return "?" if end and end in _QUESTION else "." * bool(end and end in _END)
+
+
+def _lacks_letters(source: str, target: str, _: Sequence[str]) -> bool:
+    def is_letter(one: str) -> bool:
+        return unicodedata.category(one)[0] in "LM"
+
+    sides = ("".join(text.split()) for text in (source, target))
+    return any(2 * sum(map(is_letter, side)) < len(side) for side in sides)
+
+
+def _is_other_script(source: str, target: str, scripts: Sequence[str]) -> bool:
+    for text, script in zip((source, target), scripts, strict=True):
+        letters = [unicodedata.name(one, "") for one in text if one.isalpha()]
+        own = ("CJK", "HIRAGANA", "KATAKANA") if script == "cjk" else script.upper()
+        if 2 * sum(name.startswith(own) for name in letters) < len(letters):
+            return True
+    return False
+
+
+_FILTERS: Mapping[str, Callable[[str, str, Sequence[str]], bool]] = {
+    "digits": partial(_differ, _digits),
+    "urls": partial(_differ, lambda text: sorted(_URL.findall(text))),
+    "placeholders": partial(_differ, lambda text: sorted(_PLACEHOLDER.findall(text))),
+    "punctuation": partial(_differ, _final),
+    "letters": _lacks_letters,
+    "script": _is_other_script,
+}
 
 
 def hash_strings(strings: Iterable[str]) -> Hashes:

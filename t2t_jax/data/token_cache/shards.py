@@ -23,7 +23,7 @@ import numpy.typing as npt
 from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.token_cache.encoder import Chunk, Encoded
-from t2t_jax.data.token_cache.filters import KEPT, REASONS
+from t2t_jax.data.token_cache.filters import ALWAYS_COUNTED, KEPT, REASONS
 from t2t_jax.data.token_cache.known_words import merge_hashes
 from t2t_jax.errors import DataError
 from t2t_jax.files import read_json_object, safe_child_path
@@ -89,8 +89,9 @@ def _first_examples(parts: Iterable[Examples]) -> Examples:
     """Returns the first examples of consecutive pieces of a text."""
     every = list(parts)
     return {
-        reason: [pair for part in every for pair in part[reason]][:MAX_EXAMPLES]
+        reason: [pair for part in every for pair in part.get(reason, ())][:MAX_EXAMPLES]
         for reason in REASONS
+        if reason in ALWAYS_COUNTED or any(part.get(reason) for part in every)
     }
 
 
@@ -171,7 +172,14 @@ def statistics_of(shards: Sequence[Shard], dtype: str) -> dict[str, Any]:
         lengths[side] = np.bincount(np.concatenate([*every, []]).astype(int)).tolist()
     counts = {"read": int(reasons.sum()), "kept": int(reasons[KEPT])}
     return {
-        "counts": {**counts, **dict(zip(REASONS, reasons.tolist(), strict=False))},
+        "counts": {
+            **counts,
+            **{
+                reason: count
+                for reason, count in zip(REASONS, reasons.tolist(), strict=False)
+                if count or reason in ALWAYS_COUNTED
+            },
+        },
         "unknown": unknown,
         "lengths": lengths,
         "examples": _first_examples(shard.examples for shard in shards),
@@ -205,7 +213,8 @@ def find_shards(building: Path) -> list[Shard]:
 def _read(path: Path) -> Shard | None:
     try:
         record = read_record(path / _RECORD)
-        if not is_valid(path, record.pop("files")):
+        is_right = len(record["reasons"]) == KEPT + 1  # else of another version
+        if not (is_valid(path, record.pop("files")) and is_right):
             return None
         return Shard(path, **record)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):

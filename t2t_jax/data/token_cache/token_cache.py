@@ -225,6 +225,8 @@ def _inputs_of(
         "drop_copies": config.drop_copies,
         "drop_duplicates": config.drop_duplicates,
     }
+    if config.filters:  # Else the cache is the one that it was without the key.
+        inputs["filters"] = config.filters
     if vocabularies.source.source_tag == "source":
         # The fingerprint of a corpus has the languages of its targets alone.
         inputs["directions"] = [direction_of(part) for part, _ in parts_of(corpus)]

@@ -69,6 +69,7 @@ _TRANSLATION = {
     "side over {0:g} times the other is left out",
     "data.drop_copies": "copies | unspecified | left out",
     "data.drop_duplicates": "duplicates | unspecified | left out",
+    "data.filters": "pairs that do not match | unspecified | left out by {0}",
     "data.source_bpe_dropout": "BPE-dropout of sources | one segmentation of each word "
     "(§5.1) | merges are skipped with probability {0:g}, anew in each epoch",
     "data.target_bpe_dropout": "BPE-dropout of targets | one segmentation of each word "

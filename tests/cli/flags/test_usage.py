@@ -71,7 +71,7 @@ def test_every_choice_that_is_listed_is_accepted_and_no_other_word(key):
 
 def test_every_key_that_refuses_a_made_up_word_lists_its_choices():
     # A span of steps, names with rates, and two that need another key beside them.
-    others = {"profile.steps", "data.modifiers"}
+    others = {"profile.steps", "data.modifiers", "data.filters"}
     others |= {"vocabulary.source_file", "data.glossary"}
     for key in defaults().keys() - choices() - others:
         if isinstance(defaults()[key], str):

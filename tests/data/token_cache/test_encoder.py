@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.report.statistics import drop_warnings, summary_line
 from t2t_jax.data.token_cache import builder
 from t2t_jax.data.token_cache.encoder import PairEncoder
 from t2t_jax.data.token_cache.token_cache import build_or_open
@@ -63,6 +64,20 @@ def test_every_filter_drops_its_own(encode, monkeypatch):
     (again,) = cache.meta["examples"]["duplicates"]
     assert again == {"line": 5, "source": "the cat ", "target": "der Hund"}
     assert encode(source, target).num_pairs == 6
+
+
+def test_a_filter_by_name_counts_and_has_examples_and_a_cache_of_its_own(encode):
+    source = ["the cat", "a cat 7", "old", "a dog 5", "the dog 6", "a dog 8"]
+    target = ["der Hund", "der Hund 8", "alt", "ein Hund", "der Hund 6", "alt"]
+    plain, cache = encode(source, target), encode(source, target, filters="digits")
+    assert plain.fingerprint != cache.fingerprint
+    assert cache.counts == {**plain.counts, "kept": 3, "digits": 3}
+    assert cache.line_numbers.tolist() == [1, 3, 5]
+    examples = cache.meta["examples"]
+    assert examples.keys() - plain.meta["examples"].keys() == {"digits"}
+    assert [pair["line"] for pair in examples["digits"]] == [2, 4, 6]
+    assert summary_line(cache).endswith(", 3 by the filter digits")
+    assert drop_warnings(cache) == []
 
 
 def test_the_maximum_length_counts_eos(encode, vocabulary):

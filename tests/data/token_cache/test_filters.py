@@ -1,10 +1,60 @@
-import numpy as np
+"""Each filter by name drops its own pairs, and no other."""
 
+import numpy as np
+import pytest
+
+from t2t_jax.data.config import FILTERS, DataConfig
 from t2t_jax.data.token_cache.filters import (
+    KEPT,
+    REASONS,
     DuplicateFilter,
+    mark_filtered,
     pair_hashes,
     text_hashes,
 )
+from t2t_jax.errors import ConfigError
+
+ALL = ",".join((*FILTERS[:-1], "script:latin-hangul"))
+DROPPED = {
+    "digits": [("at 9", "아홉 시 반"), ("in 2020", "올해는 202")],
+    "urls": [("see https://a.org/b.", "이것을 보세요 https://a.org/c.")],
+    "placeholders": [("no %s", "없음 %d"), ("is {x}", "이다"), ("<b>so</b>", "그래")],
+    "punctuation": [("Who?", "누구."), ("Yes.", "네")],
+    "letters": [("a ---- b", "가 나 다 라")],
+    "script": [("yes", "yes"), ("네", "네")],
+}
+KEPT_PAIRS = [
+    ("On 3 May 2,020 he said: “no!”", "그는 2.020년 3월에 아니라고 말했다."),
+    ("%s is at <b>a@b.de</b>", "주소는 이것이다 <b>a@b.de</b> 그리고 이름은 바로 %s"),
+    (
+        "See https://a.org/b.",
+        "다음 주소를 보시면 모두 잘 알 수 있습니다 https://a.org/b.",
+    ),
+]
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_drops_its_own_pairs_alone_and_among_all(name):
+    pairs = [*DROPPED[name], *KEPT_PAIRS]
+    sides = [*zip(*pairs, strict=True)]
+    own = [name] * len(DROPPED[name]) + [None] * len(KEPT_PAIRS)
+    alone = next(one for one in ALL.split(",") if one.startswith(name))
+    for filters in (alone, ALL):
+        reasons = np.full(len(pairs), KEPT, np.int8)
+        config = DataConfig(filters=filters)
+        found = mark_filtered(reasons, *sides, config=config)
+        assert [*map([*REASONS, None].__getitem__, found)] == own
+    reasons[:] = 0  # What is dropped already keeps its reason.
+    assert not mark_filtered(reasons, *sides, config=config).any()
+    assert mark_filtered(reasons + KEPT, *sides, config=DataConfig()).min() == KEPT
+
+
+@pytest.mark.parametrize(
+    "filters", ["digit", "digits,digits", "script", "script:latin", "digits:thai-thai"]
+)
+def test_an_unknown_filter_is_refused_with_the_known_ones(filters):
+    with pytest.raises(ConfigError, match=r"known are digits, urls.*latin, tamil"):
+        DataConfig(filters=filters)
 
 
 def test_blanks_around_a_line_do_not_change_its_hash_and_those_inside_do():
