@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from t2t_jax.data.line_arguments import as_lines
@@ -68,6 +69,51 @@ def corpus_scores(
         scores[name] = metric.corpus_score(hypotheses, None).score
         scores[f"{name}_signature"] = str(metric.get_signature())
     return scores
+
+
+def scores_by_direction(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    directions: Sequence[str],
+    *,
+    bleu: BleuSettings = DEFAULT_BLEU,
+) -> dict[str, Any]:
+    """Scores translations in several directions: each of them, and the mean of all.
+
+    Args:
+      directions: of each line, such as en-de; () or a single one for scores of all.
+
+    Returns:
+      What `corpus_scores` does; of several directions the scores are the means of
+      `bleu_by_direction` and `chrf_by_direction`.
+
+    Raises:
+      DataError, TypeError: as in `corpus_scores`.
+
+    Example:
+      >>> lines = ["a b c d", "x"], ["a b c d", "y"], ["en-de", "de-en"]
+      >>> scores_by_direction(*lines)["chrf_by_direction"]
+      {'en-de': 100.0, 'de-en': 0.0}
+    """
+    numbers: dict[str, list[int]] = {}
+    for number, direction in enumerate(directions):
+        numbers.setdefault(direction, []).append(number)
+    if len(numbers) < 2:
+        return corpus_scores(hypotheses, references, bleu=bleu)
+    each = {
+        direction: corpus_scores(
+            [hypotheses[number] for number in some],
+            [references[number] for number in some],
+            bleu=bleu,
+        )
+        for direction, some in numbers.items()
+    }
+    found = dict(next(iter(each.values())))
+    for name in IN_TRAINING:
+        by_direction = {direction: scores[name] for direction, scores in each.items()}
+        found[name] = fmean(by_direction.values())
+        found[f"{name}_by_direction"] = by_direction
+    return found
 
 
 def make_metric(

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from statistics import fmean
 from typing import Any
 
 from t2t_jax.decoding.text.distributed_translate import Output, Translate
@@ -14,8 +13,8 @@ from t2t_jax.devices.distributed.gather import fetch_pipelined
 from t2t_jax.evaluation.bleu import (
     DEFAULT_BLEU,
     BleuSettings,
-    corpus_scores,
     make_metric,
+    scores_by_direction,
 )
 from t2t_jax.evaluation.bracketing.parses import development_scores
 from t2t_jax.training.loss import Sums, summarise, total
@@ -115,22 +114,8 @@ class Evaluator:
         return record, hypotheses
 
     def _scores(self, hypotheses: Sequence[str]) -> dict[str, Any]:
-        scores = corpus_scores(hypotheses, self.references, bleu=self._bleu)
-        numbers: dict[str, list[int]] = {}
-        for number, direction in enumerate(self._directions):
-            numbers.setdefault(direction, []).append(number)
-        if len(numbers) < 2:
-            return scores
-        bleus = {
-            direction: corpus_scores(
-                [hypotheses[number] for number in some],
-                [self.references[number] for number in some],
-                metrics=("bleu",),
-                bleu=self._bleu,
-            )["bleu"]
-            for direction, some in numbers.items()
-        }
-        return {**scores, "bleu": fmean(bleus.values()), "bleu_by_direction": bleus}
+        lines = hypotheses, self.references, self._directions
+        return scores_by_direction(*lines, bleu=self._bleu)
 
     def _translate_all(self, params: Params) -> tuple[list[Output], bool]:
         """Translates the first sentences, and the others if enough of these end."""

@@ -185,6 +185,13 @@ def _scores(
     if stands["evaluation"] is None:
         yield Note("No evaluation has been made yet.")
         return
+    best = (stands["best"] or {}).get("step")
+    for record in records:
+        if record["step"] == best and (each := record.get("bleu_by_direction")):
+            rows = [(name, f"{bleu:.2f}") for name, bleu in each.items()]
+            rows.append(("mean", f"{record['bleu']:.2f}"))
+            title = "BLEU of the best step by direction"
+            yield Table(title, ("direction", "percent"), rows, numbers=(1,))
     if scores:
         yield from _intervals(scores)
     elif stands["best"]:

@@ -25,9 +25,9 @@ from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
-    direction_of,
     directions_of,
-    parts_of,
+    directions_of_pairs,
+    with_tags,
 )
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import open_held_out, train_and_dev
@@ -42,7 +42,7 @@ from t2t_jax.data.token_cache.cache_paths import check_cache_writable
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.tokenizers import split_tag, tag_piece
+from t2t_jax.data.vocabulary.tokenizers import split_tag
 from t2t_jax.decoding.text.sentences import lay_out
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.files import atomic_write
@@ -237,25 +237,13 @@ def _read(
     errors.raise_if_any()
     directions = [""] * len(dev_lines)
     if dev is not None and directions_of(dev):
-        directions = _directions(dev)
-        begin = 0 if vocabularies.source.source_tag == "source" else 1
-        tags = ("-".join(one.split("-")[begin:]) for one in directions)
-        dev_lines = [
-            (f"{tag_piece(tag)} {source}" if source.strip() else source, target)
-            for tag, (source, target) in zip(tags, dev_lines, strict=True)
-        ]
+        directions = directions_of_pairs(dev)
+        reads_source = vocabularies.source.source_tag == "source"
+        dev_lines = list(with_tags(dev, both=reads_source))
     if config.data.modifier_rates:  # Raises what they cannot do.
         ModifiedPairs(caches[0], vocabularies, config=config.data, seed=config.seed)
     parts = config.data, config.seed, vocabularies, *caches
     return PreparedData(*parts, dev_lines, directions)
-
-
-def _directions(corpus: Corpus) -> list[str]:
-    """Returns the direction of each pair, such as en-de."""
-    found = []
-    for part, _ in parts_of(corpus):
-        found += ["-".join(direction_of(part))] * part.num_pairs()
-    return found
 
 
 def _open_corpora(

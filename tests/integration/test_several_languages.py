@@ -229,6 +229,15 @@ def test_the_command_line_takes_the_target_language(counting_twice):
         chosen = (run, *files, f"--target_language={language}")
         done = tiny.succeed("--mode=evaluate", *chosen)
         assert (json.loads(done.stdout)["chrf"] > 99) == exact
+    spec = "++".join(f"text:{place}/in,{place}/{x}#en-{x}" for x in ("de", "fr"))
+    (place / "de").write_text("\n".join(TARGETS["de"]) + "\n", encoding="utf-8")
+    done = tiny.succeed("--mode=evaluate", run, f"--corpus={spec}")
+    result = json.loads(done.stdout)
+    assert [*result["chrf_by_direction"]] == ["en-de", "en-fr"]
+    assert min(result["chrf_by_direction"].values()) > 99
+    assert result["bleu"] == sum(result["bleu_by_direction"].values()) / 2
+    table = [line.split()[:2] for line in done.stderr.decode().splitlines()]
+    assert ["en-de", f"{result['bleu_by_direction']['en-de']:.2f}"] in table
     scored = tiny.succeed("--mode=score", run, *files, "--target_language=fr")
     assert b"Scored 4 pairs" in scored.stderr
     text = (counting_twice / "dev_outputs/source.txt").read_text(encoding="utf-8")
@@ -242,6 +251,8 @@ def test_the_command_line_takes_the_target_language(counting_twice):
     by_direction = record["bleu_by_direction"]
     assert [*by_direction] == ["en-de", "en-fr"]
     assert record["bleu"] == sum(by_direction.values()) / 2
+    page = (counting_twice / "report.html").read_text(encoding="utf-8")
+    assert "BLEU of the best step by direction" in page
 
 
 def test_a_server_lists_the_directions_and_translates_into_each(counting_twice):

@@ -24,14 +24,14 @@ from t2t_jax.cli.translation.job import TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.cli.translation.windows import LineWindow
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
-from t2t_jax.data.corpora.corpus import with_tags
+from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
 from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.lines import read_lines, require_files
 from t2t_jax.data.report.leakage import MANY_COPIES
-from t2t_jax.errors import DataError, ErrorCollector, UserError
+from t2t_jax.errors import DataError, ErrorCollector, UserError, rewording
 
 if TYPE_CHECKING:
     from t2t_jax.decoding.config import DecodingConfig
@@ -44,11 +44,13 @@ class Corpus(NamedTuple):
     Attributes:
       references: one per source.
       baseline: another system's translations, or None.
+      directions: of each line, such as en-de, of `--corpus`; else ().
     """
 
     sources: list[str]
     references: list[str]
     baseline: list[str] | None
+    directions: Sequence[str] = ()
 
 
 class TranslatedCorpus(NamedTuple):
@@ -114,17 +116,25 @@ def read_pairs(
 def read_corpus(options: EvaluateOptions) -> Corpus:
     """Reads `source`, `reference` and `baseline`, and checks their line counts.
 
-    Joins of subwords are undone if the run has a `data.subword_joiner`.
+    Or reads `corpus`, its sources with tags. Joins of subwords are undone if the run
+    has a `data.subword_joiner`.
 
     Raises:
       UserError: a file cannot be read, is empty, or has another number of lines.
     """
+    joiner = options.config.data.subword_joiner
+    if options.corpus:
+        with rewording(lambda problem: problem.replace("config.corpus", "--corpus")):
+            corpus = open_corpus(options.corpus, key="corpus", joiner=joiner)
+            pairs = list(with_tags(corpus, both=True))
+        sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
+        return Corpus(sources, references, None, directions_of_pairs(corpus))
     names = {
         name: path
         for name in ("source", "reference", "baseline")
         if (path := getattr(options, name))
     }
-    lines = read_aligned(names, joiner=options.config.data.subword_joiner)
+    lines = read_aligned(names, joiner=joiner)
     return Corpus(lines["source"], lines["reference"], lines.get("baseline"))
 
 

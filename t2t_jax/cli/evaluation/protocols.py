@@ -184,7 +184,7 @@ def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
     if result.get("protocol") == PARSING:
         show_rows([*_tree_scores(result), *_facts(result)], file=file)
         return
-    rows = [*_comparison(result)]
+    rows = [*_directions(result), *_comparison(result)]
     if "protocol" in result:
         rows = [*_scores(result), *rows, *_facts(result)]
     show_rows(rows, file=file)
@@ -194,6 +194,13 @@ def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
     if tokens := result.get("tokenized_bleu"):
         note = f"{tokens['signature']}; {tokens['label']}"
         print(f"BLEU of tokens = {tokens['score']:.2f} ({note})", file=file)
+
+
+def _directions(result: Mapping[str, Any]) -> Iterator[Row]:
+    """Yields the scores of each direction; their means come below."""
+    for direction, bleu in result.get("bleu_by_direction", {}).items():
+        chrf = result["chrf_by_direction"][direction]
+        yield direction, f"{bleu:.2f}", f"BLEU, and {chrf:.2f} chrF"
 
 
 def _scores(result: Mapping[str, Any]) -> Iterator[Row]:

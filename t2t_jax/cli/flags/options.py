@@ -258,6 +258,9 @@ class TranslateOptions(SearchOptions, LineOptions, mode="translate"):
     """
 
 
+_OF_FILES = "source reference baseline protocol robustness target_language"
+
+
 class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     """Scores translations of --source against --reference.
 
@@ -270,6 +273,8 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
         the words of the trees, if not given.
       reference: Reference translations, one per line; plain text or .gz. With
         --protocol=parsing gold trees in Penn brackets.
+      corpus: Text to score on instead, such as text:a.en,a.de#en-de,de-en: each
+        direction that it names, and their mean.
       protocol: Evaluate with bootstrap intervals, vaswani2017 as the paper does:
         checkpoint averaging, its beam search, its tokenized BLEU; tokenized with the
         run's own search: BLEU of Moses tokens, not comparable with sacreBLEU on raw
@@ -295,7 +300,9 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     """
 
     n_best: int = 1  # not a flag: the best is evaluated
-    source: str = flag(FILE, required=True, unless="protocol=parsing")
+    source: str = flag(FILE, required=True, unless="protocol=parsing corpus")
+    reference: str = flag(FILE, required=True, unless="corpus")
+    corpus: str = flag(metavar="SPEC", excludes=_OF_FILES)
     protocol: str = flag(metavar="NAME", choices=PROTOCOLS, excludes="ensemble")
     baseline: str = flag(FILE)
     hypotheses: str = flag(FILE)

@@ -159,8 +159,11 @@ def _relation_problems(
 ) -> Iterator[str]:
     """Yields errors if a flag is missing, or others that it requires or excludes."""
     flag = flags_of(mode)[name]
-    other, _, value = flag.unless.partition("=")
-    spared = other and given.get(other) == (value or "true")
+    others = (other.partition("=") for other in flag.unless.split())
+    spared = any(
+        given.get(other) == value if value else given.get(other, "false") != "false"
+        for other, _, value in others
+    )
     if flag.required and not given.get(name) and not spared:
         words = f" One of {', '.join(flag.choices)}." if flag.choices else ""
         yield (
@@ -174,8 +177,9 @@ def _relation_problems(
         if not text or (values and text not in values.split("|")):
             needed = needed.replace("|", " or ")
             yield f"--{name} requires --{needed} with --mode={mode}. Pass both or none."
-    if name in given and flag.excludes in given:
-        yield f"--{name} and --{flag.excludes} are mutually exclusive. Pass one."
+    for other in flag.excludes.split() if name in given else ():
+        if other in given:
+            yield f"--{name} and --{other} are mutually exclusive. Pass one."
 
 
 def _runs_hint() -> str:

@@ -186,7 +186,8 @@ def flag_notes(name: str, mode: str) -> list[str]:
     flag = modes_of(name)[mode]
     notes = [f"one of {', '.join(flag.choices)}"] * bool(flag.choices)
     if flag.required:
-        unless = f" without --{flag.unless}" if flag.unless else ""
+        unless = " or ".join(f"--{other}" for other in flag.unless.split())
+        unless = f" without {unless}" * bool(unless)
         return [f"required{unless}", *notes]
     default = flag.default
     if flag.type is SWITCH:

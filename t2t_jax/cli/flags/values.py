@@ -129,9 +129,9 @@ class Flag(NamedTuple):
     Attributes:
       default: text of the default value.
       choices: the valid values, if they are few.
-      unless: a switch, or FLAG=VALUE, without which the flag is required.
+      unless: flags without all of which it is required, each FLAG or FLAG=VALUE.
       requires: flags that must be given too, each FLAG or FLAG=VALUE|VALUE.
-      excludes: a flag that must not be given too.
+      excludes: flags that must not be given too.
       key: the configuration key that the flag is short for.
     """
 

@@ -62,12 +62,13 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     translated = translate_corpus(options, lines)
     hypotheses = translated.hypotheses[: len(corpus.references)]
 
-    from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
+    from t2t_jax.evaluation.bleu import BleuSettings, scores_by_direction
     from t2t_jax.evaluation.significance import paired_test
 
     bleu = BleuSettings(options.config.evaluation.tokenize)
+    lines_of = hypotheses, corpus.references, corpus.directions
     result = {
-        **corpus_scores(hypotheses, corpus.references, bleu=bleu),
+        **scores_by_direction(*lines_of, bleu=bleu),
         "sentences": len(corpus.references),
         "statuses": translated.statuses,
         "seconds": translated.seconds,

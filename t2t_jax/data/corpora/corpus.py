@@ -122,21 +122,20 @@ class DirectedCorpus:
     Attributes:
       direction: the languages of its sources and targets.
       is_reversed: whether they are the targets and the sources of `base`.
-      shows_tags: whether sources are read with their tag, as text: `>>de<< A dog`.
+      tag: with which sources are read, as text: "" for none.
     """
 
     spec: str
     base: Corpus
     direction: tuple[str, str]
     is_reversed: bool = False
-    shows_tags: bool = False
+    tag: str = ""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        begin = f">>{self.direction[1]}<< " if self.shows_tags else ""
         for source, target in self.base:
             if self.is_reversed:
                 source, target = target, source
-            yield begin + source if source.strip() else source, target
+            yield self.tag + source if source.strip() else source, target
 
     def num_pairs(self, *, budget: int = sys.maxsize) -> int:
         """Counts the pairs of the other corpus."""
@@ -164,6 +163,20 @@ def directions_of(corpus: Corpus) -> tuple[tuple[str, str], ...]:
     """
     found = (direction_of(part) for part, _ in parts_of(corpus))
     return tuple(dict.fromkeys(pair for pair in found if any(pair)))
+
+
+def directions_of_pairs(corpus: Corpus) -> list[str]:
+    """Returns the direction of each pair, such as en-de; "" of those that name none.
+
+    Example:
+      >>> from t2t_jax.data.corpora.open import open_corpus
+      >>> directions_of_pairs(open_corpus("phrasebook:dev:2#en-de,de-en"))
+      ['en-de', 'en-de', 'de-en', 'de-en']
+    """
+    found: list[str] = []
+    for part, _ in parts_of(corpus):
+        found += ["-".join(filter(None, direction_of(part)))] * part.num_pairs()
+    return found
 
 
 def weights_by_size(
@@ -198,8 +211,11 @@ def weights_by_size(
     return tuple((largest / max(1, sizes[group])) ** power for group in groups)
 
 
-def with_tags(corpus: Corpus) -> Corpus:
+def with_tags(corpus: Corpus, *, both: bool = False) -> Corpus:
     """Returns a corpus whose sources are read with their tags, as lines to translate.
+
+    Args:
+      both: whether a tag names the source too, `>>en-de<<`, as this program reads it.
 
     Example:
       >>> from t2t_jax.data.corpora.open import open_corpus
@@ -207,9 +223,12 @@ def with_tags(corpus: Corpus) -> Corpus:
       '>>de<<'
     """
     if isinstance(corpus, DirectedCorpus):
-        return dataclasses.replace(corpus, shows_tags=True)
+        tag = "-".join(corpus.direction[not both :])
+        return dataclasses.replace(corpus, tag=f">>{tag}<< ")
     if isinstance(corpus, MixtureCorpus):
-        parts = (Part(with_tags(part), weight) for part, weight in corpus.parts)
+        parts = (
+            Part(with_tags(part, both=both), weight) for part, weight in corpus.parts
+        )
         return MixtureCorpus(corpus.spec, tuple(parts))
     return corpus
 

@@ -205,8 +205,8 @@ def split_tag(line: str, tags: Mapping[str, int]) -> tuple[str, str, str]:
         rest, (source, _, target) = line[found.end() :], found[1].rpartition("-")
         if found[1] in tags:
             return "", found[1], rest
-        if source in tags and target in tags:
-            return source, target, rest
+        if source and target in tags:
+            return source if source in tags else "", target, rest
     return "", "", line
 
 
