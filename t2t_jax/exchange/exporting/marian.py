@@ -2,8 +2,8 @@
 
 Marian's Transformer has other wavelengths of positions than the paper's and starts from
 a zero vector, so the model must have been trained with both. What it has in addition,
-biases of attention and of the logits, is written as zeros; those of the logits of pad
-and bos, which it would generate, as -200.
+biases of attention and of the logits, is written as zeros; pad and bos, which it does
+not have, are left out.
 """
 
 from __future__ import annotations
