@@ -40,6 +40,8 @@ def test_a_link_works_on_a_package_index_and_leads_somewhere(target):
     path = ROOT / re.sub(r"^/(blob|tree)/main/", "", inside or "README.md")
     assert path.exists()
     assert inside.startswith("/tree") == (bool(inside) and path.is_dir())
+    # Pages that stand for a file outside docs/ have nothing but a link to it.
+    assert path.is_dir() or "\nThis page is [" not in path.read_text("utf-8")
     if anchor:
         headings = re.findall(r"^#+ (.*)$", path.read_text("utf-8"), re.MULTILINE)
         assert anchor in [anchor_of(heading) for heading in headings]

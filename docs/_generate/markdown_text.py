@@ -9,7 +9,7 @@ from t2t_jax.config import defaults, sections
 _CODE = re.compile(r"(`[^`]+`)")
 _SPECIAL = re.compile(r"([\\`*<>|$~]|(?<!\w)_|_(?!\w)|\](?=\())")
 _WORD = re.compile(
-    r"(?<![\w.`-])("
+    r"(?<![\w.`/-])("
     r'"[^" ]+"|'  # a value
     r"--[a-z][\w.=,/-]*[\w]|"  # a flag
     r"(?:config\.)?[a-z_]+\.[a-z][\w.]*[\w](?:=[\w.]+)?|"  # a key, or a file
