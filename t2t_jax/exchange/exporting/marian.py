@@ -37,7 +37,7 @@ from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.layout import foreign_layers, foreign_matrices
 from t2t_jax.exchange.importing.marian import marian_name, read_marian
 from t2t_jax.model.config import TransformerConfig, decoder_layers
-from t2t_jax.types import BOS, EOS, PAD, UNK, Params
+from t2t_jax.types import EOS, UNK, Params
 
 _EPSILON = 1e-6
 _LENGTH_FACTOR = 3.0  # Marian's own
@@ -74,7 +74,8 @@ class MarianFormat:
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the model, its vocabularies and the options of its decoder."""
         config, model = original.config, original.model
-        ids = [marian_ids(side.size, model.params) for side in model.vocabularies]
+        sizes = [side.size for side in model.vocabularies]
+        ids = [[EOS, UNK, *range(UNK + 1, size)] for size in sizes]
         names = _file_names(model.vocabularies)
         for name, side, of_side in zip(names, model.vocabularies, ids, strict=True):
             (to / name).write_bytes(_with_ids(side, of_side))
@@ -151,7 +152,6 @@ _MATRICES = {
 Tensors: TypeAlias = dict[str, npt.NDArray[Any]]
 
 
-_NO_PROBABILITY = -100.0  # its exponential is 0 in float32
 _ALIGNMENT = 16  # bytes; Marian pads the options with NULs
 
 # The options of a model that are the same for all.
@@ -184,26 +184,6 @@ _OPTIONS: Mapping[str, Any] = {
         False,
     ),
 }
-
-
-def marian_ids(size: int, params: Params) -> list[int]:
-    """Returns our id of each id of Marian: eos, unk, the rest, and pad and bos.
-
-    The last two are left out if they are only there because a model without them was
-    imported: rows of zeros without probability.
-
-    Args:
-      size: of the vocabulary of one side.
-    """
-    tables = [params[name] for name in params if name not in ("encoder", "decoder")]
-    biases = [np.asarray(part["bias"]) for part in tables if "bias" in part]
-    kept = [
-        id_
-        for id_ in (PAD, BOS)
-        if not any(bias[id_] < _NO_PROBABILITY for bias in biases)
-        or any(np.asarray(part["table"])[id_].any() for part in tables)
-    ]
-    return [EOS, UNK, *range(UNK + 1, size), *kept]
 
 
 def marian_tensors(
