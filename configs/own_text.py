@@ -11,13 +11,15 @@ row     pairs              subwords  layers  d_model  dropout  steps of slots a 
 small   5,000 to 50,000       4,000       4      128      0.3    6,000 of  4,096
 medium  50,000 to 500,000     8,000       3      256      0.2   20,000 of  8,192
 large   more                 32,000       6      512      0.1  100,000 of 24,576
+student from a teacher        8,000       6      256      0.1   60,000 of  8,192
 
 The first 1,000 pairs are held out for evaluation; with development files of your
 own, --config.data.dev=text:SOURCE,TARGET, all pairs are used for training.
 Fewer pairs want fewer subwords and more dropout (Sennrich and Zhang 2019, arXiv
 1905.11901; Araabi and Monz 2020, arXiv 2011.02266). small is the model of
 configs/multi30k_en_de.py, of which 3,000 steps of 4,096 took 40 minutes on two CPU
-cores; large is the paper's base, for a GPU or TPU. Score: not run yet, no row.
+cores; large is the paper's base, for a GPU or TPU. student is for pairs of
+--mode=distill: two decoder layers, searched greedily. Score: not run yet, no row.
 """
 
 from t2t_jax.config import choose_row, default
@@ -36,6 +38,10 @@ ROWS = {
     "small": dict(zip(KEYS, SMALL, strict=True)),
     "medium": dict(zip(KEYS, MEDIUM, strict=True)),
     "large": dict(zip(KEYS, LARGE, strict=True)),
+}
+ROWS["student"] = ROWS["medium"] | {
+    **{"model.num_layers": 6, "model.num_decoder_layers": 2, "model.d_ff": 1_536},
+    **{"model.dropout": 0.1, "steps": 60_000, "decoding.beam_size": 1},
 }
 
 

@@ -120,6 +120,8 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
     settings: dict[str, Any] = {
         f"--{name}": getattr(options, name) for name in _FLAGS if hasattr(options, name)
     }
+    # None where it is not given: jobs of before have not recorded it.
+    settings["--target_language"] = getattr(options, "target_language", "") or None
     for key, value in flatten(to_dict(options.config)):
         section = key.partition(".")[0]
         if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):

@@ -25,6 +25,7 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
+TEST_COLUMNS = (*("BLEU", "±", "gain", "p"), *("chrF", "±", "gain", "p"))
 _MAX_SENTENCES = 10
 _MAX_EVALUATIONS = 12
 _MAX_LETTERS = 300
@@ -190,9 +191,9 @@ def _tests(runs: Sequence[Run]) -> Table:
         if output is not base:
             lines = output.hypotheses, output.references
             test = paired_test(*lines, baseline=base.hypotheses)
-        rows.append((run.name, *_test_cells(scores, test)))
+        rows.append((run.name, *test_cells(scores, test)))
     interval = first["intervals"]
-    header = ("run", *("BLEU", "±", "gain", "p"), *("chrF", "±", "gain", "p"))
+    header = ("run", *TEST_COLUMNS)
     notes = [
         f"Best evaluations; {interval['level']:.0%} intervals and paired tests against "
         f"{name} with {interval['resamples']:,} bootstrap samples. "
@@ -203,9 +204,15 @@ def _tests(runs: Sequence[Run]) -> Table:
     return Table("Paired tests", header, rows, range(1, 9), notes)
 
 
-def _test_cells(
+def test_cells(
     scores: Mapping[str, Any], test: Mapping[str, Any] | None
 ) -> Iterator[str]:
+    """Yields BLEU and chrF with their intervals, gains and p-values.
+
+    Args:
+      scores: from `scores_of`.
+      test: from `paired_test`; None for the first system.
+    """
     for name in ("bleu", "chrf"):
         yield f"{scores[name]:.2f}"
         yield f"{scores['intervals'][name]['half_width']:.2f}"

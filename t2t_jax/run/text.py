@@ -26,8 +26,8 @@ from t2t_jax.run.workdir import Workdir
 
 _FILES = re.compile(
     r"(?P<before>(?:[^:]*\*)?(?P<kind>text|tsv|trees):)(?P<files>.*?)"
-    # The columns of a tsv file, which have a comma, and a slice.
-    r"(?P<after>(?:#\d+,\d+)?(?:\[[^\[\]]*\])?)"
+    # The columns of a tsv file, which have a comma, a tag, and a slice.
+    r"(?P<after>(?:#\d+,\d+)?(?:#<[^<>#,\s]+>)?(?:\[[^\[\]]*\])?)"
 )
 # In the name of a directory they would separate file names in a spec.
 _SEPARATORS = set("+,:#*[]$~")

@@ -143,7 +143,7 @@ def test_a_row_changes_what_it_names_and_no_more(row, changed):
 
 def test_own_text_has_a_row_for_each_size_and_its_table_states_what_is_in_them():
     header = ast.get_docstring(ast.parse((ROOT / "configs/own_text.py").read_text()))
-    for row in ("small", "medium", "large"):
+    for row in ("small", "medium", "large", "student"):
         config = _config("own_text", row)
         (line,) = (x for x in header.splitlines() if x.startswith(f"{row} "))
         steps, slots = f"{config.steps:,}", f"{config.data.tokens_per_batch:,}"
@@ -230,7 +230,7 @@ MULTI30K = ("tokenized", "tokenized_simcut", "tokenized_ema")
     [
         *((path.stem, ()) for path in FILES if path.stem != "table3"),
         *(("table3", (row,)) for row in (*PAPER_RESULTS, *UNPRINTED)),
-        *(("own_text", (row,)) for row in ("small", "medium", "large")),
+        *(("own_text", (row,)) for row in ("small", "medium", "large", "student")),
         *(("multi30k_en_de", (row,)) for row in MULTI30K),
     ],
     ids=lambda value: value if isinstance(value, str) else "".join(value),

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 
 import t2t_jax
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora.corpus import parts_of, with_tags
-from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.corpus import locate_pair, parts_of, tag_of, with_tags
+from t2t_jax.data.corpora.open import estimate_pairs, open_corpus
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.extension import extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -20,6 +21,7 @@ from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.run.inference.extend import extend_model
+from t2t_jax.run.text import spec_of_names
 from tests.decoding.words import WordVocabulary, translator
 from tests.exchange.exporting.counting import WORDS, write_text
 from tests.integration import tiny
@@ -339,6 +341,39 @@ def test_the_source_of_each_pair_begins_with_the_tag_of_its_direction(tmp_path):
         build_or_open(corpus, VocabularyPair(few, few), config=config)
 
 
+def test_a_tag_of_a_corpus_stands_after_that_of_its_language(tmp_path):
+    """Text that was translated back has its columns exchanged, and marked sources."""
+    path = tmp_path / "back.tsv"
+    path.write_text("ein Hund\ta dog\t-0.1\n\t\t0\nzwei\ttwo\t-0.2\n", "utf-8")
+    back = f"tsv:{path}#2,1#<BT>"
+    corpus = open_corpus(f"phrasebook:dev:3#en-de++2*{back}#en-de[2:]")
+    (own, _), (tagged, weight) = parts_of(corpus)
+    assert [(tag_of(own), tag_of(tagged)), weight] == [("", "<BT>"), 2]
+    assert list(tagged) == [("<BT> two", "zwei")]
+    assert list(with_tags(corpus))[3:] == [(">>de<< <BT> two", "zwei")]
+    assert list(open_corpus(back))[1] == ("", "")  # is dropped, and has no tag
+    assert locate_pair(corpus, 4) == (f"tsv:{path}#2,1", 3)
+    assert [corpus.num_pairs(), estimate_pairs(corpus).number] == [4, 4]
+    fingerprints = {open_corpus(back.replace("BT", x)).fingerprint() for x in "ab"}
+    assert len(fingerprints | {open_corpus(back[:-5]).fingerprint()}) == 3
+    name = "2*tsv:back.tsv#2,1#<BT>[2:]#en-de"
+    assert spec_of_names(f"2*{back}#en-de[2:]") == name
+
+    lines, config = (
+        [x for pair in corpus for x in pair],
+        DataConfig(cache_dir=str(tmp_path)),
+    )
+    trained = partial(Vocabulary.train, lines * 9, 50, target_languages=["de"])
+    words = trained(config=VocabularyConfig(symbols="<BT>"))
+    cache = build_or_open(corpus, VocabularyPair(words, words), config=config)
+    begin = cache.source.offsets[3]
+    pieces = words.pieces(cache.source.tokens[begin:])
+    assert [one for one in pieces if one != "\u2581"][:2] == [">>de<<", "<BT>"]
+    few = trained()
+    with pytest.raises(DataError, match=r"must have '<BT>' .*symbols='<BT>'"):
+        build_or_open(corpus, VocabularyPair(few, few), config=config)
+
+
 def test_a_temperature_raises_the_weights_of_small_directions(tmp_path):
     spec = (
         "phrasebook:train:40#en-de++phrasebook:test:40#en-fr++phrasebook:dev:40#en-de"
@@ -382,6 +417,7 @@ def test_columns_and_sets_of_files_take_languages(tmp_path):
         ("phrasebook:dev:5#en-de,fr-en", "must name two languages after #"),
         ("phrasebook:dev:5#en-de,en-fr", "must name two languages after #"),
         ("trees:x.mrg#en-de", "trees have none"),
+        ("phrasebook:dev:5#<BT>#en-de,de-en", "<BT>, and goes with one direction"),
         ("phrasebook:dev:5#de-en", "begin with the direction .*#en-de by the name"),
         (
             "phrasebook:dev:5#en-de++phrasebook:dev:7",

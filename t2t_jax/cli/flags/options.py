@@ -258,6 +258,46 @@ class TranslateOptions(SearchOptions, LineOptions, mode="translate"):
     """
 
 
+class DistillOptions(TranslateOptions, mode="distill"):
+    """Translates text with a large model, as training text of a smaller one.
+
+    Examples:
+      distill --workdir=runs/large --to=distilled --reverse=runs/de-en --drop_worst=5%
+      distill --workdir=runs/de-en --to=back --sources=news.de.gz --sample
+
+    Attributes:
+      workdir: Directory of the teacher: a run, or an averaged or imported model.
+      to: Directory of the pairs, created; the same command continues what is there.
+      sources: Files to translate, one sentence per line; plain text or .gz. The sources
+        of data.train if not given.
+      reverse: Model of the other direction, which translates back: the closer to the
+        source, by chrF, the better a pair.
+      source_language: Language of the sources, such as en, if --reverse has tags of
+        several.
+      drop_worst: Leave out this share of the pairs, those of the lowest score, and with
+        --reverse the same share of the lowest chrF.
+      shards: Translate in this many parts; in parts of 1,000 lines if not given.
+    """
+
+    to: str = flag(DIRECTORY, required=True)
+    sources: tuple[str, ...] = flag(PATHS, metavar="FILE,FILE")
+    reverse: str = flag(DIRECTORY)
+    source_language: str = flag(metavar="CODE", requires="reverse")
+    drop_worst: float = flag(PERCENT)
+    shards: int = flag(SHARDS)
+    n_best: int = 1  # Not flags, from here on: they are the mode's own.
+    input: str = ""
+    output: str = ""
+    format: str = "tsv"
+    prefixes: str = ""
+    terms: str = ""
+    stream: bool = False
+    strict: bool = False
+    token_scores: bool = False
+    alignments: bool = False
+    resume: bool = True
+
+
 _OF_FILES = "source reference baseline protocol robustness target_language"
 
 
@@ -577,15 +617,18 @@ class ReportOptions(ModelOptions, mode="report"):
 
 
 class CompareOptions(Options, mode="compare"):
-    """Compares the settings, scores, curves and samples of several runs.
+    """Compares several runs; or the scores, speed and size of models on a test set.
 
     Examples:
-      compare --workdirs=runs/a,runs/b
       compare --workdirs=runs/a,runs/b,runs/c --to=comparison.html
+      compare --workdirs=runs/large,runs/a,a-int8 --source=test.en --reference=test.de
 
     Attributes:
       workdirs: Directories of the runs, separated by commas; the others are compared
-        with the first.
+        with the first. With --source also models, and after one its exports as
+        --format=ctranslate2.
+      source: Sentences of a test set that each model translates, one per line.
+      reference: Their reference translations.
       to: HTML file to write, beside the text on stdout.
     """
 
@@ -593,7 +636,9 @@ class CompareOptions(Options, mode="compare"):
 
     workdir: Workdir  # not a flag
     workdirs: tuple[str, ...] = flag(PATHS, metavar="DIR,DIR", required=True)
-    to: str = flag(DIRECTORY, metavar="FILE")
+    source: str = flag(FILE, requires="reference")
+    reference: str = flag(FILE, requires="source")
+    to: str = flag(DIRECTORY, metavar="FILE", excludes="source")
 
 
 class ShowBatchOptions(RunOptions, mode="show_batch"):

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.tables import Section, show
 from t2t_jax.cli.console.text_io import check_page, write_file
+from t2t_jax.cli.evaluation.corpus import read_aligned
 from t2t_jax.cli.flags.options import CompareOptions
+from t2t_jax.errors import InputMissingError
+from t2t_jax.run.dev_outputs import DevOutput
+from t2t_jax.run.workdir import Workdir
+
+if TYPE_CHECKING:
+    from t2t_jax.config import Config
+    from t2t_jax.report.page import Table
+
+System = tuple[Callable[[Sequence[str]], Sequence[str]], float]
+"""Translates lines; and the megabytes of its parameters."""
 
 
 def run(options: CompareOptions) -> int:
@@ -20,8 +37,8 @@ def run(options: CompareOptions) -> int:
 
     require_several(options.workdirs)
     to = check_page(options.to) if options.to else None
-    runs = open_runs(options.workdirs)
-    tables = compare(runs, log=log)
+    runs = [] if options.source else open_runs(options.workdirs)
+    tables = compare(runs, log=log) if runs else _compare_models(options)
     sections = [
         Section(one.title, one.rows, one.header, one.numbers, one.notes)
         for one in tables
@@ -32,3 +49,94 @@ def run(options: CompareOptions) -> int:
 
         write_file(to, compare_page(runs, tables))
     return 0
+
+
+def _compare_models(options: CompareOptions) -> list[Table]:
+    """Compares the translations of a test set, their speed and the models' size."""
+    from t2t_jax.evaluation.significance import paired_test
+    from t2t_jax.report.comparison import TEST_COLUMNS, scores_of, test_cells
+    from t2t_jax.report.page import Table
+
+    files = {"source": options.source, "reference": options.reference}
+    sources, references = read_aligned(files, joiner="").values()
+    quality, costs, notes, first = [], [], [""], None
+    for name, config in _configs(options.workdirs).items():
+        log(f"Translating {options.source} with {name} …")
+        translate, megabytes = _open(Path(name), config)
+        translate(sources)  # compiles
+        began = time.perf_counter()
+        output = [*translate(sources)]
+        speed = len(sources) / (time.perf_counter() - began)
+        scores = scores_of(DevOutput(0, sources, references, output))
+        test = None
+        if first is None:
+            first = output
+        else:
+            test = paired_test(output, references, baseline=first)
+        shown = Path(name).resolve().name
+        quality.append((shown, *test_cells(scores, test)))
+        beam = str(config.decoding.beam_size)
+        costs.append((shown, beam, f"{speed:,.1f}", f"{megabytes:,.1f}"))
+        notes = [f"{scores['bleu_signature']}; {scores['chrf_signature']}"]
+    tests = f"{len(sources):,} lines; intervals and paired tests by bootstrap."
+    measured = (
+        "Lines a second of a second translation of all lines, each as it is, on "
+        f"{os.cpu_count()} processors, beside what else runs there. MB of parameters."
+    )
+    header = ("model", "beam", "lines/s", "MB")
+    title = f"Test set {options.source}"
+    return [
+        Table(title, ("model", *TEST_COLUMNS), quality, range(1, 9), [tests, *notes]),
+        Table("Speed and size", header, costs, range(1, 4), [measured]),
+    ]
+
+
+def _configs(directories: Sequence[str]) -> dict[str, Config]:
+    """Returns the configuration of each model; of an export, that of the one before.
+
+    Raises:
+      InputMissingError: a directory is neither a model nor such an export.
+    """
+    found: dict[str, Config] = {}
+    for name in directories:
+        if not (Path(name) / "model.bin").is_file():
+            Workdir(Path(name)).require()
+            config = Workdir(Path(name)).read_config()
+        elif not found:
+            raise InputMissingError(
+                f"{name} must follow the run or model that it is an export of, whose "
+                "search it takes. Change the order."
+            )
+        found[name] = config
+    return found
+
+
+def _open(directory: Path, config: Config) -> System:
+    """Loads a model, or an export as CTranslate2, with a search over all processors."""
+    import jax
+
+    if not (weights := directory / "model.bin").is_file():
+        from t2t_jax.run.inference.load import load
+
+        model = load(directory)
+        size = sum(array.nbytes for array in jax.tree.leaves(model.params))
+        return partial(model.translate, segment="lines"), size / 1e6
+    from t2t_jax.data.vocabulary.pair import VocabularyPair
+    from t2t_jax.exchange.exporting.ctranslate2 import (
+        CTranslate2Backend,
+        exported_positions,
+        require_ctranslate2,
+    )
+
+    require_ctranslate2()
+    search = CTranslate2Backend(
+        directory,
+        vocabularies=VocabularyPair.load(directory, config=config.vocabulary),
+        config=config.decoding,
+        positions=exported_positions(config),
+        threads=os.cpu_count() or 1,
+    ).search
+    return (
+        lambda lines: [one.text for one in search(lines, greedy=False)],
+        weights.stat().st_size / 1e6,
+    )

@@ -15,6 +15,7 @@ from t2t_jax.data.corpora.corpus import (
     Corpus,
     DirectedCorpus,
     SliceCorpus,
+    TaggedCorpus,
     locator,
     parts_of,
 )
@@ -88,7 +89,7 @@ def _files_of(corpus: Corpus) -> list[str]:
     """Lists the files that a corpus is read from, which must not be overwritten."""
     files: list[Path] = []
     for part, _ in parts_of(corpus):
-        while isinstance(part, SliceCorpus | DirectedCorpus):
+        while isinstance(part, SliceCorpus | DirectedCorpus | TaggedCorpus):
             part = part.base
         if isinstance(part, TextCorpus):
             files += [part.source, part.target]

@@ -381,24 +381,29 @@ class OutputShards:
         except FileNotFoundError:
             return []
         shards = range(len(self.ranges))
-        return [one for one in shards if self._path(one).name not in existing]
+        return [n for n in shards if not {f"{n:05d}", f"{n:05d}.sha256"} <= existing]
 
     @contextmanager
     def try_lock(self, shard: int) -> Iterator[bool]:
         """Tries to lock a shard; yields whether this process is to write it."""
-        path = self._path(shard)
-        with _lock(path.with_suffix(".lock")) as is_free:
-            yield is_free and not path.exists()
+        with _lock(self._path(shard).with_suffix(".lock")) as is_free:
+            yield is_free and shard in self.pending()
 
     def write(self, shard: int, lines: Iterable[str]) -> None:
-        """Writes a shard atomically, and syncs it to disk.
+        """Writes a shard atomically, syncs it to disk, and then writes its hash.
 
         Raises:
           OutputError: it cannot be created.
         """
-        with open_output(str(self._path(shard))) as out:
+        path = self._path(shard)
+        with open_output(str(path)) as out:
             write_lines(out, lines)
             os.fsync(out.fileno())
+        atomic_write(path.with_suffix(".sha256"), self._hash(shard))
+
+    def _hash(self, shard: int) -> bytes:
+        """Returns the number and the hash of a shard, so that two cannot be swapped."""
+        return f"{shard} {sha256_of(self._path(shard))}\n".encode()
 
     def merge(self) -> None:
         """Merges all shards, which must be complete, into the file and removes them.
@@ -407,7 +412,7 @@ class OutputShards:
 
         Raises:
           OutputError: the file cannot be created.
-          DataError: the manifest is corrupt.
+          DataError: the manifest or a shard is corrupt.
         """
         with _lock(self.directory / "joining.lock", wait=math.inf):
             try:
@@ -416,7 +421,14 @@ class OutputShards:
                 return
             with open_output(str(self._output)) as out:
                 for shard in range(len(self.ranges)):
-                    with self._path(shard).open("rb") as file:
+                    path = self._path(shard)
+                    if path.with_suffix(".sha256").read_bytes() != self._hash(shard):
+                        raise DataError(
+                            f"{path} is corrupt: its content is not what was written. "
+                            "Remove it, and rerun the command with --resume to "
+                            "translate its lines again."
+                        )
+                    with path.open("rb") as file:
                         shutil.copyfileobj(file, out)
                 out.flush()
                 os.fsync(out.fileno())

@@ -114,6 +114,31 @@ class SliceCorpus:
 
 
 @dataclass(frozen=True)
+class TaggedCorpus:
+    """Another corpus with a tag before each source: `<BT> A dog`.
+
+    Source: tagged back-translation, Caswell et al. 2019 (arXiv 1906.06442).
+    """
+
+    spec: str
+    base: Corpus
+    tag: str
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        for source, target in self.base:
+            yield f"{self.tag} {source}" if source.strip() else source, target
+
+    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+        """Counts the pairs of the other corpus."""
+        return self.base.num_pairs(budget=budget)
+
+    def fingerprint(self) -> str:
+        """Returns the SHA-256 of the base corpus's fingerprint and the tag."""
+        name = f"tagged {self.tag} {self.base.fingerprint()}"
+        return hashlib.sha256(name.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
 class DirectedCorpus:
     """Another corpus in a direction that is named: its sources get the target's tag.
 
@@ -151,6 +176,13 @@ class DirectedCorpus:
 def direction_of(corpus: Corpus) -> tuple[str, str]:
     """Returns the languages of a corpus that names them; "" and "" of another."""
     return corpus.direction if isinstance(corpus, DirectedCorpus) else ("", "")
+
+
+def tag_of(corpus: Corpus) -> str:
+    """Returns the tag that the sources of a corpus begin with as text; "" for none."""
+    while isinstance(corpus, SliceCorpus | DirectedCorpus):
+        corpus = corpus.base
+    return corpus.tag if isinstance(corpus, TaggedCorpus) else ""
 
 
 def directions_of(corpus: Corpus) -> tuple[tuple[str, str], ...]:
@@ -266,7 +298,7 @@ def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
     if isinstance(corpus, SliceCorpus):
         of_base, start = locator(corpus.base), corpus.start
         return lambda number: of_base(start + number)
-    if isinstance(corpus, DirectedCorpus):
+    if isinstance(corpus, DirectedCorpus | TaggedCorpus):
         return locator(corpus.base)
     if isinstance(corpus, MixtureCorpus):
         parts = [locator(part) for part, _ in corpus.parts]

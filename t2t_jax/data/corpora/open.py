@@ -12,6 +12,7 @@
 `tfds:NAME/CONFIG:SPLIT`               a translation set of TensorFlow Datasets, in
                                        the direction of its name
 `tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET` the same, in the given direction
+`CORPUS#<BT>`                          the same, with `<BT> ` before each source
 `CORPUS#en-de`                         the same, with its languages: the tag of the
                                        target, `>>de<<`, is added to each source
 `CORPUS#en-de,de-en`                   the same in both directions, as two corpora
@@ -25,7 +26,8 @@ Languages follow all else but the slice: `text:all.en,all.de#en-de[1000:]`,
 `tsv:FILE#3,1#en-de,de-en`, `tfds:NAME/CONFIG:train:en-de#en-de`. The first direction is
 that of the text as it lies, whatever order the second adds. A code is two or three
 letters, and perhaps a script or region: `de`, `pt_BR`. All corpora of a mixture name
-their languages, or none does.
+their languages, or none does. A tag of `vocabulary.symbols` that marks a corpus, such
+as text that was translated back, comes before: `tsv:back.tsv#2,1#<BT>#en-de[:1000]`.
 
 `++` joins corpora, and a number and `*` before one is its weight, from 0.001 to 1000:
 how often each of its pairs is seen in an epoch.
@@ -51,6 +53,7 @@ from t2t_jax.data.corpora.corpus import (
     MixtureCorpus,
     Part,
     SliceCorpus,
+    TaggedCorpus,
     direction_of,
     parts_of,
 )
@@ -77,6 +80,7 @@ _DIRECTIONS = re.compile(
 )
 # As of #EN-DE or #en, which are not in the names of existing files.
 _NO_DIRECTIONS = re.compile(r"[^#]*[^#,](?:#\d+,\d+)?#[A-Za-z_,-]*(?:\[.*\])?")
+_TAGGED = re.compile(r"(?P<base>.*)#(?P<tag><[^<>#,\s]+>)")
 SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
@@ -149,7 +153,7 @@ def estimate_pairs(corpus: Corpus) -> Count:
       DataError: a file is broken gzip.
       InputMissingError: a file cannot be read.
     """
-    if isinstance(corpus, DirectedCorpus):
+    if isinstance(corpus, DirectedCorpus | TaggedCorpus):
         return estimate_pairs(corpus.base)
     if isinstance(corpus, SliceCorpus):
         number, is_exact = estimate_pairs(corpus.base)
@@ -232,10 +236,13 @@ def _check_directions(
         both = [(source, target), (target, source)]
         is_right = source != target and directions == both[: len(directions)]
         is_right = is_right and prefix != "trees"
+        is_tagged = _TAGGED.fullmatch(SLICE.sub(r"\g<base>", split_directions(spec)[0]))
+        is_right = is_right and not (is_tagged and len(directions) > 1)
     if not is_right:
         raise ConfigError(
             f"{key}={spec!r} must name two languages after #, as #en-de, or both "
-            "directions of them, as #en-de,de-en; trees have none. "
+            "directions of them, as #en-de,de-en; trees have none. A tag of sources "
+            "has brackets, #<BT>, and goes with one direction. "
             f"Change config.{key}."
         )
 
@@ -273,7 +280,7 @@ def _directed(
 
 def _named_languages(corpus: Corpus) -> tuple[str, ...]:
     """Returns the languages that the name of a corpus has, as it lies."""
-    while isinstance(corpus, SliceCorpus):
+    while isinstance(corpus, SliceCorpus | TaggedCorpus):
         corpus = corpus.base
     if isinstance(corpus, TfdsCorpus):
         return corpus.languages
@@ -314,6 +321,9 @@ def parse_part(part: str, *, key: str) -> tuple[float, str]:
 
 def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
     prefix, _, rest = spec.partition(":")
+    if tagged := _TAGGED.fullmatch(spec):
+        base = _open_one(tagged["base"], key=key, joiner=joiner)
+        return TaggedCorpus(spec, base, tagged["tag"])
     if prefix == "tfds":
         return open_tfds(spec, rest, key=key)
     if part := SLICE.fullmatch(spec):

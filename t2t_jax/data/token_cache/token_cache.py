@@ -28,6 +28,7 @@ from t2t_jax.data.corpora.corpus import (
     locate_pair,
     parts_of,
     short_name,
+    tag_of,
     weights_by_size,
 )
 from t2t_jax.data.files.progress_bar import ProgressBar
@@ -204,6 +205,14 @@ def _check_languages(
             f"{', '.join(tags) or 'none'}. Change the languages after #, or train "
             "another vocabulary."
         )
+    for tag in dict.fromkeys(tag_of(part) for part, _ in parts_of(corpus)):
+        pieces = vocabularies.source.pieces(vocabularies.source.encode([tag])[0])
+        if tag and tag not in pieces:
+            raise DataError(
+                f"{short_name(corpus.spec)}: the vocabulary must have {tag!r} as a "
+                "piece that is not split. Train another vocabulary, with "
+                f"config.vocabulary.symbols={tag!r}."
+            )
     if config.temperature > 1 and {weight for _, weight in parts_of(corpus)} != {1.0}:
         raise ConfigError(
             f"data.temperature={config.temperature:g} computes the weights of the "

@@ -361,6 +361,7 @@ class CTranslate2Backend:
 
     Args:
       positions: number of positions of the model.
+      threads: that each translate batches of their own.
 
     Attributes:
       compute_type: number format of the computation, which depends on the processor.
@@ -373,13 +374,14 @@ class CTranslate2Backend:
         vocabularies: VocabularyPair,
         config: DecodingConfig,
         positions: int,
+        threads: int = 1,
     ):
         import ctranslate2
 
-        # Its threads wait for one another after every operation: beside another
+        # Threads of a batch wait for one another after every operation: beside another
         # program several took minutes for 100 lines that one translates in seconds.
         self._translator: Any = ctranslate2.Translator(
-            str(directory), device="cpu", inter_threads=1, intra_threads=1
+            str(directory), device="cpu", inter_threads=threads, intra_threads=1
         )
         self.compute_type: str = self._translator.compute_type
         self._source, self._target = piece_names(vocabularies)
@@ -401,6 +403,7 @@ class CTranslate2Backend:
         subwords = [[*tag, *ids] for tag, ids in encoded]
         found: list[tuple[int, ...]] = [()] * len(lines)
         by_length = sorted(range(len(lines)), key=lambda number: len(subwords[number]))
+        results: dict[int, Any] = {}
         for length, group in groupby(by_length, lambda number: len(subwords[number])):
             numbers = list(group)
             limit = min(
@@ -408,7 +411,7 @@ class CTranslate2Backend:
                 self._config.longest_output(length + 1),
                 self._positions,
             )
-            results = self._translator.translate_batch(
+            some = self._translator.translate_batch(
                 [self._pieces(self._source, subwords[number]) for number in numbers],
                 beam_size=1 if greedy else self._config.beam_size,
                 length_penalty=0 if greedy else self._config.length_penalty,
@@ -421,9 +424,11 @@ class CTranslate2Backend:
                 suppress_sequences=[[piece] for piece in self._suppressed],
                 return_end_token=True,
                 max_batch_size=64,
+                asynchronous=True,
             )
-            for number, result in zip(numbers, results, strict=True):
-                found[number] = tuple(self._ids[p] for p in result.hypotheses[0])
+            results.update(zip(numbers, some, strict=True))
+        for number, one in results.items():
+            found[number] = tuple(self._ids[p] for p in one.result().hypotheses[0])
         texts = self._vocabularies.target.decode(found)
         return [Output(*pair) for pair in zip(texts, found, strict=True)]
 

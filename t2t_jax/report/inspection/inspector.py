@@ -220,17 +220,26 @@ def _losses(scorer: Scorer, pairs: Sequence[Pair], chosen: npt.NDArray[Any]) -> 
 
 
 def _find_length_outliers(found: Inspection) -> None:
-    """Marks pairs whose ratio of lengths is far from the usual one.
+    """Marks pairs whose ratio of lengths is far from the usual one."""
+    ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
+    found.findings["length_ratio"] |= unusual_ratios(ratios, among=found.is_scored)
+
+
+def unusual_ratios(
+    ratios: npt.NDArray[Any], *, among: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Returns [P] which logarithms of ratios are far from the usual one.
 
     That is 3.5 robust standard deviations, and a factor of two, from the median.
+
+    Args:
+      among: [P] which ones count; the others are not unusual.
     """
-    scored = found.is_scored
-    if not scored.any():
-        return
-    ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
-    center, spread = robust_normal(ratios[scored])
+    if not among.any():
+        return among
+    center, spread = robust_normal(ratios[among])
     is_odd = np.abs(ratios - center) > max(_OUTLIER * spread, np.log(2))
-    found.findings["length_ratio"] |= scored & is_odd
+    return np.asarray(among & is_odd)
 
 
 def robust_normal(values: npt.NDArray[Any]) -> tuple[float, float]:

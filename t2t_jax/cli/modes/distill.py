@@ -1,0 +1,290 @@
+"""`--mode=distill`: a teacher translates text, as training text of a student.
+
+Source: sequence-level knowledge distillation, Kim and Rush 2016 (arXiv 1606.07947).
+
+The directory `--to` gets, in this order, `sources.txt`, each line once;
+`translations.tsv`, by the resumable job of `--mode=translate`; with a reverse model
+`targets.txt` and `back.tsv`; `pairs.tsv.gz` and `distill.json`. Each command makes them
+again, but for what the job has kept, and compares: none is ever replaced.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain, compress, islice, repeat
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from t2t_jax.cli.console.stderr import log
+from t2t_jax.cli.console.text_io import make_directory, open_output, write_lines
+from t2t_jax.cli.flags.options import DistillOptions
+from t2t_jax.cli.processes import start_processes
+from t2t_jax.cli.translation.sharded_job import translate_shards
+from t2t_jax.data.corpora.corpus import (
+    parts_of,
+    tag_of,
+    target_language_of,
+    target_languages,
+    truncate,
+)
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.files.file_facts import count_lines
+from t2t_jax.data.files.lines import read_lines
+from t2t_jax.data.token_cache.filters import DuplicateFilter, text_hashes
+from t2t_jax.devices.distributed.processes import barrier
+from t2t_jax.errors import DataError, UserError, rewording
+from t2t_jax.files import sha256_of
+from t2t_jax.run.workdir import Workdir
+
+REASONS = {
+    "failed": "the translation is empty, cut, without an end or short",
+    "copy": "the translation is the source",
+    "repetition": "the translation repeats some words three times, the source does not",
+    "length_ratio": "the sides differ in length far more than usual",
+    "low_score": "of the lowest log-probability a token (--drop_worst)",
+    "low_agreement": "of the lowest chrF of the translation back (--drop_worst)",
+}
+"""Why a pair is left out, in the order of the checks -> what that means."""
+
+_KEPT = len(REASONS)
+_GOOD = ("ok", "chunked", "unfamiliar")  # statuses of lines
+_REPETITION = re.compile(r"([^\W\d_].{1,40}?)\1{2,}")
+Floats = npt.NDArray[np.float64]
+_WINDOW, _EXAMPLES, _LINES_PER_SHARD, _MOST_SHARDS = 10_000, 3, 1_000, 100_000
+
+
+def run(options: DistillOptions) -> int:
+    """Writes pairs of sources and translations; prints what was left out, and why.
+
+    Of several processes, each translates shards; process 0 does the rest.
+
+    Raises:
+      UserError: options, models or text are invalid, or a file of the directory is not
+        what was written.
+    """
+    start_processes(options)
+    if options.reverse:
+        with rewording(lambda problem: f"--reverse={problem}"):
+            Workdir(Path(options.reverse)).require()
+    to, processes = Path(options.to), options.processes
+    sources, targets = to / "sources.txt", to / "targets.txt"
+    if processes.is_first:
+        make_directory(options.to)
+        _write_once(sources, _sources(options))
+    barrier(processes, "sources are written")
+    found = _translate(options, sources, to / "translations.tsv")
+    back = None
+    if options.reverse:
+        if processes.is_first:
+            _write_once(targets, (row[-1] for row in _rows(found)))
+        barrier(processes, "targets are written")
+        back = _translate(_reversed(options), targets, to / "back.tsv")
+    if processes.is_first:
+        _write_pairs(options, sources, found, back)
+    return 0
+
+
+def _sources(options: DistillOptions) -> Iterator[str]:
+    """Yields the lines to translate that are not blank, each once."""
+    files = chain.from_iterable(map(read_lines, options.sources))
+    lines = files if options.sources else _training_sources(options)
+    seen = DuplicateFilter()
+    while window := list(islice(lines, _WINDOW)):
+        texts = [line for line in window if line.strip()]
+        yield from compress(texts, seen.is_new(text_hashes(texts)))
+    if not len(seen.values()):
+        raise DataError("There is no line to translate. Pass other --sources.")
+
+
+def _training_sources(options: DistillOptions) -> Iterator[str]:
+    """Yields the sources of the teacher's text but for those that are translations."""
+    data = options.config.data
+    with rewording(lambda problem: f"{problem} Or pass --sources=FILE."):
+        spec, _ = train_and_dev(data)
+        corpus = open_corpus(spec, key="data.train", joiner=data.subword_joiner)
+    languages = target_languages(corpus)
+    wanted = options.target_language or "".join(languages[:1])
+    if len(languages) > 1 and not options.target_language:
+        raise UserError(
+            f"{options.workdir.path} translates into {', '.join(languages)}. Pass "
+            "--target_language, one of them."
+        )
+    for part, _ in parts_of(corpus):
+        if target_language_of(part) in ("", wanted) and not tag_of(part):
+            yield from (source for source, _ in part)
+
+
+def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
+    """Translates a file by shards, or continues to."""
+    shards = min(-(-count_lines(source) // _LINES_PER_SHARD), _MOST_SHARDS)
+    if options.processes.is_first:
+        log(f"Translating {source} with {options.workdir.path} …")
+    advice = "With --mode=distill, which resumes: remove the file, or change --to."
+    with rewording(lambda problem: f"{problem} {advice}"):
+        translate_shards(
+            dataclasses.replace(
+                options,
+                input=str(source),
+                output=str(to),
+                shards=options.shards or shards,
+            )
+        )
+    return to
+
+
+def _reversed(options: DistillOptions) -> DistillOptions:
+    """Returns the options of translating back, by beam search."""
+    decoding = dataclasses.replace(options.config.decoding, sample=False)
+    return dataclasses.replace(
+        options,
+        workdir=Workdir(Path(options.reverse)),
+        checkpoint="best",
+        ensemble=(),
+        target_language=options.source_language,
+        config=dataclasses.replace(options.config, decoding=decoding),
+    )
+
+
+def _rows(path: Path) -> Iterator[list[str]]:
+    """Yields the best translation of each line, in the columns of `--format=tsv`.
+
+    Raises:
+      DataError: a line is missing.
+    """
+    rows = (line.split("\t") for line in read_lines(path))
+    best = (row for row in rows if row[1] == "1")
+    for number, row in enumerate(best, start=1):
+        if row[0] != str(number):
+            raise DataError(f"{path} lacks line {number:,}. Remove it.")
+        yield row
+
+
+def _write_pairs(
+    options: DistillOptions, sources: Path, found: Path, back: Path | None
+) -> None:
+    """Writes the pairs that are kept, and what was left out."""
+    scores, reasons = _judge(options, sources, found, back)
+    dropped: dict[str, Any] = {
+        name: {"pairs": int((reasons == number).sum()), "examples": []}
+        for number, name in enumerate(REASONS)
+    }
+
+    def kept() -> Iterator[str]:
+        rows = zip(reasons, scores, read_lines(sources), _rows(found), strict=True)
+        for reason, numbers, source, row in rows:
+            pair = source.replace("\t", " "), row[-1]
+            if reason == _KEPT:
+                yield "\t".join((*pair, *(f"{one:.4f}" for one in numbers), row[0]))
+                continue
+            examples = dropped[[*REASONS][reason]]["examples"]
+            if len(examples) < _EXAMPLES:
+                examples.append([int(row[0]), *pair])
+
+    to = Path(options.to)
+    _write_once(pairs := to / "pairs.tsv.gz", kept())
+    files = [path for path in (sources, found, back, pairs) if path]
+    report: dict[str, Any] = {
+        "teacher": str(options.workdir.path),
+        "lines": len(reasons),
+        "pairs": int((reasons == _KEPT).sum()),
+        "dropped": dropped,
+        "sha256": {path.name: sha256_of(path) for path in files},
+    }
+    text = json.dumps(report, indent=1, ensure_ascii=False)
+    _write_once(to / "distill.json", text.split("\n"))
+    if 2 * report["pairs"] < len(reasons):
+        log("warning: over half of the pairs are left out. Look at the reasons.")
+    with open_output("-") as out:
+        write_lines(out, _summary(report, pairs))
+
+
+def _judge(
+    options: DistillOptions, sources: Path, found: Path, back: Path | None
+) -> tuple[Floats, npt.NDArray[np.int8]]:
+    """Returns the scores of each pair, and why it is left out.
+
+    Returns:
+      [P, 1 or 2] log-probability of a token, in nats, and chrF of the translation
+      back; [P] an index into `REASONS`, or `_KEPT`.
+    """
+    from t2t_jax.report.inspection.inspector import unusual_ratios
+
+    shown, ratios, scores = [], [], []
+    agreements = _agreements(sources, back) if back else repeat(())
+    rows = zip(read_lines(sources), _rows(found), agreements, strict=False)
+    for source, row, agreement in rows:
+        target = row[-1]
+        is_copy = source.strip() == target.strip()
+        repeats = _REPETITION.search(target) and not _REPETITION.search(source)
+        shown.append((row[2] not in _GOOD, is_copy, bool(repeats)))
+        ratios.append((len(target) + 1) / (len(source) + 1))
+        scores.append((float(row[4]) / max(int(row[5]), 1), *agreement))
+    reasons = np.full(len(shown), _KEPT, np.int8)
+
+    def drop(name: str, mask: npt.NDArray[np.bool_]) -> None:
+        reasons[mask & (reasons == _KEPT)] = [*REASONS].index(name)
+
+    for name, column in zip(REASONS, np.array(shown).T, strict=False):
+        drop(name, column)
+    drop("length_ratio", unusual_ratios(np.log(ratios), among=reasons == _KEPT))
+    left, scores_PxN = np.flatnonzero(reasons == _KEPT), np.array(scores)
+    for name, column in zip(("low_score", "low_agreement"), scores_PxN.T, strict=False):
+        worst = left[np.argsort(column[left], kind="stable")]
+        worst = worst[: round(options.drop_worst * len(left))]
+        drop(name, np.isin(np.arange(len(reasons)), worst))
+    return scores_PxN, reasons
+
+
+def _agreements(sources: Path, back: Path) -> Iterator[tuple[float]]:
+    """Yields the chrF of each translation back."""
+    from sacrebleu.metrics import CHRF
+
+    metric = CHRF()
+    for source, row in zip(read_lines(sources), _rows(back), strict=True):
+        yield (metric.sentence_score(row[-1], [source]).score,)
+
+
+def _summary(report: dict[str, Any], pairs: Path) -> Iterator[str]:
+    """Yields lines: what was left out, with examples, and what is next."""
+    yield f"{report['lines']:,} lines translated, {report['pairs']:,} pairs kept"
+    for name, meaning in REASONS.items():
+        one = report["dropped"][name]
+        yield f"  {one['pairs']:>11,}  {name:<13}  {meaning}"
+        for line, *pair in one["examples"]:
+            yield f"{'':15}line {line:,}: {' -> '.join(map(truncate, pair))}"
+    yield f"  to train on it: --config.data.train=tsv:{pairs}"
+
+
+def _write_once(path: Path, lines: Iterable[str]) -> None:
+    """Writes a file atomically, or compares it with what is there.
+
+    Raises:
+      DataError: there is another content.
+    """
+    new = path.with_name(f".{path.name}")
+    with open_output(str(new), flag="to") as out:
+        if path.suffix == ".gz":
+            # The same bytes at any time.
+            with gzip.GzipFile("", "wb", fileobj=out, mtime=0) as packed:
+                write_lines(cast("BinaryIO", packed), lines)
+        else:
+            write_lines(out, lines)
+    if not path.exists():
+        new.rename(path)
+        return
+    is_same = sha256_of(new) == sha256_of(path)
+    new.unlink()
+    if not is_same:
+        raise DataError(
+            f"{path} is not what this command writes: its text, model or settings have "
+            "changed, or the file is corrupt. Remove it to make it again, or choose "
+            "another --to."
+        )

@@ -1,0 +1,262 @@
+"""A teacher that is none translates; what it is asked and what is kept can be seen.
+
+Seen to fail: without the hash of a shard or its number in it, without the comparison of
+a file with what is there, and where the worst are counted among pairs that are left
+out anyway.
+"""
+
+import gzip
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from t2t_jax.cli.flags.parse_argv import parse_argv
+from t2t_jax.cli.modes import distill
+from t2t_jax.cli.translation import sharded_job
+from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation
+from t2t_jax.errors import DataError, UserError
+from t2t_jax.run.workdir import Workdir
+from tests.cli.translations import Loud, lines_of, loader
+
+TEXT = ["a dog barks", "two cats", "", "a dog barks", "x\ty", "one", "two", "three"]
+WRITTEN = ["a dog barks", "two cats", "x\ty", "one", "two", "three"]
+
+
+class Killed(BaseException):
+    """Ends a job as a signal would, but for the process."""
+
+
+class Said(Loud):
+    """Says what it is told for a line, and else the line, loudly; may be killed."""
+
+    def __init__(self, said=(), *, scores=(), killed_at=None):
+        super().__init__()
+        self.said, self.scores, self.killed_at = dict(said), dict(scores), killed_at
+
+    def iter_translations(self, lines, *, first=0, **_):
+        for number, line in enumerate(lines):
+            if first + number == self.killed_at:
+                raise Killed
+            self.calls.append(line)
+            score = self.scores.get(line, -1.0)
+            said = Hypothesis(
+                text=self.said.get(line, line.upper()),
+                score=score,
+                log_probability=2 * score,
+                num_tokens=2,
+                ended=True,
+            )
+            yield number, Translation(hypotheses=(said,)) if line else EMPTY_TRANSLATION
+
+
+def options_of(*argv):
+    return parse_argv(["--mode=distill", "--workdir=run", "--to=to", *argv])
+
+
+@pytest.fixture
+def distilled(place, monkeypatch):
+    """Runs the mode with models that it returns, and reads the pairs."""
+    for name in ("run", "back"):
+        (place / name).mkdir(exist_ok=True)
+        if not Workdir(place / name).has_config:
+            Workdir(place / name).write_config(Config())
+    (place / "in").write_text("\n".join(TEXT) + "\n", encoding="utf-8")
+
+    def job(*argv, teacher=None, reverse=None, options=None):
+        models = {"run": teacher or Said(), "back": reverse or Said()}
+        monkeypatch.setattr(
+            sharded_job,
+            "load_job",
+            lambda options: loader(models[options.workdir.path.name])(options),
+        )
+        assert distill.run(options or options_of(*argv)) == 0
+        rows = gzip.decompress(Path("to/pairs.tsv.gz").read_bytes()).decode()
+        return [line.split("\t") for line in rows.splitlines()]
+
+    return job
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in Path(folder).rglob("*")
+        if path.is_file()
+    }
+
+
+def test_each_line_is_translated_once_and_stays_with_its_translation(distilled):
+    rows = distilled("--sources=in")
+    assert lines_of("to/sources.txt") == WRITTEN
+    assert [row[:2] for row in rows] == [
+        [line.replace("\t", " "), line.upper().replace("\t", " ")] for line in WRITTEN
+    ]
+    assert [row[2:] for row in rows] == [["-1.0000", str(n)] for n in range(1, 7)]
+
+
+def test_what_is_left_out_has_a_reason(distilled, capsys):
+    lines = [f"the house number {n}" for n in range(40)]
+    Path("in").write_text("\n".join([*lines, "cut", "same", "again", "long one here"]))
+    said = {
+        "cut": "",
+        "same": "same",
+        "again": "ein ein ein ein Haus",
+        "long one here": " ".join("abcdefghijklmnopqrstuvwxyzäöü"),
+        lines[3]: "das Haus hat keine Nummer",
+    }
+    teacher = Said(said, scores={lines[0]: -9.0, "same": -99.0})
+    reverse = Said({text.upper(): text for text in lines})
+    rows = distilled(
+        *("--sources=in", "--reverse=back", "--drop_worst=2.5%"),
+        teacher=teacher,
+        reverse=reverse,
+    )
+    report = json.loads(Path("to/distill.json").read_text())
+    found = {name: one["examples"] for name, one in report["dropped"].items()}
+    assert found == {
+        "failed": [[41, "cut", ""]],
+        "copy": [[42, "same", "same"]],
+        "repetition": [[43, "again", said["again"]]],
+        "length_ratio": [[44, "long one here", said["long one here"]]],
+        "low_score": [[1, lines[0], lines[0].upper()]],
+        "low_agreement": [[4, lines[3], said[lines[3]]]],
+    }
+    assert [len(rows), report["lines"], report["pairs"]] == [38, 44, 38]
+    assert rows[0][2:] == ["-1.0000", "100.0000", "2"]
+    assert reverse.calls[0] == lines[0].upper()
+    said = capsys.readouterr().out
+    assert "44 lines translated, 38 pairs kept" in said
+    assert "line 4: the house number 3 -> das Haus hat keine Nummer" in said
+    assert said.endswith("--config.data.train=tsv:to/pairs.tsv.gz\n")
+
+
+JOB = ("--sources=in", "--reverse=back", "--shards=3")
+
+
+@pytest.mark.parametrize("kind", ["teacher", "reverse"])
+@pytest.mark.parametrize("line", [0, 3, 5])
+def test_a_killed_distillation_is_resumed_with_the_same_bytes(distilled, kind, line):
+    distilled(*JOB)
+    whole = contents("to")
+    shutil.rmtree("to")
+    with pytest.raises(Killed):
+        distilled(*JOB, **{kind: Said(killed_at=line)})
+    again = {kind: Said()}
+    distilled(*JOB, **again)
+    assert len(again[kind].calls) == 6 - line // 2 * 2  # in shards of two lines
+    assert contents("to") == whole
+
+
+def test_a_distillation_that_is_killed_as_it_writes_is_resumed(distilled, monkeypatch):
+    distilled(*JOB)
+    whole = contents("to")
+    rename, left = Path.rename, []
+
+    def renamed(path, to):
+        left.pop()
+        if not left:
+            raise Killed
+        return rename(path, to)
+
+    for number in range(1, 5):  # sources, targets, pairs and what was left out
+        shutil.rmtree("to")
+        left[:] = range(number)
+        monkeypatch.setattr(Path, "rename", renamed)
+        with pytest.raises(Killed):
+            distilled(*JOB)
+        monkeypatch.setattr(Path, "rename", rename)
+        distilled(*JOB)
+        assert contents("to") == whole
+
+
+def flipped(content, rng):
+    place = rng.randrange(len(content))
+    bit = 1 << rng.randrange(8)
+    return content[:place] + bytes([content[place] ^ bit]) + content[place + 1 :]
+
+
+def cut(content, rng):
+    return content[: rng.randrange(len(content))]
+
+
+def exchanged(content, rng):
+    lines = content.splitlines(keepends=True)
+    one, other = rng.sample(range(len(lines)), 2)
+    lines[one], lines[other] = lines[other], lines[one]
+    return b"".join(lines)
+
+
+@pytest.mark.parametrize("kind", [None, "teacher", "reverse"])
+def test_a_corrupt_file_is_noticed_and_named(distilled, kind):
+    """200 corruptions of files of a distillation that is complete, or was killed."""
+    if kind:
+        with pytest.raises(Killed):
+            distilled(*JOB, **{kind: Said(killed_at=4)})
+    else:
+        distilled(*JOB)
+    rng, options = random.Random(7), options_of(*JOB)
+    good = {path: content for path, content in contents("to").items() if content}
+    shards = [path for path in good if path.name in ("00000", "00000.sha256")]
+    assert len(shards) == (2 if kind else 0)
+    for _ in range(67):
+        path = rng.choice(sorted(good))
+        is_text = path.suffix in (".txt", ".tsv") or path.name.isdecimal()
+        change = rng.choice([flipped, cut, exchanged][: 2 + is_text])
+        (Path("to") / path).write_bytes(change(good[path], rng))
+        if contents("to")[path] != good[path]:
+            with pytest.raises(UserError, match=path.parts[0].partition(".shards")[0]):
+                distilled(options=options)
+        shutil.rmtree("to")
+        for path, content in good.items():
+            (Path("to") / path).parent.mkdir(parents=True, exist_ok=True)
+            (Path("to") / path).write_bytes(content)
+    distilled(*JOB)
+
+
+def test_two_shards_that_are_exchanged_are_noticed(distilled):
+    with pytest.raises(Killed):
+        distilled(*JOB, teacher=Said(killed_at=4))
+    folder = Path("to/translations.tsv.shards")
+    for suffix in ("", ".sha256"):
+        one, other = folder / f"00000{suffix}", folder / f"00001{suffix}"
+        contents = one.read_bytes(), other.read_bytes()
+        other.write_bytes(contents[0])
+        one.write_bytes(contents[1])
+    with pytest.raises(DataError, match="00000 is corrupt"):
+        distilled(*JOB)
+
+
+def test_the_training_text_is_translated_but_for_what_was_translated_back(
+    distilled, place
+):
+    (place / "a.en").write_text("held out\nA dog.\nA cat.\n")
+    (place / "a.de").write_text("fern\nEin Hund.\nEine Katze.\n")
+    values = to_dict(Config())
+    both = "text:a.en,a.de#en-de,de-en++tsv:a.en#1,2#<BT>#en-de"
+    values["data"] |= {"train": both, "dev_pairs": 1}
+    Workdir(place / "run").path.joinpath("config.json").unlink()
+    Workdir(place / "run").write_config(parse(values))
+    with pytest.raises(UserError, match="Pass --target_language, one of them"):
+        distilled()
+    distilled("--target_language=en")
+    assert lines_of("to/sources.txt") == ["Ein Hund.", "Eine Katze."]
+
+
+def test_other_settings_are_refused_and_change_nothing(distilled):
+    distilled(*JOB)
+    whole = contents("to")
+    for argv, message in [
+        (("--drop_worst=50%",), "pairs.tsv.gz is not what this command writes"),
+        (("--beam_size=3",), "beam_size was 4 and is 3.*change --to"),
+        (("--target_language=de",), "--target_language was None and is 'de'"),
+        (("--sources=in,to/sources.txt", "--reverse=no"), "--reverse=no"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            distilled(*JOB, *argv)
+    assert contents("to") == whole
+    Path("in").write_text("\n\n")
+    with pytest.raises(DataError, match="no line to translate"):
+        distilled("--sources=in")
