@@ -76,7 +76,7 @@ def _compare_models(options: CompareOptions) -> list[Table]:
         shown = Path(name).resolve().name
         quality.append((shown, *test_cells(scores, test)))
         beam = str(config.decoding.beam_size)
-        costs.append((shown, beam, f"{speed:,.1f}", f"{megabytes:,.1f}"))
+        costs.append((shown, beam, f"{speed:,.1f}", f"{megabytes:.3g}"))
         notes = [f"{scores['bleu_signature']}; {scores['chrf_signature']}"]
     tests = f"{len(sources):,} lines; intervals and paired tests by bootstrap."
     measured = (

@@ -55,7 +55,7 @@ PAIR = "evaluate --workdir=w --source=a --reference=b"
         ("--text=a dog barks", "'dog barks'", "--text='a dog barks'"),
         # Modes and their flags.
         ("--mode=trian", "--mode=trian", "train?"),
-        ("--beam_size=1", "--beam_size", "--mode=translate or evaluate"),
+        ("--beam_size=1", "--beam_size", "--mode=translate, distill or evaluate"),
         (f"{PAIR} --n_best=2", "--n_best", "--mode=translate has"),
         ("average --workdir=w", "--to", "Directory to create"),
         # Flags that would be ignored.
