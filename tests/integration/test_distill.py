@@ -66,7 +66,7 @@ def test_the_teachers_pairs_are_right_and_train_a_student(reader):
     student = Workdir(place / "runs/student").read_config()
     assert student.data.train.endswith("/distilled/pairs.tsv.gz")
     report = json.loads((place / "runs/student/data.json").read_text())
-    assert report["train"]["pairs"] == len(rows) - 8
+    assert report["train"]["counts"]["read"] == len(rows) - 8
 
 
 def test_the_table_has_the_teacher_beside_the_student_and_its_export(reader):
@@ -83,7 +83,7 @@ def test_the_table_has_the_teacher_beside_the_student_and_its_export(reader):
         else:
             assert float(quality[3]) < -50
             assert float(quality[4]) < 0.05
-    assert costs["student-int8"] < costs["student"]
+    assert costs["student"] > 4e-6 * 60 * 16  # the embedding alone, in float32
 
 
 def test_text_that_was_translated_back_is_the_tagged_source(reader):
