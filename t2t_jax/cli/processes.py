@@ -16,7 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.stderr import configure_stdout
-from t2t_jax.cli.flags.options import DistributedOptions, EvaluateOptions, SearchOptions
+from t2t_jax.cli.flags.options import (
+    DistributedOptions,
+    EvaluateOptions,
+    LanguageOptions,
+    SearchOptions,
+)
 from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
@@ -120,8 +125,8 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
     settings: dict[str, Any] = {
         f"--{name}": getattr(options, name) for name in _FLAGS if hasattr(options, name)
     }
-    # None where it is not given: jobs of before have not recorded it.
-    settings["--target_language"] = getattr(options, "target_language", "") or None
+    if isinstance(options, LanguageOptions):
+        settings |= {f"--{name}": code for name, code in options.languages.items()}
     for key, value in flatten(to_dict(options.config)):
         section = key.partition(".")[0]
         if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):

@@ -271,9 +271,7 @@ class DistillOptions(TranslateOptions, mode="distill"):
       sources: Files to translate, one sentence per line; plain text or .gz. The sources
         of data.train if not given.
       reverse: Model of the other direction, which translates back: the closer to the
-        source, by chrF, the better a pair.
-      source_language: Language of the sources, such as en, if --reverse has tags of
-        several.
+        source, by chrF, the better a pair. Its languages are the teacher's, exchanged.
       drop_worst: Leave out this share of the pairs, those of the lowest score, and with
         --reverse the same share of the lowest chrF.
       shards: Translate in this many parts; in parts of 1,000 lines if not given.
@@ -282,7 +280,6 @@ class DistillOptions(TranslateOptions, mode="distill"):
     to: str = flag(DIRECTORY, required=True)
     sources: tuple[str, ...] = flag(PATHS, metavar="FILE,FILE")
     reverse: str = flag(DIRECTORY)
-    source_language: str = flag(metavar="CODE", requires="reverse")
     drop_worst: float = flag(PERCENT)
     shards: int = flag(SHARDS)
     n_best: int = 1  # Not flags, from here on: they are the mode's own.

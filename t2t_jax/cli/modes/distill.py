@@ -28,10 +28,10 @@ from t2t_jax.cli.flags.options import DistillOptions
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation.sharded_job import translate_shards
 from t2t_jax.data.corpora.corpus import (
+    direction_of,
+    directions_of,
     parts_of,
     tag_of,
-    target_language_of,
-    target_languages,
     truncate,
 )
 from t2t_jax.data.corpora.open import open_corpus
@@ -110,15 +110,19 @@ def _training_sources(options: DistillOptions) -> Iterator[str]:
     with rewording(lambda problem: f"{problem} Or pass --sources=FILE."):
         spec, _ = train_and_dev(data)
         corpus = open_corpus(spec, key="data.train", joiner=data.subword_joiner)
-    languages = target_languages(corpus)
-    wanted = options.target_language or "".join(languages[:1])
-    if len(languages) > 1 and not options.target_language:
+    asked = options.source_language, options.target_language
+    fitting = [
+        pair
+        for pair in directions_of(corpus)
+        if all(want in ("", has) for want, has in zip(asked, pair, strict=True))
+    ]
+    if len(targets := sorted({target for _, target in fitting})) > 1:
         raise UserError(
-            f"{options.workdir.path} translates into {', '.join(languages)}. Pass "
+            f"{options.workdir.path} translates into {', '.join(targets)}. Pass "
             "--target_language, one of them."
         )
     for part, _ in parts_of(corpus):
-        if target_language_of(part) in ("", wanted) and not tag_of(part):
+        if direction_of(part) in (("", ""), *fitting) and not tag_of(part):
             yield from (source for source, _ in part)
 
 
@@ -148,6 +152,7 @@ def _reversed(options: DistillOptions) -> DistillOptions:
         workdir=Workdir(Path(options.reverse)),
         checkpoint="best",
         ensemble=(),
+        source_language=options.target_language,
         target_language=options.source_language,
         config=dataclasses.replace(options.config, decoding=decoding),
     )

@@ -450,10 +450,10 @@ def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -
     """Checks that the settings of this job are those that are recorded."""
     was = was if isinstance(was, dict) else {}
     different = [
-        f"{name} was {was.get(name)!r} and is {value!r}"
+        f"{name} was {was.get(name, 'missing')!r} and is {value!r}"
         # As JSON gives them back: lists for tuples.
         for name, value in json.loads(json.dumps(dict(now))).items()
-        if was.get(name) != value
+        if was.get(name, "missing") != value
     ]
     if different:
         raise ConfigError(
