@@ -4,7 +4,9 @@ Seen to fail: with the paper's wavelengths; with the first position 0; post-norm
 the ids of pad and bos exchanged; with SentencePiece's own ids for NLLB.
 """
 
+import dataclasses
 import json
+import random
 
 import jax
 import numpy as np
@@ -13,10 +15,15 @@ import sentencepiece
 from numpy.testing import assert_allclose
 
 from t2t_jax.errors import UserError
+from t2t_jax.exchange.exporting.backends import JaxBackend
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
+from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
+from t2t_jax.exchange.exporting.m2m_100 import M2M100Format
 from t2t_jax.exchange.importing.huggingface.m2m_100 import is_m2m_100, read_m2m_100
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.importer import find_format
 from t2t_jax.model.architectures import make_module
+from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import BOS
 from tests.exchange.hf_directory import change_json
 from tests.exchange.importing.imported_config import config_of
@@ -36,11 +43,8 @@ def own(ids):
     return [{0: 1, 1: 0}.get(id_, id_) for id_ in ids]
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"activation_function": "gelu", "scale_embedding": False}]
-)
-def test_logits_are_those_of_hf(tmp_path, changes):
-    config, tensors = write_directory(tmp_path, KINDS[0], **changes)
+def test_logits_are_those_of_hf(tmp_path):
+    config, tensors = write_directory(tmp_path, KINDS[0])
     assert find_format(tmp_path) == "m2m_100"
     imported = read(tmp_path)
     source, target = [70, 5, 9, 11, 30, 2], [2, 72, 8, 9, 6]
@@ -87,6 +91,52 @@ def test_settings_of_search_and_licences_are_read(tmp_path):
     assert imported.license == "cc-by-nc-4.0"
     assert "CC BY-NC 4.0" in imported.notes[0]
     assert "not run on the published weights" in imported.notes[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_export_is_the_directory_that_came(tmp_path, kind):
+    _, tensors = write_directory(tmp_path / "in", kind)
+    imported = read(tmp_path / "in")
+    export(imported, tmp_path / "out", M2M100Format())
+    found = safetensors.load_file(tmp_path / "out/model.safetensors")
+    assert found.keys() == tensors.keys()
+    assert all(found[name].tobytes() == tensors[name].tobytes() for name in tensors)
+    again = read(tmp_path / "out")
+    assert again.vocabularies.target.model == imported.vocabularies.target.model
+    assert config_of(again) == config_of(imported)
+
+
+def export(imported, to, form):
+    """Writes an export; returns the model, and what was written, as backends."""
+    config = config_of(imported)
+    network = dataclasses.replace(config.network, compute_dtype="float32")
+    model = TranslationModel(
+        module=make_module(network),
+        params=imported.params,
+        vocabularies=imported.vocabularies,
+        decoding=config.decoding,
+        step=0,
+    )
+    one = Original(model, config, {"examples": ["low"]})
+    to.mkdir()
+    form.check_supported(config)
+    form.write(to, one, ExportSpec("ctranslate2"))
+    return JaxBackend(model, config.decoding), form.load(to, one)
+
+
+def test_ctranslate2_has_the_same_outputs(tmp_path):
+    pytest.importorskip("ctranslate2")
+    write_directory(tmp_path / "in", "NLLB-200", max_length=9)
+    rng, words = random.Random(0), ("low", "lower", "newest", "widest", "é")
+    lines = [
+        f">>{rng.choice(CODES['NLLB-200'])}-{rng.choice(CODES['NLLB-200'])}<< "
+        + " ".join(rng.choices(words, k=rng.randint(1, 3)))
+        for _ in range(100)
+    ]
+    ours, theirs = export(read(tmp_path / "in"), tmp_path / "out", CTranslate2Format())
+    wanted = ours.search(lines, greedy=True)
+    assert theirs.search(lines, greedy=True) == wanted
+    assert len({one.tokens[0] for one in wanted}) == 4  # Each in its language.
 
 
 def split_weights(directory):
