@@ -17,7 +17,8 @@ from t2t_jax.cli.evaluation.robustness import (
 from t2t_jax.cli.flags.options import PARSING, EvaluateOptions
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation.job import serve
-from t2t_jax.errors import rewording
+from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.errors import UserError, rewording
 from t2t_jax.run.workdir import ROBUSTNESS
 
 
@@ -41,6 +42,11 @@ def run(options: EvaluateOptions) -> int:
         flag = f"--last={options.last}, which can be left out"
         with rewording(lambda problem: f"{flag}: {problem}"):
             options.workdir.require_run()
+    if options.robustness and reads_trees(options.config.data.train):
+        raise UserError(
+            "--robustness changes sentences, and the model of --workdir writes trees. "
+            "Leave it out."
+        )
     if not options.protocol:
         result = _evaluate_as_configured(options)
     elif options.protocol == PARSING:

@@ -72,6 +72,8 @@ def _refused(workdir, *argv, without=()):
         (("--hypotheses=-",), 64, ("must be a file",)),
         (("--hypotheses=no/where",), 73, ("--hypotheses=no/where must be",)),
         (("--source=no.en", "--reference=no.de"), 66, ("no.en", "no.de")),
+        (("--robustness", "--config.data.train=trees:a"), 64, ("writes trees. Leave",)),
+        (("--robustness", "--protocol=tokenized"), 64, ("mutually exclusive",)),
         (("--protocol=vaswani2017",), 64, ("pip install 't2t-jax[paper]'",)),
     ],
 )
