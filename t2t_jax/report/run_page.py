@@ -9,6 +9,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.errors import UserError
+from t2t_jax.evaluation.robustness import HEADER, robustness_rows
 from t2t_jax.files import read_json_object
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.quantities import format_duration
@@ -225,16 +226,8 @@ def _robustness(workdir: Workdir) -> Iterator[Part]:
         f"of step {found['checkpoint_step']:,}; each change is one of data.modifiers.",
         "",
     )
-    rows = [
-        (
-            change.replace("_", " "),
-            *(f"{one[name]:.2f}" for name in ("bleu", "chrf")),
-            NONE if one["copied"] is None else f"{one['copied']:.1%}",
-        )
-        for change, one in found["robustness"].items()
-    ]
-    header = ("test set", "BLEU", "chrF", "items copied")
-    yield Table("Scores of changed test sets", header, rows, numbers=(1, 2, 3))
+    rows = robustness_rows(found["robustness"])
+    yield Table("Scores of changed test sets", HEADER, rows, numbers=(1, 2, 3))
 
 
 def _evaluations(evaluations: Sequence[Record]) -> Table:

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from t2t_jax.cli.evaluation.robustness import CHANGES
 from t2t_jax.evaluation.bleu import METRICS
+from t2t_jax.evaluation.robustness import CHANGES
 from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
 from tests.integration import tiny
 

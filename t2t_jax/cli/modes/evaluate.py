@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import chain
 from typing import Any
 
-from t2t_jax.cli.console import tables
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.evaluation.corpus import load_job, read_corpus, translate_corpus
-from t2t_jax.cli.evaluation.robustness import (
-    changed_sets,
-    robustness_scores,
-    robustness_table,
+from t2t_jax.cli.console.tables import Section, show
+from t2t_jax.cli.evaluation.corpus import (
+    Corpus,
+    load_job,
+    read_corpus,
+    translate_corpus,
 )
 from t2t_jax.cli.flags.options import PARSING, EvaluateOptions
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation.job import serve
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.errors import UserError, rewording
+from t2t_jax.evaluation.robustness import (
+    CHANGES,
+    HEADER,
+    changed_pairs,
+    robustness_rows,
+    robustness_scores,
+)
 from t2t_jax.run.workdir import ROBUSTNESS
 
 
@@ -54,8 +62,7 @@ def run(options: EvaluateOptions) -> int:
     else:
         result = protocols.evaluate_tokens(options)
     if options.robustness:
-        tables.show([robustness_table(result["robustness"])], file=sys.stderr)
-        _keep(result, options)
+        _show_and_keep(result, options)
     protocols.show_scores(result, file=sys.stderr)
     print(json.dumps(result))
     return 0
@@ -64,7 +71,13 @@ def run(options: EvaluateOptions) -> int:
 def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     """Evaluates one checkpoint with the run's configuration."""
     corpus = read_corpus(options)
-    lines = changed_sets(corpus) if options.robustness else corpus
+    pairs = [*zip(corpus.sources, corpus.references, strict=True)]
+    if options.robustness:
+        every = (changed_pairs(pairs, change) for change in CHANGES)
+        sources, references = zip(*chain.from_iterable(every), strict=True)
+        lines = Corpus([*sources], [*references], None)
+    else:
+        lines = corpus
     translated = translate_corpus(options, lines)
     hypotheses = translated.hypotheses[: len(corpus.references)]
 
@@ -85,13 +98,16 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
             hypotheses, corpus.references, baseline=corpus.baseline, bleu=bleu
         )
     if options.robustness:
-        found = robustness_scores(corpus, translated.hypotheses, bleu=bleu)
+        found = robustness_scores(pairs, translated.hypotheses, bleu=bleu)
         result["robustness"] = found
     return result
 
 
-def _keep(result: dict[str, Any], options: EvaluateOptions) -> None:
-    """Writes the scores into the directory of the model, for its page."""
+def _show_and_keep(result: dict[str, Any], options: EvaluateOptions) -> None:
+    """Prints the scores of the changed sets, and writes them for the model's page."""
+    rows = robustness_rows(result["robustness"])
+    table = Section("Robustness", rows, HEADER, right=(1, 2, 3))
+    show([table], file=sys.stderr)
     try:
         record = {**result, "source": options.source, "reference": options.reference}
         options.workdir.write_json(ROBUSTNESS, record)

@@ -101,13 +101,11 @@ ITEMS: Mapping[str, Callable[[Random], str]] = {
 """By the name of a modifier, what it puts into both sides, made at random."""
 
 
-def put_in(item: str, source: str, target: str, rng: Random) -> Pair:
-    """Puts an item into both sides: first, or last before the final punctuation.
-
-    Example:
-      >>> put_in("42", "A dog barks.", "Ein Hund bellt.", Random(0))
-      ('A dog barks 42.', 'Ein Hund bellt 42.')
-    """
+def _put_in(
+    make: Callable[[Random], str], source: str, target: str, rng: Random
+) -> Pair:
+    """Puts an item into both sides: first, or last before the final punctuation."""
+    item = make(rng)
     if rng.random() < 0.5:
         return f"{item} {source}", f"{item} {target}"
 
@@ -162,40 +160,25 @@ def _typo(two: str, rng: Random) -> str:
     return _choose((near + other, other + one, one + two, other), rng)
 
 
-def _space(two: str, rng: Random) -> str:
-    return f"{two[0]} {two[1]}"
-
-
 def _spaces(source: str, target: str, rng: Random) -> Pair:
     """Doubles a space of the source, drops it, or puts one into a word."""
     gaps = [found.start() for found in re.finditer(r"(?<=\w) (?=\w)", source)]
     kind = int(rng.random() * 3)
     if not gaps or kind == 2:
-        return _faulty(_space, source, target, rng)
+        return _faulty(lambda two, _: " ".join(two), source, target, rng)
     at = gaps[int(rng.random() * len(gaps))]
     return f"{source[:at]}{'  ' * kind}{source[at + 1 :]}", target
 
 
-def double_spaces(source: str, target: str, rng: Random) -> Pair:
-    """Doubles every space of the source."""
-    return source.replace(" ", "  "), target
-
-
-def _items(
-    make: Callable[[Random], str], source: str, target: str, rng: Random
-) -> Pair:
-    return put_in(make(rng), source, target, rng)
-
-
 _FUNCTIONS: Mapping[str, Modifier] = {
-    **{name: partial(_items, make) for name, make in ITEMS.items()},
+    **{name: partial(_put_in, make) for name, make in ITEMS.items()},
     "no_punctuation": _no_punctuation,
     "lower": partial(_both, str.lower),
     "upper": partial(_both, str.upper),
     "title": partial(_both, _capitalize),
     "typos": partial(_faulty, _typo),
     "spaces": _spaces,
-    "double_spaces": double_spaces,
+    "double_spaces": lambda source, target, _: (source.replace(" ", "  "), target),
 }
 
 
