@@ -96,7 +96,7 @@ class SampledEpochs:
             f"{self._cache.num_pairs:,} pairs for epoch {epoch} …"
         )
         began = time.monotonic()
-        sampled = self.sample(epoch)
+        sampled = self._start(epoch).result()
         before, after = (
             len(cache.source.tokens) + len(cache.target.tokens)
             for cache in (self._cache, sampled)
@@ -125,7 +125,9 @@ class SampledEpochs:
             except BaseException as error:
                 future.set_exception(error)
 
-        threading.Thread(target=work, name="sampled-epochs", daemon=True).start()
+        # Python waits for it at its end: a thread that it kills in SentencePiece would
+        # abort the process.
+        threading.Thread(target=work, name="sampled-epochs", daemon=False).start()
         return future
 
     def sample(self, epoch: int) -> TokenCache:
@@ -149,11 +151,11 @@ class SampledEpochs:
         """Yields the bounds of chunks of pairs.
 
         Raises:
-          CancelledError: `close` has been called.
+          CancelledError: `close` has been called, or Python ends.
         """
         count = self._cache.num_pairs
         for bounds in pairwise([*range(0, count, CHUNK_PAIRS), count]):
-            if self._closed.is_set():
+            if self._closed.is_set() or not threading.main_thread().is_alive():
                 raise CancelledError
             yield bounds
 

@@ -5,6 +5,8 @@ chunk, with the same bits for all modifiers, with an item put into one side only
 """
 
 import re
+import threading
+from concurrent.futures import CancelledError
 from random import Random
 
 import numpy as np
@@ -113,6 +115,16 @@ def test_two_processes_and_a_resumed_one_have_the_same_bits(
             ):
                 assert after == position
                 assert equal(batch, other)
+
+
+def test_python_waits_at_its_end_for_the_thread_which_stops(make, monkeypatch):
+    tokens = make()[2]()
+    tokens.open(0)  # With a daemon thread the process was aborted in SentencePiece.
+    assert not any(one.daemon for one in threading.enumerate() if "sampled" in one.name)
+    monkeypatch.setattr(threading, "main_thread", threading.Thread)
+    with pytest.raises(CancelledError):
+        tokens.sample(1)
+    tokens.close()
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.3, 1.0])
