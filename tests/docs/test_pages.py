@@ -14,7 +14,13 @@ import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
 from tests.docs.commands import LANGUAGES, blocks, run_python, run_shell
-from tests.exchange import fairseq_state, hf_directory, marian_save, t2t_state
+from tests.exchange import (
+    fairseq_state,
+    hf_directory,
+    m2m_100_directory,
+    marian_save,
+    t2t_state,
+)
 from tests.exchange.torch_save import Tensor, save_zip
 from tests.integration import tiny
 from tests.integration.tiny import ROOT, TINY
@@ -55,6 +61,7 @@ def _prepare(folder):
     shutil.copy(folder / "test.en", folder / "in.txt")
     (folder / "big.txt.gz").write_bytes(gzip.compress((folder / "in.txt").read_bytes()))
     hf_directory.write_directory(folder / "opus-mt-en-de")
+    m2m_100_directory.write_directory(folder / "nllb", "NLLB-200")
     _write_toolkits(folder)
     (folder / "marian").mkdir()
     marian_save.save(folder / "marian/model.npz")

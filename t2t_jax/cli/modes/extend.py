@@ -24,7 +24,7 @@ def run(options: options.ExtendOptions) -> int:
         [line for path in paths for line in read_lines(path)]
         for paths in (options.learn_from, options.keep)
     )
-    vocabulary, origins = extend_model(
+    vocabulary, _, learned = extend_model(
         options.workdir.path,
         options.to,
         language=options.language,
@@ -36,7 +36,7 @@ def run(options: options.ExtendOptions) -> int:
     )
     log(
         f"Wrote {options.to}: the tag of {options.language}, as of {options.like}, and "
-        f"{len(origins) - 1:,} pieces, which makes {vocabulary.size:,}."
+        f"{len(learned):,} pieces, which makes {vocabulary.size:,}."
     )
     flags = ["--config=fine_tune", f"--config.init_from={options.to}"]
     flags += [f"--config.data.train=text:A,B#{options.like}-{options.language}"]

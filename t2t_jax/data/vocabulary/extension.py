@@ -1,7 +1,8 @@
 """Adds a language to a vocabulary: its tag, and pieces of its text.
 
-All ids stay, and new ones follow them. SentencePiece joins new pieces only where it is
-done with those that it had: their scores are lower than any of these.
+SentencePiece joins new pieces only where it is done with those that it had, whose
+scores are higher. New ids follow the old ones; but in a vocabulary of M2M-100 or
+NLLB-200 the pieces stand before the languages, as in their tokenizers.
 """
 
 from __future__ import annotations
@@ -30,12 +31,15 @@ class Extension(NamedTuple):
     """A vocabulary with more pieces.
 
     Attributes:
-      origins: of each new piece, the old ids whose mean its row of a matrix begins
-        with: that of another language for a tag, else those that it was split into.
+      rows: by id, the old ids whose mean the row of a matrix begins with: of an old
+        piece its own, of the tag that of another language, of a new piece those that it
+        was split into.
+      learned: the new pieces, but for the tag.
     """
 
     vocabulary: Vocabulary
-    origins: list[list[int]]
+    rows: list[list[int]]
+    learned: list[str]
 
 
 def extend_vocabulary(
@@ -64,11 +68,11 @@ def extend_vocabulary(
     Example:
       >>> words = ["a dog barks", "ein Hund bellt"] * 9
       >>> words = Vocabulary.train(words, 40, target_languages=["de"])
-      >>> more, origins = extend_vocabulary(
+      >>> more, rows, learned = extend_vocabulary(
       ...     words, "gsw", like="de", lines=["en Hund bället"] * 9, pieces=1
       ... )
-      >>> more.pieces(range(40, 42)), words.pieces(origins[0]), origins[1]
-      (['>>gsw<<', 'ä'], ['>>de<<'], [3])
+      >>> more.pieces(range(39, 42)), rows[39:], learned
+      (['u', '>>gsw<<', 'ä'], [[39], [4], [3]], ['ä'])
     """
     table = _check(vocabulary, language, like=like)
     old = vocabulary.pieces(range(vocabulary.size))
@@ -78,13 +82,16 @@ def extend_vocabulary(
     learned = _learn(lines, pieces, known=known | {*old, tag}) if pieces else []
     while True:
         more = _with_pieces(table, splitter, {language: tag}, learned)
-        # A tag is no piece of a text; what follows it is new.
-        changed = {one for ids in more.encode(kept) for one in ids if one > len(old)}
-        if not changed:
+        used = {*more.pieces({id_ for ids in more.encode(kept) for id_ in ids})}
+        if not used & {*learned}:
             break
-        harmful = more.pieces(changed)
-        learned = [one for one in learned if one not in harmful]
-    return Extension(more, [[vocabulary.tags[like]], *_splits(splitter, learned, old)])
+        learned = [one for one in learned if one not in used]
+    splits = dict(zip(learned, _splits(splitter, learned, old), strict=True))
+    splits[tag] = [vocabulary.tags[like]]
+    numbers = iter(range(len(old)))
+    pieces_of = more.pieces(range(more.size))
+    rows = [splits[one] if one in splits else [next(numbers)] for one in pieces_of]
+    return Extension(more, rows, learned)
 
 
 def _check(vocabulary: Vocabulary, language: str, *, like: str) -> dict[str, Any]:
@@ -145,7 +152,11 @@ def _with_pieces(
     if isinstance(languages := options["language_tokens"], dict):
         options["language_tokens"] = {**languages, **tags}
     options["sentencepiece"] = content
-    pieces = [*options.pop("pieces"), *tags.values(), *learned]
+    pieces = options.pop("pieces")
+    first = len(pieces)
+    if isinstance(languages, dict):
+        first = min(map(pieces.index, languages.values()))
+    pieces = [*pieces[:first], *learned, *pieces[first:], *tags.values()]
     return Vocabulary(table_file(table["kind"], pieces, **options))
 
 

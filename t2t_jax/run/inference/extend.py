@@ -44,8 +44,8 @@ def extend_model(
     """Writes a model with one more language, to be trained on its text.
 
     Its tag begins as that of another language, and the row of a new piece as the mean
-    of the rows of the pieces that it was split into. Other rows and ids stay, so text
-    that has no new piece is read as before.
+    of the rows of the pieces that it was split into. Other rows stay, so text that has
+    no new piece is read as before.
 
     Args:
       directory: of a run or a model whose vocabulary has tags of languages.
@@ -90,7 +90,7 @@ def extend_model(
     with atomic_directory(target) as partial:
         save_model_dir(
             partial,
-            with_rows(model.params, extension.origins),
+            with_rows(model.params, extension.rows),
             vocabularies=VocabularyPair(*[extension.vocabulary] * 2),
             config=dataclasses.replace(config, vocabulary=vocabulary, **network),
             origin=origin,
@@ -99,19 +99,23 @@ def extend_model(
     return extension
 
 
-def with_rows(params: Params, origins: Sequence[Sequence[int]]) -> Params:
-    """Appends rows to the matrices of a vocabulary, and to the bias of the logits.
+def with_rows(params: Params, rows: Sequence[Sequence[int]]) -> Params:
+    """Makes the matrices of another vocabulary, and its bias of the logits.
 
     Args:
-      origins: of each new row, the rows whose mean it is.
+      rows: of each new row, the old rows whose mean it is.
     """
+    first = [ids[0] for ids in rows]
+    means = {number: list(ids) for number, ids in enumerate(rows) if len(ids) > 1}
 
     def extended(path: tuple[object, ...], leaf: jax.Array) -> Any:
         if not _MATRIX.search(path_of(path)):
             return leaf
-        rows = np.asarray(leaf)
-        new = [rows[list(ids)].mean(axis=0, dtype=np.float32) for ids in origins]
-        return np.concatenate([rows, np.stack(new)])
+        old = np.asarray(leaf)
+        new = old[first]
+        for number, ids in means.items():
+            new[number] = old[ids].mean(axis=0)
+        return new
 
     with_new: Params = jax.tree_util.tree_map_with_path(extended, params)
     return with_new

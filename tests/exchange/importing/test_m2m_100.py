@@ -14,6 +14,8 @@ import pytest
 import sentencepiece
 from numpy.testing import assert_allclose
 
+from t2t_jax.data.vocabulary.extension import extend_vocabulary
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.exporting.backends import JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
@@ -23,6 +25,7 @@ from t2t_jax.exchange.importing.huggingface.m2m_100 import is_m2m_100, read_m2m_
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.importer import find_format
 from t2t_jax.model.architectures import make_module
+from t2t_jax.run.inference.extend import with_rows
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import BOS
 from tests.exchange.hf_directory import change_json
@@ -137,6 +140,37 @@ def test_ctranslate2_has_the_same_outputs(tmp_path):
     wanted = ours.search(lines, greedy=True)
     assert theirs.search(lines, greedy=True) == wanted
     assert len({one.tokens[0] for one in wanted}) == 4  # Each in its language.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_language_is_added_and_goes_out_with_it(tmp_path, kind):
+    write_directory(tmp_path / "in", kind)
+    before, (english, german, *_) = read(tmp_path / "in"), CODES[kind]
+    old, language = before.vocabularies.target, german.replace(german[:3], "gsw")
+    text = ["lowest grüezi newer wider"] * 9
+    more = extend_vocabulary(old, language, like=german, lines=text, pieces=8)
+    new = more.vocabulary
+    assert new.size == old.size + 9 == len(more.rows)
+    assert len(new.encode(text[:1])[0]) < len(old.encode(text[:1])[0])
+    for code, id_ in old.tags.items():
+        assert more.rows[new.tags[code]] == [id_]
+    assert more.rows[new.tags[language]] == [old.tags[german]]
+    params = with_rows(before.params, more.rows)
+    after = before._replace(params=params, vocabularies=VocabularyPair(new, new))
+    written = tmp_path / "out"
+    ours, _ = export(after, written, M2M100Format())
+    back = read(written)
+    jax.tree.map(np.testing.assert_array_equal, back.params, params)
+    again = back.vocabularies.target
+    assert again.tags == new.tags
+    assert again.encode(text) == new.encode(text)
+    first, _ = export(before, tmp_path / "same", M2M100Format())
+    for target, like in ((german, german), (language, german)):
+        found, wanted = (
+            one.search([f">>{english}-{code}<< low newest"], greedy=True)[0].tokens
+            for one, code in ((ours, target), (first, like))
+        )
+        assert found[1:] == wanted[1:]
 
 
 def split_weights(directory):
