@@ -369,6 +369,13 @@ def test_a_tag_of_a_corpus_stands_after_that_of_its_language(tmp_path):
     begin = cache.source.offsets[3]
     pieces = words.pieces(cache.source.tokens[begin:])
     assert [one for one in pieces if one != "\u2581"][:2] == [">>de<<", "<BT>"]
+    path.write_text("eins\tone\na b\ta b\neins <x>\tone\n", "utf-8")
+    config = dataclasses.replace(config, drop_copies=True, filters="placeholders")
+    cache = build_or_open(
+        open_corpus(back), VocabularyPair(words, words), config=config
+    )
+    counts = cache.meta["counts"]  # as if there were no tag
+    assert [counts[x] for x in ("kept", "copies", "placeholders")] == [1, 1, 1]
     few = trained()
     with pytest.raises(DataError, match=r"must have '<BT>' .*symbols='<BT>'"):
         build_or_open(corpus, VocabularyPair(few, few), config=config)

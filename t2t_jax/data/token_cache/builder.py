@@ -19,6 +19,7 @@ from t2t_jax.data.corpora.corpus import (
     direction_of,
     parts_of,
     short_name,
+    tag_of,
 )
 from t2t_jax.data.corpora.open import estimate_pairs
 from t2t_jax.data.files.progress_bar import ProgressBar
@@ -154,8 +155,8 @@ def _estimate_total(corpus: Corpus, progress: ProgressBar) -> tuple[int | None, 
 def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Chunk]:
     """Cuts the remaining pairs into chunks within shards; truncates long lines."""
     for number, (part, skipped) in enumerate(zip(parts, done, strict=True)):
-        direction = direction_of(part.corpus)
-        chunk = Chunk(number, skipped + 1, [], [], direction)
+        tags = direction_of(part.corpus), tag_of(part.corpus)
+        chunk = Chunk(number, skipped + 1, [], [], *tags)
         for line, pair in enumerate(part.corpus, start=1):
             if line <= skipped:
                 continue
@@ -165,7 +166,7 @@ def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Ch
             is_last = line % token_shards.SHARD_PAIRS == 0  # of a shard
             if is_last or len(chunk.sources) == CHUNK_PAIRS:
                 yield chunk
-                chunk = Chunk(number, line + 1, [], [], direction)
+                chunk = Chunk(number, line + 1, [], [], *tags)
         if chunk.sources:
             yield chunk
 

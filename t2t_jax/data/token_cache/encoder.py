@@ -38,6 +38,7 @@ class Chunk(NamedTuple):
       part: index of the corpus in the mixture.
       first: line number of its first pair, from 1.
       direction: the languages of its sources and targets; "" and "" for no tags.
+      tag: with which, and a space, the sources begin; "" for none.
     """
 
     part: int
@@ -45,6 +46,7 @@ class Chunk(NamedTuple):
     sources: list[str]
     targets: list[str]
     direction: tuple[str, str] = ("", "")
+    tag: str = ""
 
 
 class EncodedSentences(NamedTuple):
@@ -111,17 +113,22 @@ class PairEncoder:
         sources: Sequence[str],
         targets: Sequence[str],
         direction: tuple[str, str] = ("", ""),
+        tag: str = "",
     ) -> Encoded:
         """Encodes pairs, special pieces as ordinary text, and filters them.
 
         Args:
           direction: the languages of both, which have tags; "" and "" for no tags.
+          tag: as of a `Chunk`; filters do not see it.
         """
         tags = tags_of(self._tokenizers[0], *direction)
         (source, source_lengths), (target, target_lengths) = (
             self._encode_side(*side)
             for side in zip(self._tokenizers, (sources, targets), tags, strict=True)
         )
+        if tag:
+            sources = [line.removeprefix(f"{tag} ") for line in sources]
+            source = source._replace(hashes=text_hashes(sources))
         reasons = drop_reasons(
             source_lengths,
             target_lengths,

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing.process import BaseProcess
 from types import ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.encoder import Chunk, Encoded, PairEncoder
@@ -129,7 +129,5 @@ def _exit_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def _encode(
-    sources: list[str], targets: list[str], direction: tuple[str, str]
-) -> Encoded:
-    return _encoders[0].encode(sources, targets, direction)
+def _encode(*texts: Any) -> Encoded:
+    return _encoders[0].encode(*texts)
