@@ -31,6 +31,7 @@ from t2t_jax.run.text import spec_of_names
 _NOT_OF_THE_PAPER = (
     *("norm", "num_decoder_layers", "activation", "attention_biases", "output_bias"),
     *("scale_embeddings", "position_rates", "first_position", "start"),
+    "tag_position",
 )
 """Keys that are listed where they are not the default."""
 

@@ -23,6 +23,7 @@ CHOICES = {
     "activation": ("relu", "swish", "gelu", "quick_gelu", *GATED),
     "position_rates": ("paper", "tensor2tensor"),
     "start": ("bos", "zero", "eos"),
+    "tag_position": ("first", "last"),
     "attention_biases": (False, True),
     "output_bias": (False, True),
     "scale_embeddings": (True, False),
@@ -168,6 +169,8 @@ class TransformerConfig:
         fairseq. A table of learned positions has as many rows more.
       start: The decoder's input at the first position: the vector of "bos" or of "eos",
         or "zero" for a vector of zeros.
+      tag_position: Where the first token of a source is, which has its language: at the
+        "first" position, or at the "last", after its eos, as NLLB-200 was at first.
 
     Raises:
       ConfigError: values are invalid; the message lists all.
@@ -177,7 +180,7 @@ class TransformerConfig:
     Departs:
       `norm_position="pre"`, the two dropouts at 0, learned positions scaled and
       initialised as embeddings are (the paper does not say), and `tying` other than
-      "all" are not in the paper; none is the default. The last seven keys and
+      "all" are not in the paper; none is the default. The last eight keys and
       `num_decoder_layers` are those of other toolkits' models.
     """
 
@@ -209,6 +212,7 @@ class TransformerConfig:
     position_rates: str = "paper"
     first_position: int = 0
     start: str = "bos"
+    tag_position: str = "first"
 
     def __post_init__(self) -> None:
         sizes = ("d_ff", "num_heads", "d_k", "d_v", "max_positions")

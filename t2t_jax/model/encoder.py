@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax
+import jax.numpy as jnp
 from flax import linen as nn
 
 from t2t_jax.functional.masks import Segments
@@ -93,6 +94,8 @@ class Encoder(nn.Module):
           memory: [B, S, D]
         """
         segments = Segments(segments_BxS, segments_BxS)
+        if self.config.tag_position == "last":
+            positions_BxS = first_to_last(positions_BxS, segments_BxS)
         x_BxSxD = self.dropout(self.positions(x_BxSxD, positions_BxS), rows_B)
         rotated_BxS = positions_BxS if self.config.positions == "rotary" else None
         for layer in self.layer:
@@ -102,3 +105,19 @@ class Encoder(nn.Module):
         if self.config.norm_position == "pre":
             x_BxSxD = self.final_norm(x_BxSxD)
         return x_BxSxD
+
+
+def first_to_last(positions_BxS: Array, segments_BxS: Array) -> jax.Array:
+    """Returns positions at which the first token of each sentence follows the others.
+
+    Attention does not know the order of its inputs, so that the token need not move.
+
+    Example:
+      >>> segments = jnp.array([[1, 1, 1, 2, 2, 0]])
+      >>> first_to_last(jnp.array([[0, 1, 2, 0, 1, 0]]), segments).tolist()
+      [[2, 0, 1, 1, 0, 0]]
+    """
+    positions_BxS, segments_BxS = jnp.asarray(positions_BxS), jnp.asarray(segments_BxS)
+    is_same_BxSxS = segments_BxS[:, :, None] == segments_BxS[:, None, :]
+    last_BxS = jnp.sum(is_same_BxSxS, axis=-1, dtype=positions_BxS.dtype) - 1
+    return jnp.where(positions_BxS == 0, last_BxS, positions_BxS - 1)

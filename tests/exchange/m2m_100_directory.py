@@ -30,7 +30,7 @@ def spm():
     return written.getvalue()
 
 
-def write_tokenizer(directory, kind):
+def write_tokenizer(directory, kind, *, legacy=False):
     """Writes the files of a tokenizer; returns the size of its vocabulary."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "sentencepiece.bpe.model").write_bytes(spm())
@@ -55,6 +55,7 @@ def write_tokenizer(directory, kind):
                 for number, token in sorted(added.items())
             },
             "additional_special_tokens": codes,
+            "legacy_behaviour": legacy,
         }
         size = first + len(codes) + 3
     (directory / "tokenizer_config.json").write_text(json.dumps(settings))

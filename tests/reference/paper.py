@@ -27,6 +27,7 @@ class Choices(NamedTuple):
     rates: str = "paper"
     first_position: int = 0
     start: str = "bos"
+    tag_position: str = "first"
     epsilon: float = 1e-6
 
 
@@ -166,6 +167,8 @@ def finished(xs, stack, choices):
 
 def encode(source, params, choices=PAPER):
     """§3.1, the encoder, over one sentence: a list of vectors."""
+    if choices.tag_position == "last":
+        source = [*source[1:], *source[:1]]
     stack = params["encoder"]
     table = params.get("source_embedding", params.get("embedding"))["table"]
     xs = embed([table[token] for token in source], stack, choices)

@@ -31,6 +31,7 @@ ALONE = {
     "position_rates": ["tensor2tensor"],
     "first_position": [3],
     "start": ["zero", "eos"],
+    "tag_position": ["last"],
     "num_decoder_layers": [1, 3],
     "layer_norm_epsilon": [0.37],
 }
@@ -56,6 +57,7 @@ def choices_of(config):
         rates=config.position_rates,
         first_position=config.first_position,
         start=config.start,
+        tag_position=config.tag_position,
         epsilon=config.layer_norm_epsilon,
     )
 

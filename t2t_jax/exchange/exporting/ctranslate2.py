@@ -41,6 +41,7 @@ from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _Matrix = npt.NDArray[np.float32]
 
+_SUPPORTED = {"tag_position": ("first",)}
 MIN_POSITIONS = 2048  # CTranslate2's own default number of sinusoids
 
 
@@ -55,7 +56,7 @@ class CTranslate2Format:
 
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and supports the model."""
-        require_transformer(config, "ctranslate2")
+        require_transformer(config, "ctranslate2", _SUPPORTED)
         require_ctranslate2()
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
@@ -257,7 +258,7 @@ def write_ctranslate2(
       UserError: CTranslate2 is not installed, or does not support the model.
     """
     require_ctranslate2()
-    require_transformer(config, "ctranslate2")
+    require_transformer(config, "ctranslate2", _SUPPORTED)
     spec = _specification(config)
     fill_stacks(spec, params, config=config.model, positions=exported_positions(config))
     model, sides = config.model, piece_names(vocabularies)

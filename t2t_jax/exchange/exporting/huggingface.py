@@ -66,6 +66,7 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "activation": tuple(ACTIVATIONS),
     "norm_position": ("post",),
     "positions": ("sinusoidal",),
+    "tag_position": ("first",),
     "first_position": tuple(range(MOST_FIRST_POSITION + 1)),
 }
 # The other epsilon changes log-probabilities of a trained model of 2 + 2 layers and

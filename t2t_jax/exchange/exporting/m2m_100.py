@@ -86,7 +86,8 @@ class M2M100Format:
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes weights, configuration and tokenizer."""
         config, vocabulary = original.config, original.model.vocabularies.target
-        tags = _write_tokenizer(to, vocabulary, original.languages)
+        is_last = config.model.tag_position == "last"
+        tags = _write_tokenizer(to, vocabulary, original.languages, is_last=is_last)
         ids = {f"{name}_token_id": M2M_100_IDS[name] for name in ("bos", "pad", "eos")}
         ids["decoder_start_token_id"] = M2M_100_IDS["eos"]
         found = configuration(config, "M2M100ForConditionalGeneration", ids)
@@ -126,9 +127,17 @@ def _order(size: int) -> list[int]:
 
 
 def _write_tokenizer(
-    to: Path, vocabulary: Vocabulary, languages: tuple[str, str] | None
+    to: Path,
+    vocabulary: Vocabulary,
+    languages: tuple[str, str] | None,
+    *,
+    is_last: bool,
 ) -> list[int]:
-    """Writes the files of a tokenizer, and returns the ids of the languages."""
+    """Writes the files of a tokenizer, and returns the ids of the languages.
+
+    Args:
+      is_last: whether a source has its language after its eos.
+    """
     table = table_of(vocabulary)
     if table.get("source_tag") != "source":
         raise UserError(
@@ -139,7 +148,7 @@ def _write_tokenizer(
     names = vocabulary.pieces(_order(vocabulary.size))
     ids = [*vocabulary.tags.values()]
     first = min(ids)
-    settings = {"tokenizer_class": "NllbTokenizer"}
+    settings = {"tokenizer_class": "NllbTokenizer", "legacy_behaviour": is_last}
     if all(piece.startswith("__") for piece in table["language_tokens"].values()):
         pieces = {name: id_ for id_, name in enumerate(names[:first])}
         write_json(to / VOCABULARY, pieces)

@@ -51,6 +51,7 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "position_rates": ("tensor2tensor",),
     "start": ("zero",),
     "first_position": (0,),
+    "tag_position": ("first",),
     "positions": ("sinusoidal",),
     "scale_embeddings": (True,),
     "activation": ACTIVATIONS,

@@ -52,6 +52,8 @@ _TRANSLATION = {
     "code | {0}",
     "network.start": "first input of the decoder | unspecified (Figure 1: outputs "
     "shifted right) | {0} in place of bos",
+    "network.tag_position": "position of a source's first token | the first (§3.5) | "
+    "the {0}",
     "network.layer_norm_epsilon": "epsilon of the norms | unspecified; 1e-6 in the "
     "authors' code | {0:g}",
     "network.compute_dtype": "precision | unspecified; by default bfloat16 on GPUs and "

@@ -99,7 +99,10 @@ def test_settings_of_search_and_licences_are_read(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_export_is_the_directory_that_came(tmp_path, kind):
     _, tensors = write_directory(tmp_path / "in", kind)
+    change_json(tmp_path / "in/tokenizer_config.json", legacy_behaviour=True)
     imported = read(tmp_path / "in")
+    tag_position = "last" if kind == "NLLB-200" else "first"  # M2M-100 has no other
+    assert config_of(imported).model.tag_position == tag_position
     export(imported, tmp_path / "out", M2M100Format())
     found = safetensors.load_file(tmp_path / "out/model.safetensors")
     assert found.keys() == tensors.keys()

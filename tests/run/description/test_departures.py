@@ -43,6 +43,7 @@ CHOICES = {
     "model.position_rates": ("tensor2tensor", "rates of the sinusoids"),
     "model.first_position": (2, "first position"),
     "model.start": ("zero", "first input of the decoder"),
+    "model.tag_position": ("last", "position of a source's first token"),
     "model.num_decoder_layers": (2, "depth of the decoder"),
     "model.layer_norm_epsilon": (1e-5, "epsilon of the norms"),
     "model.compute_dtype": ("bfloat16", "precision"),

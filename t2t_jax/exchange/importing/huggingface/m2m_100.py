@@ -107,6 +107,8 @@ def read_m2m_100(path: Path, options: ImportOptions) -> ImportedModel:
     tokens = read_tokens(path, architecture.sizes[0])
     source, weights = read_weights(path)
     model = {**architecture.model, **COMPUTED}
+    if tokens.tag_is_last:
+        model["tag_position"] = "last"
     tables, _ = take_tables(source, architecture)
     tree = ParameterTree(model)
     tree.add_stacks(torch_layers(source, prefix="model."))
@@ -132,6 +134,8 @@ class Tokens(NamedTuple):
       kind: "M2M-100" or "NLLB-200".
       ids: the foreign id of each of ours.
       tags: the foreign id of each language.
+      tag_is_last: whether a source has its language after its eos, as NLLB-200 had at
+        first.
     """
 
     kind: str
@@ -139,6 +143,7 @@ class Tokens(NamedTuple):
     ids: Ids
     tags: Mapping[str, int]
     files: tuple[Path, ...]
+    tag_is_last: bool
 
 
 def read_tokens(directory: Path, size: int) -> Tokens:
@@ -185,7 +190,8 @@ def read_tokens(directory: Path, size: int) -> Tokens:
     known = (VOCABULARY, FAST, TOKENIZER, SPECIAL_TOKENS)
     files = (path, *filter(Path.exists, map(directory.joinpath, known)))
     kind = "M2M-100" if is_m2m else "NLLB-200"
-    return Tokens(kind, vocabulary, ids, languages, files)
+    tag_is_last = not is_m2m and _read(directory, TOKENIZER).get("legacy_behaviour")
+    return Tokens(kind, vocabulary, ids, languages, files, tag_is_last is True)
 
 
 def _add(
@@ -245,8 +251,7 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
       used: ids of pieces; what has no id of its own follows them.
     """
     fast, tokenizer, special = (
-        read_json_object(path, advice=_ADVICE) if path.exists() else {}
-        for path in (directory / name for name in (FAST, TOKENIZER, SPECIAL_TOKENS))
+        _read(directory, name) for name in (FAST, TOKENIZER, SPECIAL_TOKENS)
     )
     values = Settings(tokenizer, name=directory / TOKENIZER)
     if is_m2m:
@@ -282,10 +287,18 @@ def _notes(tokens: Tokens, generation: Generation) -> tuple[str, ...]:
         "from them. Imports were tested with random and briefly trained models, and "
         "not run on the published weights.",
         "A source begins with the token of its language, and an output with that of "
-        f"its own: one of {len(tokens.tags):,}, such as `{next(iter(tokens.tags))}`.",
+        f"its own: one of {len(tokens.tags):,}, such as `{next(iter(tokens.tags))}`."
+        + " That of a source has the last position (`legacy_behaviour`)."
+        * tokens.tag_is_last,
         "If the model was trained with LayerDrop, further training here lacks it.",
         *stopping_notes(generation),
     )
+
+
+def _read(directory: Path, name: str) -> dict[str, Any]:
+    """Reads a file of JSON; {} if it is not there."""
+    path = directory / name
+    return read_json_object(path, advice=_ADVICE) if path.exists() else {}
 
 
 def _number(text: str) -> int | None:
