@@ -112,7 +112,7 @@ def model_card(
         checked=comparison,
         metadata=_hub_metadata(name, form, original, comparison, spec=spec),
         divisor=divisor(config.decoding),
-        languages=original.languages,
+        directions=_directions(original),
         kind="a Transformer" if is_paper else "an LSTM with attention",
         made=_made(origin),
         use=form.usage(original, name=name),
@@ -125,6 +125,10 @@ def model_card(
         sha256sums=SHA256SUMS,
     )
     return f"{card}\n"
+
+
+def _directions(original: Original) -> list[tuple[str, str]]:
+    return [*original.directions] or [*filter(None, [original.languages])]
 
 
 def _keys(network: ModelConfig) -> list[str]:
@@ -190,10 +194,11 @@ def _hub_metadata(
     they are not known or the export is quantized, if it was of 100 lines or more.
     """
     metadata: dict[str, Any] = {}
-    if original.languages:
-        # The hub has no regions: pt_BR is pt.
-        codes = (re.split("[_-]", code)[0].lower() for code in original.languages)
-        metadata["language"] = list(dict.fromkeys(codes))
+    # The hub has no regions: pt_BR is pt.
+    named = (code for pair in _directions(original) for code in pair)
+    codes = (re.split("[_-]", code)[0].lower() for code in named)
+    if languages := list(dict.fromkeys(codes)):
+        metadata["language"] = languages
     if license := license_of(original):
         metadata["license"] = license
     exact = spec.quantization == "float32"

@@ -208,12 +208,6 @@ def languages_of(workdir: Workdir, config: Config) -> list[Pair]:
     return languages_of_spec(config.data.train)
 
 
-def only_pair(workdir: Workdir, config: Config) -> Pair | None:
-    """Returns the languages of a run or model; None if not known, or several pairs."""
-    pairs = languages_of(workdir, config)
-    return pairs[0] if len(pairs) == 1 else None
-
-
 MAX_EXAMPLES = 4
 """Number of example sentences."""
 

@@ -5,10 +5,13 @@ import json
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, permutations
+from pathlib import Path
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
+from sentencepiece import SentencePieceProcessor
 
 import t2t_jax
 from t2t_jax.data.config import DataConfig, VocabularyConfig
@@ -20,6 +23,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.main import main
 from t2t_jax.run.inference.extend import extend_model
 from t2t_jax.run.text import spec_of_names
 from tests.decoding.words import WordVocabulary, translator
@@ -303,6 +307,62 @@ def test_a_server_lists_the_directions_and_translates_into_each(counting_twice):
     assert (
         "=pt must be a language that the model has a tag of" in refused.stderr.decode()
     )
+
+
+def test_exports_put_the_tags_on_their_sources(counting_twice, tmp_path, capsys):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    place, model = counting_twice.parent, t2t_jax.load(counting_twice)
+    search = {"beam_size": 1, "length_penalty": 0.0}
+    lines = [" ".join(pair) for pair in permutations(WORDS, 2)]
+    wanted = {
+        to: model.translate(lines, target_language=to, **search) for to in ("de", "fr")
+    }
+
+    def export(form, *argv):
+        to = f"{tmp_path}/{form}{len(argv)}{argv[-1:]}"
+        run = f"--workdir={counting_twice}"
+        assert main(["export", run, f"--format={form}", f"--to={to}", *argv]) == 0
+        return to
+
+    def translate(folder, spm, to=None):
+        tag, more = [f">>{to}<<"] if to else [], model.decoding.max_extra_tokens
+        translator = ctranslate2.Translator(folder, device="cpu")
+        found = [
+            translator.translate_batch(
+                [[*tag, *pieces]],
+                beam_size=1,
+                max_decoding_length=1 + len(pieces) + more,
+            )[0]
+            for pieces in spm.encode(lines, out_type=str)
+        ]
+        return spm.decode([one.hypotheses[0] for one in found])
+
+    folder = export("ctranslate2")
+    spm = SentencePieceProcessor(model_file=f"{folder}/vocab.model")
+    assert {to: translate(folder, spm, to) for to in wanted} == wanted
+    card = Path(folder, "README.md").read_text(encoding="utf-8")
+    assert "A translation model from en to de, en to fr: a" in card
+    assert 'language: ["en", "de", "fr"]' in card
+    back = f"{tmp_path}/back"
+    assert main(["import", f"--from={export('hf_marian')}", f"--to={back}"]) == 0
+    again = t2t_jax.load(back)
+    assert {x: again.translate(lines, target_language=x, **search) for x in wanted} == (
+        wanted
+    )
+    files = [f"--source={place / 'in'}", f"--reference={place / 'fr'}"]
+    folder = export("argos", *files, "--languages=en,fr")
+    # Argos knows no tags: the package adds that of its direction.
+    ZipFile(f"{folder}/translate-en_fr.argosmodel").extractall(tmp_path / "argos")
+    package = tmp_path / "argos/t2t_jax-en_fr"
+    spm = SentencePieceProcessor(model_file=str(package / "sentencepiece.model"))
+    assert translate(str(package / "model"), spm) == wanted["fr"]
+    for argv, message in (
+        ([], "one direction, and the training text of the model names en-de, en-fr"),
+        (["--languages=en,pt"], "a target that the model has a tag of, one of de, fr"),
+    ):
+        command = ["export", f"--workdir={counting_twice}", "--format=argos", *argv]
+        assert main([*command, f"--to={tmp_path}/x"]) == 64
+        assert message in capsys.readouterr().err
 
 
 def test_a_model_without_tags_refuses_a_target_language(counting):

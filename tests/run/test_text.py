@@ -10,7 +10,6 @@ from t2t_jax.run.text import (
     example_sentences,
     languages_of,
     languages_of_spec,
-    only_pair,
 )
 from t2t_jax.run.workdir import Workdir
 
@@ -40,11 +39,12 @@ def test_languages_of_an_import_are_known(tmp_path):
     assert languages_of(run, config) == [("en", "fr")]
     model = tmp_path / "model.json"
     model.write_text('{"imported": {"languages": ["fi", "de"]}}')
-    assert only_pair(run, config) == ("fi", "de")
+    assert languages_of(run, config) == [("fi", "de")]
     model.write_text('{"imported": {"format": "marian"}}')
-    assert only_pair(run, config) == ("en", "fr")
+    assert languages_of(run, config) == [("en", "fr")]
     model.unlink()
-    assert only_pair(run, trained_on("text:a.en,a.de++text:a.en,a.fr")) is None
+    both = trained_on("text:a.en,a.de++text:a.en,a.fr")
+    assert languages_of(run, both) == [("en", "de"), ("en", "fr")]
 
 
 SAMPLES = """\

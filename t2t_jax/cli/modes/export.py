@@ -31,7 +31,7 @@ def run(options: ExportOptions) -> int:
     from t2t_jax.exchange.exporting.base import ExportSpec
     from t2t_jax.exchange.exporting.exporter import FORMATS, export, tolerance_of
     from t2t_jax.exchange.exporting.model_dir import load_for_export
-    from t2t_jax.exchange.exporting.verification import choose_lines
+    from t2t_jax.exchange.exporting.verification import choose_lines, of_language
     from t2t_jax.run.inference.model_dir import check_new_dir
 
     config, to = options.config, Path(options.to)
@@ -49,10 +49,11 @@ def run(options: ExportOptions) -> int:
     model = load_for_export(
         options.workdir, checkpoint=options.checkpoint, config=config
     )
+    vocabulary = model.vocabularies.source
     text = choose_lines(
         name,
-        pairs,
-        vocabulary=model.vocabularies.source,
+        of_language(pairs, vocabulary, (options.languages or ("", ""))[1]),
+        vocabulary=vocabulary,
         longest=config.decoding.max_source_length,
         most=options.check_lines,
     )

@@ -23,6 +23,7 @@ from t2t_jax.exchange.exporting.base import (
     Original,
     require_sentencepiece,
     require_transformer,
+    untagged,
 )
 from t2t_jax.exchange.exporting.ctranslate2 import (
     CTranslate2Backend,
@@ -84,6 +85,7 @@ class ArgosFormat:
                 config=original.config,
                 vocabularies=original.model.vocabularies,
                 quantization=spec.quantization,
+                language=_tag_of(original),
             )
             for path in sorted(Path(directory).iterdir()):
                 files[f"model/{path.name}"] = path.read_bytes()
@@ -109,21 +111,35 @@ class ArgosFormat:
                 vocabularies=VocabularyPair(shared, shared),
                 config=original.config.decoding,
                 positions=exported_positions(original.config),
+                adds_tag=bool(shared.tags),
             )
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes Argos Translate and LibreTranslate."""
         file = _file_name(*_languages(original))
-        return fill_usage("argos", original, name, file=file)
+        return fill_usage("argos", untagged(original)[0], name, file=file)
 
 
 def _languages(original: Original) -> tuple[str, str]:
     if original.languages is None:
         raise UserError(
-            "--format=argos requires the languages of the model, which its training "
-            "text does not name. Set --languages=SOURCE,TARGET, such as en,de."
+            "--format=argos requires the languages of a package, one direction, and "
+            "the training text of the model names "
+            f"{', '.join(map('-'.join, original.directions)) or 'none'}. Set "
+            "--languages=SOURCE,TARGET, such as en,de."
         )
     return original.languages
+
+
+def _tag_of(original: Original) -> str:
+    """Returns the language whose tag a package adds to each source; "" for none."""
+    tags, target = original.model.vocabularies.source.tags, _languages(original)[1]
+    if tags and target not in tags:
+        raise UserError(
+            f"--languages={','.join(_languages(original))} must have a target that the "
+            f"model has a tag of, one of {', '.join(tags)}. Change --languages."
+        )
+    return target if tags else ""
 
 
 def _file_name(source: str, target: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -44,8 +44,9 @@ class Original(NamedTuple):
       model: in float32 on one device.
       config: of its run.
       origin: from `provenance.provenance_of`, with at least one of `examples`.
-      languages: codes of source and target; None if they are not known.
+      languages: codes of source and target; None if they are not known, or several.
       license: "" if not given.
+      directions: the languages, or those of each direction.
     """
 
     model: TranslationModel
@@ -53,6 +54,7 @@ class Original(NamedTuple):
     origin: Mapping[str, Any]
     languages: tuple[str, str] | None = None
     license: str = ""
+    directions: Sequence[tuple[str, str]] = ()
 
 
 class ExportFormat(Protocol):
@@ -166,16 +168,19 @@ def untagged(original: Original) -> tuple[Original, list[str]]:
     """Returns a model whose example is without the tags of its languages.
 
     Returns:
-      The model; and the languages of source and target, by the example, `languages` or
-      else the first that it has; none if sources do not have their own.
+      The model; and the languages whose tags source and target begin with, or the
+      source alone, by the example, `languages` or else the first that it has.
     """
     vocabulary = original.model.vocabularies.source
-    if vocabulary.source_tag != "source":
+    if not vocabulary.tags:
         return original, []
     source, target, text = split_tag(original.origin["examples"][0], vocabulary.tags)
     known = original.languages or [*vocabulary.tags, *vocabulary.tags]
     origin = {**original.origin, "examples": [text.strip()]}
-    return original._replace(origin=origin), [source or known[0], target or known[1]]
+    languages = [source or known[0], target or known[1]]
+    if vocabulary.source_tag == "target":
+        languages = [one for one in languages[1:] if one in vocabulary.tags]
+    return original._replace(origin=origin), languages
 
 
 def require_sentencepiece(vocabulary: Vocabulary, form: str) -> bytes:

@@ -97,7 +97,9 @@ class CTranslate2Format:
             tables=tables,
             shared=vocabularies.shared,
             suppressed=json.dumps(suppressed, ensure_ascii=False),
-            tags=[tables[0]["language_tokens"][one] for one in languages],
+            tags=vocabularies.source.pieces(
+                vocabularies.source.tags[one] for one in languages
+            ),
             positions=exported_positions(config),
         )
 
@@ -248,11 +250,14 @@ def write_ctranslate2(
     config: Config,
     vocabularies: VocabularyPair,
     quantization: str = "float32",
+    language: str = "",
 ) -> None:
     """Writes a CTranslate2 model, without what splits text.
 
     Args:
       quantization: one of `formats.QUANTIZATIONS`.
+      language: whose tag CTranslate2 adds to each source; "" for sources that begin
+        with theirs.
 
     Raises:
       UserError: CTranslate2 is not installed, or does not support the model.
@@ -267,7 +272,8 @@ def write_ctranslate2(
     settings = spec.config
     settings.layer_norm_epsilon = model.layer_norm_epsilon
     settings.add_source_eos = True
-    settings.bos_token = sides[1][BOS]
+    added = vocabularies.source.tags[language] if language else BOS
+    settings.bos_token, settings.add_source_bos = sides[0][added], bool(language)
     # With "zero", the vector of this token is not used.
     settings.decoder_start_token = sides[1][EOS if model.start == "eos" else BOS]
     settings.eos_token, settings.unk_token = sides[1][EOS], sides[1][UNK]
@@ -363,6 +369,7 @@ class CTranslate2Backend:
     Args:
       positions: number of positions of the model.
       threads: that each translate batches of their own.
+      adds_tag: whether CTranslate2 adds the tag of each source.
 
     Attributes:
       compute_type: number format of the computation, which depends on the processor.
@@ -376,6 +383,7 @@ class CTranslate2Backend:
         config: DecodingConfig,
         positions: int,
         threads: int = 1,
+        adds_tag: bool = False,
     ):
         import ctranslate2
 
@@ -388,7 +396,7 @@ class CTranslate2Backend:
         self._source, self._target = piece_names(vocabularies)
         self._ids = {piece: id_ for id_, piece in enumerate(self._target)}
         self._vocabularies, self._config = vocabularies, config
-        self._positions = positions
+        self._positions, self._begin = positions, int(adds_tag)
         tags = vocabularies.target.tags.values()
         self._suppressed = suppressed_pieces(config, self._target, tags)
 
@@ -413,7 +421,7 @@ class CTranslate2Backend:
                 self._positions,
             )
             some = self._translator.translate_batch(
-                [self._pieces(self._source, subwords[number]) for number in numbers],
+                [self._sources(subwords[number]) for number in numbers],
                 beam_size=1 if greedy else self._config.beam_size,
                 length_penalty=0 if greedy else self._config.length_penalty,
                 target_prefix=[self._pieces(self._target, forced[n]) for n in numbers]
@@ -436,12 +444,15 @@ class CTranslate2Backend:
     def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores given tokens; CTranslate2 appends eos itself."""
         results = self._translator.score_batch(
-            [self._pieces(self._source, source) for source, _ in pairs],
+            [self._sources(source) for source, _ in pairs],
             [self._pieces(self._target, target) for _, target in pairs],
             max_batch_size=64,
             max_input_length=0,
         )
         return [np.asarray(result.log_probs, np.float32) for result in results]
+
+    def _sources(self, ids: Sequence[int]) -> list[str]:
+        return self._pieces(self._source, ids[self._begin :])
 
     @staticmethod
     def _pieces(side: Sequence[str], ids: Iterable[int]) -> list[str]:

@@ -44,7 +44,7 @@ from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference import provenance
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.inference.model_dir import atomic_directory
-from t2t_jax.run.text import only_pair, spec_of_names, without_folders
+from t2t_jax.run.text import languages_of, spec_of_names, without_folders
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, PAD, UNK
 
@@ -153,8 +153,9 @@ def _original(
     origin.setdefault("examples", list(text.sources[:1]))
     for corpus in origin.get("data", {}).values():
         corpus["spec"] = spec_of_names(corpus.get("spec") or "")
-    languages = spec.languages or only_pair(workdir, config)
-    return Original(model, config, origin, languages, spec.license)
+    pairs = [spec.languages] if spec.languages else languages_of(workdir, config)
+    languages = pairs[0] if len(pairs) == 1 else None
+    return Original(model, config, origin, languages, spec.license, pairs)
 
 
 def _advice(spec: ExportSpec) -> str:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from t2t_jax.data.vocabulary.tokenizers import split_tag, tag_piece
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError
@@ -62,6 +63,24 @@ def choose_lines(
         )
     sources, references = zip(*kept, strict=True)
     return VerificationText(name, sources, references, num_left_out)
+
+
+def of_language(
+    pairs: Sequence[tuple[str, str]], vocabulary: Vocabulary, language: str
+) -> Sequence[tuple[str, str]]:
+    """Selects the pairs of a target language, and gives sources without a tag its own.
+
+    Args:
+      language: "" for all pairs as they are, as with a vocabulary without its tag.
+    """
+    if language not in vocabulary.tags or vocabulary.source_tag == "source":
+        return pairs
+    named = [(split_tag(source, vocabulary.tags), target) for source, target in pairs]
+    return [
+        (f"{tag_piece(language)} {text.strip()}", target)
+        for (_, tag, text), target in named
+        if tag in ("", language)
+    ]
 
 
 TIE = 1e-4  # tokens whose log-probabilities differ by at most this may swap
