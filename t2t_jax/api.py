@@ -101,9 +101,10 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         `config.python.optimizer`; its constants are not known, nor its learning rate.
       train: pairs to train on, instead of `config.data.train`: (source, target) each,
         or mappings such as the rows of Hugging Face's `datasets` and the examples of
-        TFDS, `{"en": …, "de": …}` with the source first. They are read once, and
-        stored as text beside the token caches, from where the command line can resume
-        the run. The same call resumes it only with the same pairs.
+        TFDS, `{"en": …, "de": …}` with the source first; of several languages the
+        pairs of each direction, `{"en-de": pairs, "de-en": others}`. They are read
+        once, and stored as text beside the token caches, from where the command line
+        can resume the run. The same call resumes it only with the same pairs.
       dev: the same of `config.data.dev`.
       callbacks: functions that are called with each record of metrics.jsonl of the
         kinds "train" and "eval", before it gets the time, and with the `TrainState` of

@@ -365,6 +365,46 @@ def test_exports_put_the_tags_on_their_sources(counting_twice, tmp_path, capsys)
         assert message in capsys.readouterr().err
 
 
+def test_a_corpus_is_inspected_with_its_tags(counting_twice, tmp_path, capsys):
+    to = f"--to={tmp_path / 'pairs.tsv'}"
+    command = ["inspect_data", f"--workdir={counting_twice}", to]
+    assert main([*command, "--drop_worst=10%"]) == 0
+    out = capsys.readouterr().out
+    kept = {
+        to: [
+            tmp_path / f"pairs.kept.en-{to}.{side}.txt" for side in ("source", "target")
+        ]
+        for to in ("de", "fr")
+    }
+    named = "++".join(f"text:{s},{t}#en-{to}" for to, (s, t) in kept.items())
+    assert f"--config.data.train={named}" in out
+    for to, sides in kept.items():
+        lines = [side.read_text(encoding="utf-8").splitlines() for side in sides]
+        words = WORDS if to == "de" else FRENCH
+        assert {*" ".join(lines[1]).split()} <= {*words.values()}
+        assert {*" ".join(lines[0]).split()} <= {*WORDS}
+        assert len(lines[0]) == len(lines[1]) > 300
+    assert "several directions" in out
+
+
+def test_pairs_from_python_name_their_languages(tmp_path):
+    rows = [("a dog barks", "ein Hund bellt")] * 3
+    others = [{"en": "a cat", "fr": "un chat"}]
+    words = Vocabulary.train(
+        ["a dog barks", "ein Hund bellt", "a cat un chat"] * 9,
+        60,
+        target_languages=["de", "en", "fr"],
+    )
+    pairs = {"en-de,de-en": rows, "en-fr": others}
+    how = {"tokens_per_batch": 512, "row_length": 32, "cache_dir": str(tmp_path)}
+    with t2t_jax.batches(pairs, words, workers=1, drop_duplicates=False, **how) as some:
+        source = np.asarray(next(some).source)
+    counts = [int((source == words.tags[to]).sum()) for to in ("de", "en", "fr")]
+    assert counts == [3, 3, 1]
+    with pytest.raises(TypeError, match=r"train must be an iterable .* not a dict"):
+        t2t_jax.train({}, tmp_path / "run", train={"en": rows})
+
+
 def test_a_model_without_tags_refuses_a_target_language(counting):
     with pytest.raises(UserError, match=r"=de must be .* it has none. Leave it out"):
         t2t_jax.load(counting).translate(["one"], target_language="de")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -16,6 +17,8 @@ from t2t_jax.data.corpora.corpus import (
     DirectedCorpus,
     SliceCorpus,
     TaggedCorpus,
+    directions_of,
+    directions_of_pairs,
     locator,
     parts_of,
 )
@@ -46,8 +49,10 @@ def run(options: InspectDataOptions) -> int:
     total = corpus.num_pairs()
     if not total:
         raise UserError(f"{corpus.spec} has no pairs. Choose another --split.")
+    directions = directions_of_pairs(corpus) if directions_of(corpus) else []
+    names = list(dict.fromkeys(directions)) or [""]
     with ExitStack() as stack:
-        outputs = _open_outputs(options, stack, inputs=_files_of(corpus))
+        outputs = _open_outputs(options, names, stack, inputs=_files_of(corpus))
         from t2t_jax.report.inspection.inspector import inspect, select
         from t2t_jax.report.inspection.report import Report
 
@@ -59,12 +64,13 @@ def run(options: InspectDataOptions) -> int:
                 select(corpus, total=total, most=options.lines),
                 scorer=model.scorer(),
                 max_length=options.config.data.max_length,
+                directions=directions,
                 seed=options.config.seed,
                 advance=progress.advance,
             )
         with closing(found.pairs):
             report = Report(corpus.spec, total, found, locator(corpus))
-            _write(options, outputs, report)
+            _write(options, names, outputs, report)
     return 0
 
 
@@ -99,7 +105,11 @@ def _files_of(corpus: Corpus) -> list[str]:
 
 
 def _open_outputs(
-    options: InspectDataOptions, stack: ExitStack, *, inputs: Sequence[str]
+    options: InspectDataOptions,
+    directions: Sequence[str],
+    stack: ExitStack,
+    *,
+    inputs: Sequence[str],
 ) -> dict[str, BinaryIO]:
     """Opens the files before the work begins, so that a wrong path fails early.
 
@@ -107,12 +117,14 @@ def _open_outputs(
 
     Returns:
       By path: that of `--to`, and then the source and the target of the filtered
-      corpus, as far as they are asked for.
+      corpus, of each direction, as far as they are asked for.
     """
     paths = [options.to] * bool(options.to)
     if options.drop_worst:
         stem = Path(options.to).with_suffix("")
-        paths += [f"{stem}.kept.{side}.txt" for side in ("source", "target")]
+        parts = [f".{direction}" * bool(direction) for direction in directions]
+        sides = product(parts, ("source", "target"))
+        paths += [f"{stem}.kept{part}.{side}.txt" for part, side in sides]
     return {
         path: stack.enter_context(open_output(path, flag="to", inputs=inputs))
         for path in paths
@@ -120,7 +132,10 @@ def _open_outputs(
 
 
 def _write(
-    options: InspectDataOptions, outputs: dict[str, BinaryIO], report: Report
+    options: InspectDataOptions,
+    directions: Sequence[str],
+    outputs: dict[str, BinaryIO],
+    report: Report,
 ) -> None:
     """Writes the files and prints the summary."""
     from t2t_jax.report.inspection.report import dropped_summary, kept_lines
@@ -132,10 +147,15 @@ def _write(
     if outputs:
         found = report.found
         dropped = found.worst(options.drop_worst)
-        for side, out in enumerate(outputs.values()):
-            write_lines(out, kept_lines(found, dropped, side))
+        parts = list(product(directions, range(2)))
+        for (direction, side), out in zip(parts, outputs.values(), strict=True):
+            write_lines(out, kept_lines(found, dropped, side, direction))
         lines += dropped_summary(found, dropped)
-        spec = f"text:{','.join(outputs)}"
+        sides = zip(*[iter(outputs)] * 2, strict=True)  # the files in twos
+        spec = "++".join(
+            f"text:{source},{target}" + f"#{direction}" * bool(direction)
+            for direction, (source, target) in zip(directions, sides, strict=True)
+        )
         lines.append(f"  to train on it: --config.data.train={spec}")
     with open_output("-") as out:
         write_lines(out, lines)

@@ -210,7 +210,8 @@ def batches(
     Args:
       pairs: any iterable of (source, target); or of mappings from two languages to
         texts, the source first, as rows of Hugging Face's `datasets` (also those under
-        the key "translation") and examples of TFDS are; or the name of a corpus as in
+        the key "translation") and examples of TFDS are; or those of each direction,
+        `{"en-de": pairs, "de-en": others}`; or the name of a corpus as in
         `config.data.train`, such as "text:train.en,train.de".
       vocabulary: of both sides, or a pair of them.
       mesh: over whose devices rows are split; None for all devices along `data`. Empty

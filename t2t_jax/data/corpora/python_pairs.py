@@ -17,7 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from t2t_jax.data.config import SIDES, DataConfig
-from t2t_jax.data.corpora.corpus import truncate
+from t2t_jax.data.corpora.corpus import Corpus, truncate
+from t2t_jax.data.corpora.open import open_corpus, split_directions
 from t2t_jax.data.corpora.text_files import PYTHON_PAIRS, TextCorpus
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.data.files.progress_bar import ProgressBar
@@ -32,7 +33,8 @@ from t2t_jax.data.token_cache.cache_paths import (
 )
 from t2t_jax.errors import short_repr
 
-Pairs: TypeAlias = Iterable[Sequence[str | bytes] | Mapping[str, object]]
+_Rows: TypeAlias = Iterable[Sequence[str | bytes] | Mapping[str, object]]
+Pairs: TypeAlias = _Rows | Mapping[str, _Rows]
 """Pairs as `open_pairs` takes them."""
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}(?:[_-][A-Za-z]+)?")
@@ -44,7 +46,7 @@ def open_pairs(
     config: DataConfig,
     name: str = "pairs",
     log: Callable[[str], None] = lambda text: None,
-) -> TextCorpus:
+) -> Corpus:
     """Reads pairs once, stores them as text files, and returns these as a corpus.
 
     The same pairs are stored once, and have the fingerprint of files with these lines.
@@ -54,7 +56,8 @@ def open_pairs(
         first is the source: `{"en": …, "de": …}`, and the same under the key
         "translation", as the rows of Hugging Face's `datasets` have it. Text is `str`,
         or UTF-8 as `bytes` or a scalar tensor of TensorFlow. All of them are read, so
-        there must be an end.
+        there must be an end. Of a model of several languages the pairs of each
+        direction: `{"en-de": pairs, "en-fr": others}`; those of "en-de,de-en" in both.
       config: with the directory of the token caches.
       name: of the argument, for messages.
       log: gets a line with the number of pairs and, of mappings, the direction.
@@ -72,7 +75,25 @@ def open_pairs(
       >>> corpus = open_pairs(iter(rows), config=config)
       >>> list(corpus), corpus.source.name, corpus.num_pairs()
       ([('A dog barks.', 'Ein Hund bellt.')], 'pairs.en', 1)
+      >>> both = open_pairs({"en-de,de-en": rows}, config=config)
+      >>> [source for source, _ in both]
+      ['A dog barks.', 'Ein Hund bellt.']
     """
+    if isinstance(pairs, Mapping) and pairs:
+        named = [f"#{languages}" for languages in pairs]
+        if all(split_directions(one)[1] for one in named):
+            specs = [
+                _store(rows, config, f"{name}[{languages!r}]", log).spec
+                for languages, rows in pairs.items()
+            ]
+            return open_corpus("++".join(map("".join, zip(specs, named, strict=True))))
+    return _store(pairs, config, name, log)
+
+
+def _store(
+    pairs: Any, config: DataConfig, name: str, log: Callable[[str], None]
+) -> TextCorpus:
+    """Reads and stores the pairs of one direction."""
     is_wrong = isinstance(pairs, str | bytes | Mapping | Set)
     if is_wrong or not isinstance(pairs, Iterable):
         what = with_article(type(pairs).__name__)
@@ -116,7 +137,9 @@ def _corpus(folder: Path, names: Sequence[str]) -> TextCorpus:
     return TextCorpus(f"text:{source},{target}", source, target)
 
 
-def _checked(pairs: Pairs, name: str, keys: list[str]) -> Iterator[tuple[bytes, bytes]]:
+def _checked(
+    pairs: Iterable[Any], name: str, keys: list[str]
+) -> Iterator[tuple[bytes, bytes]]:
     """Yields the pairs in UTF-8; raises what no two lines of text can be.
 
     Args:

@@ -19,6 +19,7 @@ from t2t_jax.data.token_cache.filters import (
     pair_hashes,
     text_hashes,
 )
+from t2t_jax.data.vocabulary.tokenizers import tag_piece
 from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.report.inspection.findings import (
     KINDS,
@@ -63,6 +64,7 @@ class Inspection:
       lengths: [P, 2] subwords of both sides, with eos.
       findings: by kind [P] whether a pair has it.
       notes: on what could not be found.
+      directions: [P] such as en-de; "" of pairs without tags.
     """
 
     pairs: PairFile
@@ -72,6 +74,7 @@ class Inspection:
     lengths: npt.NDArray[np.int32]
     findings: dict[str, npt.NDArray[np.bool_]]
     notes: list[str] = field(default_factory=list)
+    directions: Sequence[str] = ()
 
     @property
     def is_scored(self) -> npt.NDArray[np.bool_]:
@@ -124,6 +127,7 @@ def inspect(
     *,
     scorer: Scorer,
     max_length: int,
+    directions: Sequence[str] = (),
     seed: int = 0,
     advance: Callable[[int], None] = lambda number: None,
 ) -> Inspection:
@@ -131,11 +135,12 @@ def inspect(
 
     Args:
       pairs: with their numbers in the corpus.
+      directions: of each pair of the corpus, such as en-de; "" of one without tags.
       max_length: subwords of a side, with eos, above which a pair is not scored.
       seed: of the sample of ordinary pairs.
       advance: called with numbers of pairs done.
     """
-    columns = _Columns()
+    columns = _Columns(directions)
     try:
         rest = iter(pairs)
         while window := list(islice(rest, _WINDOW)):
@@ -154,8 +159,9 @@ def inspect(
 class _Columns:
     """What is known of each pair after the first pass."""
 
-    def __init__(self) -> None:
+    def __init__(self, directions: Sequence[str] = ()) -> None:
         self.pairs = PairFile()
+        self.directions = directions
         self.characters: Counter[str] = Counter()
         self.scripts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self.trigrams = (Trigrams(), Trigrams())
@@ -182,14 +188,20 @@ class _Columns:
         is_repeated = ~self._seen.is_new(hashes)
         shown = (~is_scored, copies, is_repeated, unknown)
         findings = np.array(shown, np.bool_).T
-        losses = _losses(scorer, texts, np.flatnonzero(is_scored))
         numbers = np.array([number for number, _ in window])
+        languages = self.directions_at(numbers)
+        losses = _losses(scorer, texts, np.flatnonzero(is_scored), languages)
         self._parts.append((numbers, losses, lengths, findings))
         for pair in texts:
             self.pairs.add(pair)
             self.characters.update(set(pair.source) | set(pair.target))
             for scripts, line in zip(self.scripts, pair, strict=True):
                 scripts[script_of(line)] += 1
+
+    def directions_at(self, numbers: Indices) -> list[str]:
+        """Returns the directions of pairs by their numbers in the corpus."""
+        named = self.directions or [""] * (1 + int(numbers.max(initial=0)))
+        return [named[number] for number in numbers.tolist()]
 
     def finish(self) -> Inspection:
         """Joins the windows."""
@@ -206,13 +218,20 @@ class _Columns:
             gains=np.full(len(losses), np.nan, np.float32),
             lengths=lengths.astype(np.int32),
             findings=findings,
+            directions=self.directions_at(numbers),
         )
 
 
-def _losses(scorer: Scorer, pairs: Sequence[Pair], chosen: npt.NDArray[Any]) -> Floats:
+def _losses(
+    scorer: Scorer,
+    pairs: Sequence[Pair],
+    chosen: npt.NDArray[Any],
+    directions: Sequence[str],
+) -> Floats:
     """Returns [P] the loss a token of the chosen pairs, NaN for the others."""
     losses = np.full(len(pairs), np.nan, np.float32)
-    sources = [pairs[number].source for number in chosen]
+    tags = [tag_piece(one) if one else "" for one in directions]
+    sources = [tags[number] + pairs[number].source for number in chosen]
     targets = [pairs[number].target for number in chosen]
     for number, score in scorer.iter_scores(sources, targets):
         losses[chosen[number]] = -score.per_token
@@ -283,7 +302,13 @@ def _find_suspects(
     sample = np.sort(rng.choice(scored, min(_SAMPLE, len(scored)), replace=False))
     suspects = _suspects(found)
     found.gains[:] = _gains(found, np.union1d(sample, suspects), scorer, rng, sample)
-    for side in range(2):
+    is_single = len({*found.directions}) == 1
+    if not is_single:
+        found.notes.append(
+            "The text has several directions, so that lines in a wrong language are "
+            "not looked for."
+        )
+    for side in range(2 * is_single):
         own, other = columns.trigrams[side], columns.trigrams[1 - side]
         lines = [found.pairs[int(index)][side] for index in suspects]
         usual = own.scores([found.pairs[int(index)][side] for index in sample])
@@ -335,6 +360,7 @@ def _gains(
             Pair(found.pairs[int(other)].source, found.pairs[int(own)].target)
             for own, other in zip(part, others[start : start + _WINDOW], strict=True)
         ]
-        losses = _losses(scorer, pairs, np.arange(len(pairs)))
+        languages = [found.directions[index] for index in part]
+        losses = _losses(scorer, pairs, np.arange(len(pairs)), languages)
         gains[part] = losses - found.losses[part]
     return gains

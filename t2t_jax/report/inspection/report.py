@@ -132,11 +132,18 @@ def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4f}"
 
 
-def kept_lines(found: Inspection, dropped: Indices, side: int) -> Iterator[str]:
-    """Yields the lines of a side, 0 for the source, without those of dropped pairs."""
+def kept_lines(
+    found: Inspection, dropped: Indices, side: int, direction: str = ""
+) -> Iterator[str]:
+    """Yields the lines of a side, 0 for the source, without those of dropped pairs.
+
+    Args:
+      direction: of the pairs, as the inspection names it.
+    """
     for index in np.setdiff1d(np.arange(len(found.pairs)), dropped):
-        # A line end, which text files cannot contain, would misalign the sides.
-        yield found.pairs[int(index)][side].replace("\n", " ")
+        if found.directions[index] == direction:
+            # A line end, which text files cannot contain, would misalign the sides.
+            yield found.pairs[int(index)][side].replace("\n", " ")
 
 
 def dropped_summary(found: Inspection, dropped: Indices) -> Iterator[str]:
