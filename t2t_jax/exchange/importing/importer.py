@@ -258,7 +258,7 @@ _FILES = (
     *("*.spm", "*.model", "*.yml", "*.txt", "*.codes", "*.subwords"),
 )
 # Fetched only if there is nothing else: many models have both.
-_PICKLES = "pytorch_model.bin"
+_PICKLES = "pytorch_model*.bin"
 
 
 def resolve_hub(path: str) -> Path:

@@ -15,8 +15,9 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError, UserError
 from t2t_jax.exchange.importing.imported import DEFAULTS, ImportOptions
 from t2t_jax.exchange.importing.importer import FORMATS
-from tests.exchange import hf_directory, marian_save, torch_save
+from tests.exchange import hf_directory, m2m_100_directory, marian_save, torch_save
 from tests.exchange.importing import test_fairseq as fairseq
+from tests.exchange.importing import test_m2m_100
 from tests.exchange.importing import test_t2t as t2t
 
 pytest.importorskip("yaml")
@@ -80,6 +81,17 @@ def make_marian(folder, name="vocab.spm"):
     )
 
 
+def make_m2m_100(folder, name):
+    kind = "M2M-100" if name == "vocab.json" else "NLLB-200"
+    m2m_100_directory.write_directory(folder, kind)
+    if name.endswith(".index.json"):
+        test_m2m_100.split_weights(folder)
+    if name == "tokenizer.json":
+        tokens = [{"id": 0, "content": "<s>"}, {"id": 66, "content": "low_Latn"}]
+        table = {"model": {"vocab": {"<pad>": 1}}, "added_tokens": tokens}
+        hf_directory.change_json(folder / name, **table)
+
+
 FILES = {
     ("fairseq", make_fairseq): "model.pt legacy dict.de.txt codes spm.model",
     ("t2t", make_t2t): "model.ckpt-7.index model.ckpt-7.data-00000-of-00002 "
@@ -87,11 +99,14 @@ FILES = {
     ("hf_marian", make_hf): "config.json generation_config.json tokenizer_config.json "
     "vocab.json target_vocab.json source.spm target.spm model.safetensors "
     "pytorch_model.bin",
+    ("m2m_100", make_m2m_100): "tokenizer_config.json vocab.json tokenizer.json "
+    "sentencepiece.bpe.model model.safetensors.index.json",
     ("marian", make_marian): "model.npz vocab.spm model.npz.decoder.yml vocab.yml "
     "vocab.json vocab.txt",
 }
 REQUIRED = {"vocab.json", "source.spm", "model.safetensors", "hparams.json"}
 REQUIRED |= {"vocab.translate_ende.30.subwords", "dict.de.txt"}
+REQUIRED |= {"sentencepiece.bpe.model"}
 
 
 def read(folder, toolkit="marian", options=DEFAULTS):

@@ -163,7 +163,8 @@ def read_tokens(directory: Path, size: int) -> Tokens:
             "leaves it out of what it saves."
         )
     splitter = read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=_ADVICE)
-    is_m2m = (directory / VOCABULARY).exists()
+    named = _read(directory, TOKENIZER).get("tokenizer_class")
+    is_m2m = named == "M2M100Tokenizer" or (directory / VOCABULARY).exists()
     names = _m2m_names(directory, size) if is_m2m else _nllb_names(path, splitter)
     used = len(names)
     _add(names, _added(directory, used, is_m2m=is_m2m), directory, size=size)
