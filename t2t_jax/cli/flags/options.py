@@ -295,7 +295,9 @@ class DistillOptions(TranslateOptions, mode="distill"):
     resume: bool = True
 
 
-_OF_FILES = "source reference baseline protocol robustness target_language"
+_OF_FILES = (
+    "source reference baseline protocol robustness source_language target_language"
+)
 
 
 class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):

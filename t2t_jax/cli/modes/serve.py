@@ -7,6 +7,7 @@ import importlib.util
 import ipaddress
 import os
 import re
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import flush_before_exit
 from t2t_jax.cli.flags.options import ServeOptions
+from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
 from t2t_jax.run.text import Pair, languages_of
@@ -28,7 +30,6 @@ _PAIR = re.compile(
     r"([a-z]{2,3}(?:_[A-Za-z]+)?)-([a-z]{2,3}(?:_[A-Za-z]+)?)=(.+)", re.DOTALL
 )
 _MAX_KEY_BYTES = 1 << 16
-_SHOWN = 12  # pairs of a model
 
 
 def run(options: ServeOptions) -> int:
@@ -160,7 +161,7 @@ def _workdirs(options: ServeOptions) -> dict[Pair, Workdir]:
     errors.raise_if_any()
     named = [one for some in found for one in some]
     pairs = [pair for pair, _ in named]
-    if twice := [pair for pair in pairs if pairs.count(pair) > 1]:
+    if twice := [pair for pair, count in Counter(pairs).items() if count > 1]:
         raise UserError(
             f"--workdir={text} must have one model for each pair of languages, and "
             f"{'-'.join(twice[0])} is given twice. Leave one out."
@@ -199,7 +200,6 @@ def _load(
     decoding = dataclasses.replace(workdir.read_config().decoding, **own)
     model = load(workdir.path, checkpoint=options.checkpoint, decoding=decoding)
     pairs = ["-".join(pair) for pair, one in workdirs.items() if one == workdir]
-    more = f" and {len(pairs) - _SHOWN} more" * (len(pairs) > _SHOWN)
-    names = f"{', '.join(pairs[:_SHOWN])}{more}"
+    names = truncate(", ".join(pairs))
     log(f"Loaded {names}: {workdir.path}, step {model.step:,}.")
     return model
