@@ -25,8 +25,10 @@ from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
+    direction_of,
     directions_of,
     directions_of_pairs,
+    short_name,
     with_tags,
 )
 from t2t_jax.data.corpora.open import open_corpus
@@ -91,6 +93,10 @@ class PreparedData(NamedTuple):
         }
         if self.dev:
             hashes["dev"] = str(self.dev.meta["corpus"])
+        # The hash of a corpus has the languages of its targets alone.
+        for name, cache in (("train", self.train), ("dev", self.dev)):
+            if cache and (named := cache.meta.get("directions")):
+                hashes[f"languages of {name}"] = ", ".join(map("-".join, named))
         if any(self.config.bpe_dropout):
             hashes["way of sampling subwords"] = SAMPLING_VERSION
         if self.config.modifier_rates:
@@ -306,6 +312,12 @@ def _report(
     copies = copy_warnings({**report["train"]["copies"], **leaks})
     for warning in [*drop_warnings(train), *leak_warnings(leaks), *copies]:
         log(f"{warning} See {path}.")
+    if dev and (missing := _unscored(train, dev)):
+        log(
+            f"The development text lacks {short_name(', '.join(missing))}: scores, and "
+            "the choice of the best step, are of the other directions alone. "
+            "Set config.data.dev to text of all."
+        )
     atomic_write(path, report_text(report))
     lines = measure_source_lines(
         train,
@@ -315,6 +327,15 @@ def _report(
     inputs = {**vocabulary_settings(config), "corpus": str(train.meta["corpus"])}
     data = {**report, SOURCE_LINES: lines.to_json(), "vocabulary_lesson": inputs}
     workdir.write_json("data.json", data)
+
+
+def _unscored(train: TokenCache, dev: TokenCache) -> list[str]:
+    """Lists the directions of the training text that no development pair has."""
+    trained, scored = (
+        dict.fromkeys("-".join(direction_of(part)) for part in cache.corpora)
+        for cache in (train, dev)
+    )
+    return [direction for direction in trained if direction not in scored]
 
 
 def _load_vocabularies(

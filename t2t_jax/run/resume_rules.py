@@ -157,7 +157,7 @@ def check_fingerprints(
 
     Args:
       before: the fingerprints of the run; a missing one is not compared.
-      now: those of this start; without "dev" if evaluation is off.
+      now: those of this start; without those of dev if evaluation is off.
       configs: of the run and of this start, for the message; None if not known.
 
     Raises:
@@ -166,9 +166,10 @@ def check_fingerprints(
     changed = {}
     for name, was in before.items():
         # Without evaluation there is no fingerprint of the development text.
-        is_now = now.get(name, was if name == "dev" else None)
+        is_now = now.get(name, was if name.endswith("dev") else None)
         if was != is_now:
-            shown = f" ({was}, now {is_now})" * name.startswith("weights")
+            is_short = name.startswith(("weights", "languages"))
+            shown = f" ({was}, now {is_now})" * is_short
             changed[name] = f"{name}{shown}"
     if changed:
         raise DataError(
@@ -186,7 +187,8 @@ def _compare_specs(
     old, new = configs
     # Development pairs may be held out of the training text.
     dev = "dev" if old.data.dev or new.data.dev else "train"
-    keys = {"train": "train", "weights of train": "train", "dev": dev}
+    keys = dict.fromkeys(("train", "weights of train", "languages of train"), "train")
+    keys |= {"dev": dev, "languages of dev": dev}
     line = ""
     for name in dict.fromkeys(keys[name] for name in changed if name in keys):
         was, now = getattr(old.data, name), getattr(new.data, name)

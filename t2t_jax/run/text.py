@@ -173,8 +173,10 @@ def languages_of_spec(spec: str) -> list[Pair]:
       [('en', 'de')]
       >>> languages_of_spec("tsv:a.tsv#en-de,de-en[:9]")
       [('en', 'de'), ('de', 'en')]
+      >>> languages_of_spec("text:c++/a.en,c++/a.de++text:a.en,a.fr+b.fr")
+      [('en', 'de'), ('en', 'fr')]
     """
-    parts = [split_directions(part) for part in spec.split("++")]
+    parts = [split_directions(part) for part in split_spec(spec)]
     found = (named or filter(None, [_languages_of_corpus(n)]) for n, named in parts)
     return list(dict.fromkeys(pair for some in found for pair in some))
 
@@ -187,7 +189,9 @@ def _languages_of_corpus(spec: str) -> Pair | None:
     if kind == "tfds":
         source, dash, target = rest.rpartition(":")[2].partition("-")
         return (source, target) if dash and ":" in rest else None
-    sides = [language_of_file(files.split("+")[0]) for files in rest.split(",")]
+    # A + may also stand in the name of a directory.
+    named = (map(language_of_file, files.split("+")) for files in rest.split(","))
+    sides = [next(filter(None, names), "") for names in named]
     # The same ending of both files is not a language.
     if kind != "text" or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
         return None

@@ -1,6 +1,7 @@
 """One model that translates into the language whose tag its source begins with."""
 
 import dataclasses
+import hashlib
 import json
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,8 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.main import main
 from t2t_jax.run.inference.extend import extend_model
+from t2t_jax.run.prepared_data import PreparedData
+from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.text import spec_of_names
 from tests.decoding.words import WordVocabulary, translator
 from tests.exchange.exporting.counting import WORDS, write_text
@@ -179,7 +182,9 @@ def test_a_language_is_added_and_what_the_others_give_stays(counting_twice, tmp_
     }
     given = [f"--config.{key}={value}" for key, value in keys.items()]
     first = ("--config=fine_tune", f"--config.init_from={more}", f"--workdir={run}")
-    tiny.succeed(*first, *given)
+    done = tiny.succeed(*first, *given)
+    # Of three tags the text has one: the commands that are printed name it.
+    assert b"/run --target_language=es < in.txt\n" in done.stderr
     expected = [" ".join(map(spanish.get, line.split())) for line in LINES]
     tuned, kept = t2t_jax.load(run), [0, 1, 3]
     scores = t2t_jax.evaluate(
@@ -585,12 +590,24 @@ def test_a_vocabulary_may_have_tags_of_both_sides(both_tags, tmp_path):
             words.split_tags(["a dog"], **languages)
     (tmp_path / "x").write_text("a dog\tein Hund\n", encoding="utf-8")
     config, both = DataConfig(cache_dir=str(tmp_path)), VocabularyPair(words, words)
+    hashes = []
     for spec, tags in (("#en-de", (31, 30)), ("#fr-de", (32, 30))):
-        cache = build_or_open(
-            open_corpus(f"tsv:{tmp_path}/x{spec}"), both, config=config
-        )
+        corpus = open_corpus(f"tsv:{tmp_path}/x{spec}")
+        cache = build_or_open(corpus, both, config=config)
+        hashes.append(PreparedData(config, 0, both, cache, cache, ()).fingerprints)
         assert cache.source.tokens.tolist() == [tags[0], *plain, 2]
         assert cache.target.tokens.tolist() == [tags[1], *target, 2]
+    # The hash of a corpus is as before, without the language of its sources.
+    name = f"to de as it is {open_corpus(f'tsv:{tmp_path}/x').fingerprint()}"
+    assert {one["train"] for one in hashes} == {
+        hashlib.sha256(name.encode()).hexdigest()
+    }
+    with pytest.raises(DataError, match=r"languages of train \(en-de, now fr-de\)"):
+        check_fingerprints(*hashes)
+    before = {key: hashes[0][key] for key in hashes[0] if "languages" not in key}
+    check_fingerprints(before, hashes[0])
+    without = {key: value for key, value in hashes[0].items() if "dev" not in key}
+    check_fingerprints(hashes[0], without)
 
 
 @pytest.mark.parametrize("sample", [False, True])

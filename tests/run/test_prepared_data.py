@@ -207,6 +207,22 @@ def test_development_pairs_are_held_out_of_the_training_text(tmp_path):
     assert off.fingerprints["train"] == text.fingerprints["train"]
 
 
+def test_directions_without_development_text_are_told(tmp_path):
+    logged = {}
+    for dev in ("en-de", "en-de,de-en"):
+        changed = {
+            "data__train": "phrasebook:train:99#en-de,de-en",
+            "data__dev": f"phrasebook:dev:7#{dev}",
+        }
+        text, lines = _prepare(tmp_path / dev, **changed)
+        logged[dev] = [line for line in lines if "lacks" in line]
+        # Only sources with the tag of their own language change the hashes.
+        assert not any("languages" in name for name in text.fingerprints)
+    ((warning,), others) = logged.values()
+    assert warning.startswith("The development text lacks de-en: scores")
+    assert others == []
+
+
 def test_other_weights_are_another_order_and_so_another_fingerprint(tmp_path):
     parts = "phrasebook:train:100++{}phrasebook:train:300[100:]"
     texts = [

@@ -9,7 +9,7 @@ from t2t_jax.cli.console.stderr import open_log
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.config import Config
-from t2t_jax.data.corpora.open import split_directions
+from t2t_jax.data.corpora.open import split_directions, split_spec
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData
@@ -69,20 +69,16 @@ def _train(options: TrainOptions, text: PreparedData, console: Console) -> int:
 def _next_commands(workdir: Workdir, config: Config) -> str:
     """Returns example commands for a trained model."""
     flags = f"--workdir={shlex.quote(str(workdir.path))}"
-    named = [split_directions(part)[1] for part in config.data.train.split("++")]
-    directions = [one for part in named for one in part]
-    if directions and _reads_source(workdir, config):
-        flags += " --source_language={} --target_language={}".format(*directions[0])
-    elif len({target for _, target in directions}) > 1:
-        flags += f" --target_language={directions[0][1]}"
+    named = [split_directions(part)[1] for part in split_spec(config.data.train)]
+    if directions := [one for part in named for one in part]:
+        both = VocabularyPair.load(workdir.path, config=config.vocabulary)
+        (source, target), vocabulary = directions[0], both.source
+        if vocabulary.source_tag == "source":
+            flags += f" --source_language={source}"
+        if len(vocabulary.tags) > 1:
+            flags += f" --target_language={target}"
     return (
         f"  translate:  {shlex.join(command_of('translate'))} {flags} < in.txt\n"
         f"  score:      {shlex.join(command_of('evaluate'))} {flags} "
         "--source=SENTENCES --reference=TRANSLATIONS"
     )
-
-
-def _reads_source(workdir: Workdir, config: Config) -> bool:
-    """Returns whether sources begin with the tag of their own language."""
-    vocabularies = VocabularyPair.load(workdir.path, config=config.vocabulary)
-    return vocabularies.source.source_tag == "source"
