@@ -12,7 +12,6 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from t2t_jax.data.corpora.splits import train_and_dev
-from t2t_jax.errors import DataError
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exchange.exporting.base import (
     ExportFormat,
@@ -22,9 +21,9 @@ from t2t_jax.exchange.exporting.base import (
     table_of,
 )
 from t2t_jax.exchange.exporting.verification import TIE, Comparison
-from t2t_jax.files import read_json_object
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
+from t2t_jax.run.first_start import BEGAN_WITH
 from t2t_jax.run.inference.provenance import SHA256SUMS, versions
 from t2t_jax.run.text import spec_of_names
 
@@ -119,7 +118,7 @@ def model_card(
         keys=_keys(config.network),
         parameters=count_parameters(config.network).total,
         vocabulary_kind="of another toolkit" if is_table else "SentencePiece, BPE",
-        began_with=config.init_from and _began_with(config.init_from),
+        began_with=config.init_from and _began_with(config.init_from, origin),
         train_text=spec_of_names(train_and_dev(config.data)[0]),
         tie=TIE,
         sha256sums=SHA256SUMS,
@@ -153,20 +152,10 @@ def _made(origin: Mapping[str, Any]) -> str:
     return f"trained with t2t_jax, step {origin['step']:,}{changed}"
 
 
-def _began_with(directory: str) -> str:
+def _began_with(directory: str, origin: Mapping[str, Any]) -> str:
     """Returns the name of a directory, and the format that it was imported from."""
-    name, imported = f"`{Path(directory).name}`", _imported(directory)
-    return f"{name}, imported as {imported['format']}" if imported else name
-
-
-def _imported(directory: str) -> Mapping[str, Any]:
-    """Returns what is known of the origin of an imported model; {} for others."""
-    try:
-        origin = read_json_object(Path(directory) / "model.json", advice="")
-    except (OSError, DataError):  # Not an imported model, or no longer there.
-        return {}
-    imported = origin.get("imported")
-    return imported if isinstance(imported, dict) and "format" in imported else {}
+    name, imported = f"`{Path(directory).name}`", origin.get(BEGAN_WITH)
+    return f"{name}, from an import of {imported['format']}" if imported else name
 
 
 def license_of(original: Original) -> str:
@@ -175,8 +164,8 @@ def license_of(original: Original) -> str:
     Returns:
       As Hugging Face names it; "" if it is not known.
     """
-    began, origin = original.config.init_from, original.origin
-    imported = origin.get("imported") or (_imported(began) if began else {})
+    origin = original.origin
+    imported = origin.get("imported") or origin.get(BEGAN_WITH) or {}
     return original.license or str(imported.get("license", ""))
 
 

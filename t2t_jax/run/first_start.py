@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,11 @@ _FREE = {
 """Keys of a network that do not belong to its parameters."""
 
 _FILES = ("vocabulary.file", "vocabulary.source_file")
+
+BEGAN_WITH = "began_with"
+"""The entry of data.json and model.json: the imported model that a run began with."""
+
+_MOST_RUNS = 100  # one after another; a directory can be put in a circle of them
 
 
 def adopt_model(
@@ -90,6 +96,34 @@ def _is_adopted(key: str, own: Config) -> bool:
     if section == "vocabulary":
         return key not in _FILES
     return key == "architecture" or section == "decoding"
+
+
+def imported_origin(workdir: Workdir) -> dict[str, str]:
+    """Returns what is known of the imported model that a run or a model comes from.
+
+    A run records it at its start, as the model of `init_from` may not stay where it is.
+    Of runs without a record, `init_from` is followed.
+
+    Returns:
+      `format` and, if known, `license` as Hugging Face names it; {} if there is none.
+    """
+    for _ in range(_MOST_RUNS):
+        with suppress(OSError, UserError):
+            name = "model.json" if workdir.is_model else "data.json"
+            origin = read_json_object(workdir.path / name, advice="")
+            found = origin.get("imported") or origin.get(BEGAN_WITH)
+            if isinstance(found, dict) and "format" in found:
+                known = ("format", "license")
+                return {key: str(found[key]) for key in known if key in found}
+        if workdir.is_model:  # Its init_from is a name without its folder.
+            break
+        try:
+            workdir = Workdir(Path(workdir.read_config().init_from))
+        except (OSError, UserError):
+            break
+        if not workdir.path.is_absolute():
+            break
+    return {}
 
 
 def read_vocabularies(config: Config) -> VocabularyPair:

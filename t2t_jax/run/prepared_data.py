@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from t2t_jax.config import Config
@@ -44,11 +45,13 @@ from t2t_jax.data.token_cache.cache_paths import check_cache_writable
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.tokenizers import split_tag
+from t2t_jax.data.vocabulary.tokenizers import shown_tags, split_tag
 from t2t_jax.decoding.text.sentences import lay_out
 from t2t_jax.errors import ConfigError, ErrorCollector
 from t2t_jax.files import atomic_write
 from t2t_jax.run.first_start import (
+    BEGAN_WITH,
+    imported_origin,
     load_partial_vocabularies,
     read_vocabularies,
     require_same_start,
@@ -326,6 +329,9 @@ def _report(
     )
     inputs = {**vocabulary_settings(config), "corpus": str(train.meta["corpus"])}
     data = {**report, SOURCE_LINES: lines.to_json(), "vocabulary_lesson": inputs}
+    began_with = workdir if workdir.has_config else Workdir(Path(config.init_from))
+    if config.init_from and (origin := imported_origin(began_with)):
+        data[BEGAN_WITH] = origin
     workdir.write_json("data.json", data)
 
 
@@ -363,7 +369,7 @@ def _load_vocabularies(
         if not split_tag(first, tags)[1]:
             raise ConfigError(
                 f"data.train={config.data.train!r} must name its languages, as #en-de "
-                f"after each corpus: the vocabulary has tags of {', '.join(tags)}. "
+                f"after each corpus: the vocabulary has tags of {shown_tags(tags)}. "
                 "Change config.data.train."
             )
     return vocabularies

@@ -128,6 +128,7 @@ class _Api:
     ):
         self._languages, self._config = languages, config
         self._worker, self._metrics = worker, metrics
+        self._listed = to_json([language._asdict() for language in languages])
         # Few, as each can delay the event loop by the time of a thread switch.
         self._threads = ThreadPoolExecutor(_THREADS, "requests")
 
@@ -186,7 +187,7 @@ class _Api:
 
     async def languages(self, request: Request) -> Response:
         """Lists the languages."""
-        return _json([language._asdict() for language in self._languages])
+        return _json(self._listed)
 
     async def settings(self, request: Request) -> Response:
         """Returns what a user interface needs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,6 +48,9 @@ class Language(NamedTuple):
 class Languages:
     """The models of a server by their pair of languages; one may have several.
 
+    Attributes:
+      codes: of all languages, those of sources first.
+
     Raises:
       UserError: there is none, or a model with tags has none of a language.
     """
@@ -55,8 +59,23 @@ class Languages:
         if not models:
             raise UserError("A server needs at least one model. Pass one.")
         self.models = dict(models)
-        for pair, model in self.models.items():
-            model.vocabularies.source.split_tags([], **self.arguments(pair))
+        # A model of 202 languages has 40,602 pairs, which no request may go through.
+        targets: defaultdict[str, list[str]] = defaultdict(list)
+        sources: defaultdict[str, list[str]] = defaultdict(list)
+        readers: dict[int, tuple[TranslationModel, set[str]]] = {}
+        for (source, target), model in self.models.items():
+            languages = self.arguments((source, target))
+            model.vocabularies.source.split_tags([], **languages)
+            targets[source].append(target)
+            sources[target].append(source)
+            readers.setdefault(id(model), (model, set()))[1].add(source)
+        self.codes = tuple(dict.fromkeys([*targets, *sources]))
+        self._targets, self._sources = dict(targets), dict(sources)
+        # What a model of several source languages knows tells nothing of one.
+        self._of_one: defaultdict[str, list[TranslationModel]] = defaultdict(list)
+        for model, read in readers.values():
+            if len(read) == 1:
+                self._of_one[min(read)].append(model)
 
     def arguments(self, pair: tuple[str, str]) -> dict[str, Any]:
         """Returns the languages of a pair as its model's `translate` takes them."""
@@ -70,19 +89,15 @@ class Languages:
     def __iter__(self) -> Iterator[Language]:
         """Iterates over all languages, sources first, each with its targets."""
         for code in self.codes:
-            targets = tuple(to for source, to in self.models if source == code)
-            yield Language(code, name_of_language(code), targets)
+            yield Language(code, name_of_language(code), self.targets_of(code))
 
-    @property
-    def codes(self) -> tuple[str, ...]:
-        """The codes of all languages, those of sources first."""
-        sources = [source for source, _ in self.models]
-        targets = [target for _, target in self.models]
-        return tuple(dict.fromkeys([*sources, *targets]))
+    def targets_of(self, source: str) -> tuple[str, ...]:
+        """Returns the codes of the languages that `source` is translated into."""
+        return tuple(self._targets.get(source, ()))
 
     def sources_of(self, target: str) -> tuple[str, ...]:
         """Returns the codes of the languages that are translated into `target`."""
-        return tuple(source for source, to in self.models if to == target)
+        return tuple(self._sources.get(target, ()))
 
     def detect(self, text: str, *, among: tuple[str, ...] = ()) -> list[dict[str, Any]]:
         """Estimates the language of a text, among the served ones.
@@ -113,10 +128,7 @@ class Languages:
             return 0.0
         common = {*_COMMON_WORDS.get(code, "").split()}
         score = sum(word in common for word in words) / len(words)
-        # What a model of several source languages knows tells nothing of one.
-        others = {id(one) for (to, _), one in self.models.items() if to != code}
-        models = (one for (to, _), one in self.models.items() if to == code)
-        owns = (one.known_words for one in models if id(one) not in others)
+        owns = (one.known_words for one in self._of_one.get(code, ()))
         known = next(filter(None, owns), None)
         if known is not None:
             score += (1 - (known.unseen_shares([text])[0] or 0.0)) ** 2

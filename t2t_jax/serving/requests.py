@@ -12,6 +12,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import FormParser, parse_options_header
 from starlette.exceptions import HTTPException
 
+from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.sentences import Layout, Sentence, lay_out
 from t2t_jax.run.text import name_of_language
@@ -221,9 +222,9 @@ def _sources(
             raise _unsupported(code, languages)
         if (code, target) not in languages.models:
             to, of = (f"{name_of_language(one)} ({one})" for one in (target, code))
-            known = ", ".join(to for own, to in languages.models if own == code)
+            known = shown_tags(languages.targets_of(code), target) or "none"
             about = f"{to} is not available as a target language from {of}"
-            raise RequestError(400, f"{about}; available: {known or 'none'}")
+            raise RequestError(400, f"{about}; available: {known}")
     return sources, detected
 
 
@@ -278,7 +279,7 @@ def _code(fields: Mapping[str, Any], name: str) -> str:
 
 
 def _unsupported(code: str, languages: Languages) -> RequestError:
-    known = ", ".join(languages.codes)
+    known = shown_tags(languages.codes, code)
     return RequestError(400, f"{_shown(code)} is not supported; supported: {known}")
 
 

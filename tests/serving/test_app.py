@@ -4,9 +4,13 @@ import asyncio
 import json
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from t2t_jax.cli.modes import serve
+from t2t_jax.run.workdir import Workdir
 from tests.serving.fakes import FakeModel, ask, asked, fake_app, post
 
 FORM = "application/x-www-form-urlencoded"
@@ -349,3 +353,36 @@ def test_texts_are_logged_only_if_asked(caplog):
         post(app, "/translate", {**FIELDS, "q": ["poison", "my secret"]})
         worker.close()
         assert ("my secret" in caplog.text) is log_text
+
+
+class Code(str):
+    """A code that counts how often it is compared."""
+
+    compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        Code.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_the_pairs_of_a_model_of_many_languages_are_not_gone_through(monkeypatch):
+    codes = [Code(f"x{number:03}_Latn") for number in range(202)]
+    pairs = [(one, to) for one in codes for to in codes if one is not to]
+    monkeypatch.setattr(
+        serve, "_named_workdirs", lambda part: [(pair, part) for pair in pairs]
+    )
+    options = SimpleNamespace(workdir=Workdir(Path("model")))
+    assert len(serve._workdirs(options)) == 40_602
+    app, worker = fake_app(dict.fromkeys(pairs, FakeModel()))
+    listed = ask(app, "GET", "/languages").json
+    assert [len(one["targets"]) for one in listed] == [201] * 202
+    assert Code.compared < 10 * len(pairs)
+    Code.compared = 0
+    assert ask(app, "GET", "/languages").json == listed
+    assert len(post(app, "/detect", {"q": "the cat is not here"}).json) == 202
+    other = post(app, "/translate", {**FIELDS, "target": "x007_Latin"}).json
+    assert "supported: x007_Latn, x000_Latn" in other["error"]
+    assert "and 190 more" in other["error"]
+    assert Code.compared < 10 * len(codes)
+    assert worker.close()

@@ -13,6 +13,7 @@ from t2t_jax.cli.evaluation.corpus import open_pair, read_pairs
 from t2t_jax.cli.flags.options import ExportOptions
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.dev_outputs import FOLDER, REFERENCE, SOURCE
+from t2t_jax.run.first_start import imported_origin
 
 if TYPE_CHECKING:
     from t2t_jax.exchange.exporting.verification import Comparison
@@ -45,6 +46,7 @@ def run(options: ExportOptions) -> int:
         license=options.license,
     )
     FORMATS[spec.format].check_supported(config)
+    _warn_of_license(options)
     name, pairs = _pairs(options)
     model = load_for_export(
         options.workdir, checkpoint=options.checkpoint, config=config
@@ -65,6 +67,17 @@ def run(options: ExportOptions) -> int:
     _report(comparison, max_bleu_loss=tolerance_of(spec).bleu)
     log(f"Wrote {to}.{' See its README.md for usage.' * to.is_dir()}")
     return 0
+
+
+def _warn_of_license(options: ExportOptions) -> None:
+    """Warns of a licence that weights for no commercial use do not have."""
+    recorded = imported_origin(options.workdir).get("license", "")
+    if "-nc" in recorded and options.license not in ("", recorded):
+        log(
+            f"warning: the model comes from weights with the licence {recorded}, not "
+            f"for commercial use, and README.md will name {options.license}. Leave "
+            "--license out, unless their owners gave you that licence."
+        )
 
 
 def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:

@@ -44,6 +44,7 @@ from t2t_jax.data.token_cache.cache_paths import (
 )
 from t2t_jax.data.token_cache.shards import WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.errors import ConfigError, DataError, OutputError
 
 
@@ -202,8 +203,8 @@ def _check_languages(
             f"{short_name(corpus.spec)}: the vocabulary must have a tag of each "
             f"{'' if reads_source else 'target '}language, "
             f"and has none of {', '.join(missing)}; it has tags of "
-            f"{', '.join(tags) or 'none'}. Change the languages after #, or train "
-            "another vocabulary."
+            f"{shown_tags(tags, missing[0]) or 'none'}. Change the languages after #, "
+            "or train another vocabulary."
         )
     for tag in dict.fromkeys(tag_of(part) for part, _ in parts_of(corpus)):
         pieces = vocabularies.source.pieces(vocabularies.source.encode([tag])[0])

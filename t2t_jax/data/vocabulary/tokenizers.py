@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -190,6 +191,52 @@ def tags_among(pieces: Iterable[str]) -> dict[str, int]:
         if tag := _LANGUAGE.fullmatch(piece):
             found.setdefault(tag[1], number)
     return found
+
+
+_SHOWN = 12  # tags in a message
+# Codes of two letters, and NLLB-200's codes of three.
+_LONG_CODES = (
+    "ar arb az azj bg bul bn ben ca cat cs ces da dan de deu el ell en eng eo epo es "
+    "spa et est eu eus fa pes fi fin fr fra ga gle gl glg gu guj ha hau he heb hi hin "
+    "hr hrv hu hun id ind is isl it ita ja jpn ka kat kk kaz ko kor lt lit lv lvs mk "
+    "mkd mr mar ms zsm nb nob nl nld no nob pl pol ps pbt pt por ro ron ru rus sk slk "
+    "sl slv sq als sr srp sv swe sw swh ta tam te tel th tha tl tgl tr tur uk ukr ur "
+    "urd vi vie zh zho"
+).split()
+_LONG_CODE = dict(zip(_LONG_CODES[::2], _LONG_CODES[1::2], strict=True))
+
+
+def near_tags(language: str, tags: Iterable[str]) -> list[str]:
+    """Returns the tags that someone may mean by a language that has none.
+
+    Example:
+      >>> near_tags("zh", ["zho_Hans", "zho_Hant", "deu_Latn"])
+      ['zho_Hans', 'zho_Hant']
+      >>> near_tags("deu_Latin", ["zho_Hans", "deu_Latn"])
+      ['deu_Latn']
+    """
+    known, short = list(tags), language.lower().replace("-", "_").partition("_")[0]
+    codes = {short, _LONG_CODE.get(short, short)}
+    codes |= {code for code, long in _LONG_CODE.items() if long == short}
+    same = [one for one in known if one.lower().partition("_")[0] in codes]
+    near = difflib.get_close_matches(language, known, n=1)
+    return near + [one for one in same if one not in near][: _SHOWN - 1]
+
+
+def shown_tags(tags: Iterable[str], language: str = "") -> str:
+    """Lists tags for a message: of many a dozen, those near a language first.
+
+    Example:
+      >>> shown_tags(["de", "fr"])
+      'de, fr'
+      >>> shown_tags([f"x{number:02}" for number in range(200)] + ["deu_Latn"], "de")
+      'deu_Latn, x00, x01, x02, x03, x04, x05, x06, x07, x08, x09, x10 and 189 more'
+    """
+    known = list(tags)
+    if len(known) <= _SHOWN:
+        return ", ".join(known)
+    first = dict.fromkeys([*near_tags(language, known), *known])
+    return f"{', '.join([*first][:_SHOWN])} and {len(known) - _SHOWN} more"
 
 
 def split_tag(line: str, tags: Mapping[str, int]) -> tuple[str, str, str]:

@@ -28,6 +28,8 @@ from t2t_jax.data.vocabulary.tokenizers import (
     SPECIAL_PIECES,
     Tagged,
     load_tokenizer,
+    near_tags,
+    shown_tags,
     split_tag,
     tag_piece,
     tags_among,
@@ -254,7 +256,7 @@ class Vocabulary:
                 side, pair = "source" if target else "target", known[: 1 + reads_source]
                 raise UserError(
                     f"The model has several languages, and a line names no {side}. "
-                    f"Pass {side}_language, one of {', '.join(known)}, or begin the "
+                    f"Pass {side}_language, one of {shown_tags(known)}, or begin the "
                     f"line with a tag, such as {tag_piece('-'.join(pair))}."
                 )
             found.texts.append(text)
@@ -289,11 +291,13 @@ class Vocabulary:
 
 def _require_known(tagged: Tagged, source: str | None, target: str | None) -> None:
     """Checks languages that are given for all lines."""
-    has = "none. Leave it out"
-    if tagged.tags:
-        has = f"tags of {', '.join(tagged.tags)}. Choose one"
     for side, language in (("target", target), ("source", source)):
         if language and language not in tagged.tags:
+            has = "none. Leave it out"
+            if tagged.tags:
+                near = near_tags(language, tagged.tags)
+                meant = f"Did you mean {' or '.join(near)}? " if near else ""
+                has = f"tags of {shown_tags(tagged.tags, language)}. {meant}Choose one"
             raise UserError(
                 f"{side}_language={language} must be a language that the model "
                 f"has a tag of, and it has {has}."

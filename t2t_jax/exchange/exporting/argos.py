@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
@@ -137,7 +138,8 @@ def _tag_of(original: Original) -> str:
     if tags and target not in tags:
         raise UserError(
             f"--languages={','.join(_languages(original))} must have a target that the "
-            f"model has a tag of, one of {', '.join(tags)}. Change --languages."
+            f"model has a tag of, one of {shown_tags(tags, target)}. Change "
+            "--languages."
         )
     return target if tags else ""
 

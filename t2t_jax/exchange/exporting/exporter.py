@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from t2t_jax.config import Config
-from t2t_jax.errors import UserError
+from t2t_jax.errors import UserError, rewording
 from t2t_jax.exchange.cards import model_card
 from t2t_jax.exchange.exporting import verification
 from t2t_jax.exchange.exporting.argos import ArgosFormat
@@ -155,6 +155,15 @@ def _original(
         corpus["spec"] = spec_of_names(corpus.get("spec") or "")
     pairs = [spec.languages] if spec.languages else languages_of(workdir, config)
     languages = pairs[0] if len(pairs) == 1 else None
+    vocabulary = model.vocabularies.source
+    if spec.languages and vocabulary.source_tag == "source":
+        source, target = spec.languages
+        given = f"--languages={source},{target}: "
+        with rewording(lambda problem: f"{given}{problem}"):
+            vocabulary.split_tags([], source_language=source, target_language=target)
+    elif languages and vocabulary.source_tag == "source":
+        # Files may have other names of languages than the tags.
+        languages = languages if vocabulary.tags.keys() >= {*languages} else None
     return Original(model, config, origin, languages, spec.license, pairs)
 
 

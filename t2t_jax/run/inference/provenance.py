@@ -12,6 +12,7 @@ from t2t_jax.data.source_lines import KEY as SOURCE_LINES
 from t2t_jax.data.source_lines import SourceLines
 from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.files import read_json_object, sha256_of
+from t2t_jax.run.first_start import BEGAN_WITH, imported_origin
 from t2t_jax.run.text import example_sentences
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -23,6 +24,7 @@ SHA256SUMS = "SHA256SUMS"
 _META_KEYS = (
     *("step", "kinds", "bleu", "averaged_steps", "unit", "gaps", "forced"),
     *("run", "data", "development", "examples", "imported", SOURCE_LINES),
+    BEGAN_WITH,
 )
 _SCORES = ("loss", "perplexity", "bleu", "bleu_signature", "chrf", "chrf_signature")
 _PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
@@ -34,8 +36,8 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
     Returns:
       JSON values, if known: `step`, `kinds` (why it was saved), `averaged_steps` and
       their spacing, `run`, `data`, `development` (scores on the development set) and
-      `examples` (source sentences), and of an imported model `imported`. Those of a
-      model come from its model.json.
+      `examples` (source sentences), and of an imported model `imported`, of one that
+      was trained from it `began_with`. Those of a model come from its model.json.
 
     Raises:
       DataError: the checkpoint or `data.json` is damaged.
@@ -54,6 +56,7 @@ def run_facts(workdir: Workdir) -> dict[str, Any]:
     """Collects what all models of a run share: its name and text, as JSON values.
 
     Those of the text are `data`, `examples` and, except for older runs, `source_lines`.
+    Of a run that began with an imported model, `began_with` has its licence.
 
     Raises:
       DataError: `data.json` is damaged.
@@ -65,6 +68,7 @@ def run_facts(workdir: Workdir) -> dict[str, Any]:
         "data": data,
         SOURCE_LINES: lines and lines.to_json(),
         "examples": list(example_sentences(workdir)),
+        BEGAN_WITH: imported_origin(workdir),
     }
     return {name: value for name, value in facts.items() if value}
 

@@ -12,9 +12,10 @@ import jax
 import numpy as np
 import pytest
 
+import t2t_jax
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
-from t2t_jax.config import Config
+from t2t_jax.config import Config, parse
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
@@ -25,9 +26,18 @@ from t2t_jax.exchange.exporting import ctranslate2, model_dir, stablehlo
 from t2t_jax.exchange.exporting import huggingface as hf_marian
 from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.exporter import FORMATS
+from t2t_jax.exchange.importing.imported import DEFAULTS
+from t2t_jax.exchange.importing.importer import write_imported
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.run.first_start import adopt_model
+from t2t_jax.run.inference.model_dir import save_model_dir
+from t2t_jax.run.inference.provenance import run_facts
+from t2t_jax.run.prepared_data import prepare_data
+from t2t_jax.run.text import without_folders
+from t2t_jax.run.workdir import Workdir
 from tests.exchange.exporting.counting import original, write_model, write_text
 from tests.exchange.exporting.test_marian import MODEL as MARIAN
+from tests.exchange.m2m_100_directory import write_directory
 
 pytest.importorskip("safetensors")
 
@@ -199,3 +209,41 @@ def test_what_a_format_needs_to_know_is_asked_for(tmp_path):
     sampling = Config(decoding=DecodingConfig(sample=True))
     with pytest.raises(UserError, match=r"exports beam search|flatbuffers"):
         FORMATS["stablehlo"].check_supported(sampling)
+
+
+def test_the_licence_of_an_import_follows_what_is_trained_from_it(tmp_path, capsys):
+    pytest.importorskip("safetensors")
+    pytest.importorskip("ctranslate2")
+    write_directory(tmp_path / "hf", "NLLB-200", num_beams=1, max_length=4)
+    write_imported(tmp_path / "hf", tmp_path / "first", toolkit="", options=DEFAULTS)
+    model = t2t_jax.load(tmp_path / "first")
+    for side in ("a", "b"):
+        (tmp_path / side).write_text("low newest\nwidest low\n" * 9)
+    files = f"{tmp_path / 'a'},{tmp_path / 'b'}"
+    for name, base in (("one", "first"), ("two", "one")):
+        workdir = Workdir(tmp_path / name)
+        workdir.create()
+        data = {"train": f"text:{files}#eng_Latn-deu_Latn", "cache_dir": str(tmp_path)}
+        own = {"init_from": str(tmp_path / base), "evaluation": {"every_steps": 0}}
+        config = parse(adopt_model({**own, "data": data}, saved=None))
+        text = prepare_data(config, workdir=workdir, log=print)
+        workdir.write_config(config)
+        workdir.write_json("fingerprints.json", dict(text.fingerprints))
+        (tmp_path / base).rename(tmp_path / f"{base} elsewhere")
+        prepare_data(config, workdir=workdir, log=print)  # as to resume
+    save_model_dir(
+        tmp_path / "model",
+        model.params,
+        vocabularies=model.vocabularies,
+        config=without_folders(config),
+        origin={"step": 1, "kinds": ["last"], **run_facts(workdir)},
+    )
+    given = [f"--source={tmp_path / 'a'}", f"--reference={tmp_path / 'b'}"]
+    given += [f"--workdir={tmp_path / 'model'}", f"--to={tmp_path / 'ct2'}"]
+    given += ["--mode=export", "--format=ctranslate2", "--check_lines=1"]
+    with pytest.raises(UserError, match=r"^--languages=en,de: .* mean deu_Latn\?"):
+        export.run(parse_argv([*given, "--languages=en,de", "--license=mit"]))
+    assert "with the licence cc-by-nc-4.0, not for" in capsys.readouterr().err
+    export.run(parse_argv([*given, "--languages=eng_Latn,deu_Latn"]))
+    assert 'license: "cc-by-nc-4.0"' in (tmp_path / "ct2/README.md").read_text()
+    assert "warning" not in capsys.readouterr().err

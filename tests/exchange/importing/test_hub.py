@@ -5,6 +5,7 @@ without the check of the name.
 """
 
 import json
+from fnmatch import fnmatch
 
 import pytest
 
@@ -47,7 +48,10 @@ def test_pickles_are_fetched_only_if_there_is_nothing_else(tmp_path, monkeypatch
     has_pickles = []
 
     def fetch(name, revision, allowed):
-        has_pickles.append("pytorch_model*.bin" in allowed)
+        names = "pytorch_model.bin", "pytorch_model-00001-of-00002.bin"
+        fetched = [any(fnmatch(name, one) for one in allowed) for name in names]
+        assert len({*fetched}) == 1
+        has_pickles.append(fetched[0])
         return tmp_path
 
     monkeypatch.setattr(hub, "_fetch", fetch)

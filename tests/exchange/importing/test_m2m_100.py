@@ -197,6 +197,15 @@ def test_weights_may_be_in_several_files(tmp_path):
         read(tmp_path)
 
 
+def test_languages_may_be_listed_as_tokens_with_settings(tmp_path):
+    write_directory(tmp_path, "NLLB-200")
+    wanted = read(tmp_path).vocabularies.target.tags
+    listed = [{"content": code, "special": True} for code in CODES["NLLB-200"]]
+    (tmp_path / "tokenizer_config.json").unlink()
+    change_json(tmp_path / "special_tokens_map.json", additional_special_tokens=listed)
+    assert read(tmp_path).vocabularies.target.tags == wanted
+
+
 def remove(name):
     return lambda directory: (directory / name).unlink()
 
@@ -220,6 +229,12 @@ REFUSED = {
     "twice": (token("66", {"content": "<s>"}), "of them different"),
     "no token": (token("66", 7), "has None with the id"),
     "no number": (token("x" * 10**6, {"content": "x"}), "has 'x' with the id"),
+    "SMaLL-100": (
+        change("tokenizer_config.json", tokenizer_class="SMALL100Tokenizer"),
+        "'SMALL100Tokenizer' is not supported, only M2M100Tokenizer",
+    ),
+    "ordinary": (token("66", {"content": "<url>", "special": False}), "token '<url>'"),
+    "of old": (change("added_tokens.json", **{"<url>": 66}), "token '<url>'"),
     "fast": (change("tokenizer.json", model={"vocab": {"a": 64}}), "id 64 is 'a'"),
 }
 

@@ -48,7 +48,7 @@ from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.types import UNK
 
 SPM, FAST = "sentencepiece.bpe.model", "tokenizer.json"
-SPECIAL_TOKENS = "special_tokens_map.json"
+SPECIAL_TOKENS, ADDED = "special_tokens_map.json", "added_tokens.json"
 COMPUTED = {
     "norm_position": "pre",
     "position_rates": "tensor2tensor",
@@ -73,6 +73,10 @@ LANGUAGES = {
     "wmt21": "en ha is ja cs ru zh de",
 }
 """The languages of M2M-100's tokenizers by name, in the order of their ids."""
+_CLASSES = (
+    *("M2M100Tokenizer", "NllbTokenizer", "NllbTokenizerFast", "TokenizersBackend"),
+)
+"""Tokenizers that put tags where `Tokens` says; SMaLL-100's does not."""
 _LICENSES = {"M2M-100": "mit", "NLLB-200": "cc-by-nc-4.0"}
 _IGNORED = tuple(
     f"model.{stack}.{name}"
@@ -255,16 +259,20 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
         _read(directory, name) for name in (FAST, TOKENIZER, SPECIAL_TOKENS)
     )
     values = Settings(tokenizer, name=directory / TOKENIZER)
+    if values.get("tokenizer_class") not in (None, *_CLASSES):
+        values.refuse("tokenizer_class", ", ".join(_CLASSES))
     if is_m2m:
         names = values.choice("language_codes", LANGUAGES, default="m2m100").split()
         yield from enumerate((f"__{name}__" for name in names), used)
     listed = fast.get("added_tokens")
     tokens = listed if isinstance(listed, list) else []
     numbered = _object(tokenizer, "added_tokens_decoder")
+    tokens = [*map(_object, tokens)]
+    tokens += [{**_object(one), "id": _number(id_)} for id_, one in numbered.items()]
+    _refuse_ordinary(tokens, _read(directory, ADDED), directory)
     explicit: list[tuple[Any, Any]] = [
         *_object(fast, "model", "vocab").items(),
-        *((_object(one).get("content"), _object(one).get("id")) for one in tokens),
-        *((_object(one).get("content"), _number(id_)) for id_, one in numbered.items()),
+        *((one.get("content"), one.get("id")) for one in tokens),
     ]
     for piece, id_ in explicit:
         if not isinstance(piece, str) or type(id_) is not int or id_ < 0:
@@ -277,7 +285,27 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
         key = "additional_special_tokens"
         found = special.get(key) or tokenizer.get(key)
         names = found if isinstance(found, list) else []
-        yield from enumerate((str(one) for one in names), used)
+        contents = (_object(one).get("content", one) for one in names)
+        yield from enumerate(map(str, contents), used)
+
+
+def _refuse_ordinary(
+    tokens: Iterable[Mapping[str, Any]], others: Mapping[str, Any], directory: Path
+) -> None:
+    """Refuses what `add_tokens` added, which is taken out of a text before all else.
+
+    Args:
+      others: ids by token, of earlier tokenizers.
+    """
+    known = {"<mask>", *_SPECIAL}
+    added = [one.get("content") for one in tokens if one.get("special") is False]
+    for name in (*added, *others):
+        if not (name in known or _LANGUAGE.fullmatch(str(name))):
+            raise DataError(
+                f"{directory}: its tokenizer has the added token {short_repr(name)}, "
+                "which it takes out of a text before SentencePiece reads it. Such "
+                "models are not supported. Pass another model."
+            )
 
 
 def _notes(tokens: Tokens, generation: Generation) -> tuple[str, ...]:
