@@ -111,14 +111,23 @@ class M2M100Format:
         """Describes the model, and the tokenizer of its languages."""
         original, languages = untagged(original)
         pieces = table_of(original.model.vocabularies.target).get("language_tokens", {})
+        source = languages[0] if languages else ""
+        is_named = not source or _is_named(source, pieces[source])
         return fill_usage(
             "m2m_100",
             original,
             name,
             positions=exported_positions(original.config),
-            source=languages[0] if languages else "",
+            source=source if is_named else "en",
+            first="" if is_named else pieces[source],
             piece=pieces[languages[1]] if languages else "",
         )
+
+
+def _is_named(language: str, piece: str) -> bool:
+    """Returns whether HF's tokenizer takes a language: M2M-100's has a list in code."""
+    listed = (code for codes in LANGUAGES.values() for code in codes.split())
+    return not piece.startswith("__") or language in listed
 
 
 def _order(size: int) -> list[int]:
@@ -155,6 +164,8 @@ def _write_tokenizer(
         codes = _language_codes(vocabulary.tags, first)
         settings = {"tokenizer_class": "M2M100Tokenizer", "language_codes": codes}
     source, target = languages or (None, None)
+    if source and not _is_named(source, table["language_tokens"][source]):
+        source = None
     special = {id_: names[id_] for id_ in (*range(4), *ids)}
     if _MASK in names[first:]:
         special[names.index(_MASK, first)] = _MASK

@@ -7,6 +7,7 @@ the ids of pad and bos exchanged; with SentencePiece's own ids for NLLB.
 import dataclasses
 import json
 import random
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -174,6 +175,16 @@ def test_a_language_is_added_and_goes_out_with_it(tmp_path, kind):
             for one, code in ((ours, target), (first, like))
         )
         assert found[1:] == wanted[1:]
+    # HF has the languages of M2M-100 in code: an added one's token replaces another.
+    model = SimpleNamespace(vocabularies=after.vocabularies)
+    languages = language, english
+    one = Original(model, config_of(after), {"examples": ["low"]}, languages)
+    program = M2M100Format().usage(one, name="out")
+    is_named = kind == "NLLB-200"
+    assert f'("out", src_lang="{language if is_named else "en"}")' in program
+    assert (
+        '[:, 0] = tokenizer.convert_tokens_to_ids("__gsw__")' in program
+    ) != is_named
 
 
 def split_weights(directory):
