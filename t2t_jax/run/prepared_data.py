@@ -247,8 +247,7 @@ def _read(
     directions = [""] * len(dev_lines)
     if dev is not None and directions_of(dev):
         directions = directions_of_pairs(dev)
-        reads_source = vocabularies.source.source_tag == "source"
-        dev_lines = list(with_tags(dev, both=reads_source))
+        dev_lines = list(with_tags(dev, vocabularies.source))
     if config.data.modifier_rates:  # Raises what they cannot do.
         ModifiedPairs(caches[0], vocabularies, config=config.data, seed=config.seed)
     parts = config.data, config.seed, vocabularies, *caches

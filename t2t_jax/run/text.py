@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config
-from t2t_jax.data.corpora.corpus import with_tags
+from t2t_jax.data.corpora.corpus import directions_of, with_tags
 from t2t_jax.data.corpora.open import open_corpus, split_directions, split_spec
 from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.errors import UserError
@@ -243,7 +243,7 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
     if config.data.train.startswith("phrasebook:"):
         return tuple(example.english for example in examples()[:MAX_EXAMPLES])
     sampled = _sampled_sources(workdir.path / "samples")
-    return _short_lines(sampled) or _short_lines(_dev_sources(config))
+    return _short_lines(sampled) or _short_lines(_dev_sources(workdir, config))
 
 
 def _sampled_sources(folder: Path) -> list[str]:
@@ -257,12 +257,15 @@ def _sampled_sources(folder: Path) -> list[str]:
     return _SAMPLE_SOURCE.findall(text)
 
 
-def _dev_sources(config: Config) -> list[str]:
+def _dev_sources(workdir: Workdir, config: Config) -> list[str]:
     """Reads the first sources of the development text, if it still exists."""
     try:
         data = config.data
         corpus = open_corpus(data.dev, key="data.dev", joiner=data.subword_joiner)
-        return [source for source, _ in islice(with_tags(corpus), _SEARCHED)]
+        if directions_of(corpus):
+            both = workdir.read_vocabularies(config.vocabulary)
+            corpus = with_tags(corpus, both.source)
+        return [source for source, _ in islice(corpus, _SEARCHED)]
     except (UserError, OSError):
         return []
 

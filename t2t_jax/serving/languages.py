@@ -80,9 +80,8 @@ class Languages:
     def arguments(self, pair: tuple[str, str]) -> dict[str, Any]:
         """Returns the languages of a pair as its model's `translate` takes them."""
         vocabulary = self.models[pair].vocabularies.source
-        reads_source = vocabulary.source_tag == "source"
         return {
-            "source_language": pair[0] if reads_source else None,
+            "source_language": pair[0] if vocabulary.reads_source else None,
             "target_language": pair[1] if vocabulary.tags else None,
         }
 

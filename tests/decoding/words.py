@@ -23,7 +23,7 @@ class Untagged:
     """A vocabulary without tags of languages."""
 
     tags: Mapping[str, int] = {}
-    source_tag = "target"
+    reads_source = False
     split_tags = Vocabulary.split_tags
     encode_sources = Vocabulary.encode_sources
 

@@ -15,6 +15,9 @@ import pytest
 from sentencepiece import SentencePieceProcessor
 
 import t2t_jax
+from t2t_jax.cli.evaluation.corpus import read_corpus, read_pairs
+from t2t_jax.cli.flags.parse_argv import parse_argv
+from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.corpora.corpus import locate_pair, parts_of, tag_of, with_tags
 from t2t_jax.data.corpora.open import estimate_pairs, open_corpus
@@ -28,7 +31,8 @@ from t2t_jax.main import main
 from t2t_jax.run.inference.extend import extend_model
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.resume_rules import check_fingerprints
-from t2t_jax.run.text import spec_of_names
+from t2t_jax.run.text import example_sentences, spec_of_names
+from t2t_jax.run.workdir import Workdir
 from tests.decoding.words import WordVocabulary, translator
 from tests.exchange.exporting.counting import WORDS, write_text
 from tests.integration import tiny
@@ -426,10 +430,10 @@ def test_the_source_of_each_pair_begins_with_the_tag_of_its_direction(tmp_path):
     ]
     pairs = list(corpus)
     assert pairs[:10] == plain + [(target, source) for source, target in plain]
-    assert next(iter(with_tags(corpus)))[0] == f">>de<< {plain[0][0]}"
     config = DataConfig(cache_dir=str(tmp_path), drop_duplicates=True)
     lines = [line for pair in pairs for line in pair]
     words = Vocabulary.train(lines, 90, target_languages=["de", "en", "fr"])
+    assert next(iter(with_tags(corpus, words)))[0] == f">>de<< {plain[0][0]}"
     both = VocabularyPair(words, words)
     cache = build_or_open(corpus, both, config=config)
     tags = [words.tags[x] for x in ["de"] * 5 + ["en"] * 5 + ["fr"] * 4]
@@ -455,7 +459,6 @@ def test_a_tag_of_a_corpus_stands_after_that_of_its_language(tmp_path):
     (own, _), (tagged, weight) = parts_of(corpus)
     assert [(tag_of(own), tag_of(tagged)), weight] == [("", "<BT>"), 2]
     assert list(tagged) == [("<BT> two", "zwei")]
-    assert list(with_tags(corpus))[3:] == [(">>de<< <BT> two", "zwei")]
     assert list(open_corpus(back))[1] == ("", "")  # is dropped, and has no tag
     assert locate_pair(corpus, 4) == (f"tsv:{path}#2,1", 3)
     assert [corpus.num_pairs(), estimate_pairs(corpus).number] == [4, 4]
@@ -470,6 +473,7 @@ def test_a_tag_of_a_corpus_stands_after_that_of_its_language(tmp_path):
     )
     trained = partial(Vocabulary.train, lines * 9, 50, target_languages=["de"])
     words = trained(config=VocabularyConfig(symbols="<BT>"))
+    assert list(with_tags(corpus, words))[3:] == [(">>de<< <BT> two", "zwei")]
     cache = build_or_open(corpus, VocabularyPair(words, words), config=config)
     begin = cache.source.offsets[3]
     pieces = words.pieces(cache.source.tokens[begin:])
@@ -610,11 +614,41 @@ def test_a_vocabulary_may_have_tags_of_both_sides(both_tags, tmp_path):
     check_fingerprints(hashes[0], without)
 
 
+@pytest.mark.parametrize("reads_source", [False, True])
+def test_every_reader_of_a_corpus_writes_the_tags_that_the_model_needs(
+    both_tags, tmp_path, reads_source
+):
+    table = json.loads(both_tags.model)
+    table["source_tag"] = "source" if reads_source else "target"
+    words = Vocabulary(json.dumps(table).encode())
+    (tmp_path / "x").write_text("a dog\tein Hund\n", encoding="utf-8")
+    spec, run = f"tsv:{tmp_path}/x#en-de", Workdir(tmp_path / "run")
+    run.create()
+    config = dataclasses.replace(
+        Config(),
+        data=DataConfig(train=spec, dev=spec),
+        vocabulary=VocabularyConfig(size=words.size),
+    )
+    run.write_config(config)
+    words.save(run.path)
+    both = VocabularyPair(words, words)
+    run.write_json("fingerprints.json", {"vocabulary": both.fingerprint})
+    export = parse(run, "export", "--format=model_dir", "--to=x")
+    found = [read_pairs(export)[1][0][0], *example_sentences(run)]
+    found += read_corpus(parse(run, "evaluate", f"--corpus={spec}")).sources
+    assert found == [">>en-de<< a dog" if reads_source else ">>de<< a dog"] * 3
+    assert words.split_tags(found).texts == [" a dog"] * 3
+
+
+def parse(run, mode, *flags):
+    return parse_argv([f"--mode={mode}", f"--workdir={run.path}", *flags])
+
+
 @pytest.mark.parametrize("sample", [False, True])
 def test_the_tag_of_a_target_is_forced_and_costs_nothing(sample):
     class Both(WordVocabulary):
         tags = {"de": 4, "en": 5}  # noqa: RUF012 (the ids of two words)
-        source_tag = "source"
+        reads_source = True
 
     both = dataclasses.replace(
         translator(

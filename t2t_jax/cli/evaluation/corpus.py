@@ -110,7 +110,9 @@ def read_pairs(
     else:
         _, spec = train_and_dev(options.config.data)
         corpus = open_corpus(spec, key="data.dev", joiner=joiner)
-    return corpus.spec, list(with_tags(corpus))
+        both = options.workdir.read_vocabularies(options.config.vocabulary)
+        corpus = with_tags(corpus, both.source)
+    return corpus.spec, list(corpus)
 
 
 def read_corpus(options: EvaluateOptions) -> Corpus:
@@ -124,9 +126,10 @@ def read_corpus(options: EvaluateOptions) -> Corpus:
     """
     joiner = options.config.data.subword_joiner
     if options.corpus:
+        both = options.workdir.read_vocabularies(options.config.vocabulary)
         with rewording(lambda problem: problem.replace("config.corpus", "--corpus")):
             corpus = open_corpus(options.corpus, key="corpus", joiner=joiner)
-            pairs = list(with_tags(corpus, both=True))
+            pairs = list(with_tags(corpus, both.source))
         sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
         return Corpus(sources, references, None, directions_of_pairs(corpus))
     names = {

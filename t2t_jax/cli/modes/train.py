@@ -73,7 +73,7 @@ def _next_commands(workdir: Workdir, config: Config) -> str:
     if directions := [one for part in named for one in part]:
         both = VocabularyPair.load(workdir.path, config=config.vocabulary)
         (source, target), vocabulary = directions[0], both.source
-        if vocabulary.source_tag == "source":
+        if vocabulary.reads_source:
             flags += f" --source_language={source}"
         if len(vocabulary.tags) > 1:
             flags += f" --target_language={target}"

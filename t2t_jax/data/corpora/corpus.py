@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from t2t_jax.data.files.lines import LineProblems
+from t2t_jax.data.vocabulary.tokenizers import Tagged
 from t2t_jax.errors import DataError
 
 
@@ -243,24 +244,26 @@ def weights_by_size(
     return tuple((largest / max(1, sizes[group])) ** power for group in groups)
 
 
-def with_tags(corpus: Corpus, *, both: bool = False) -> Corpus:
+def with_tags(corpus: Corpus, tagged: Tagged) -> Corpus:
     """Returns a corpus whose sources are read with their tags, as lines to translate.
 
     Args:
-      both: whether a tag names the source too, `>>en-de<<`, as this program reads it.
+      tagged: the vocabulary of the sources; a tag names the source too, `>>en-de<<`, if
+        it reads that.
 
     Example:
+      >>> from types import SimpleNamespace
       >>> from t2t_jax.data.corpora.open import open_corpus
-      >>> next(iter(with_tags(open_corpus("phrasebook:dev:7#en-de"))))[0][:6]
+      >>> corpus, tagged = open_corpus("phrasebook:dev:7#en-de"), SimpleNamespace()
+      >>> tagged.reads_source = False
+      >>> next(iter(with_tags(corpus, tagged)))[0][:6]
       '>>de<<'
     """
     if isinstance(corpus, DirectedCorpus):
-        tag = "-".join(corpus.direction[not both :])
+        tag = "-".join(corpus.direction[not tagged.reads_source :])
         return dataclasses.replace(corpus, tag=f">>{tag}<< ")
     if isinstance(corpus, MixtureCorpus):
-        parts = (
-            Part(with_tags(part, both=both), weight) for part, weight in corpus.parts
-        )
+        parts = (Part(with_tags(part, tagged), weight) for part, weight in corpus.parts)
         return MixtureCorpus(corpus.spec, tuple(parts))
     return corpus
 

@@ -193,10 +193,7 @@ def _check_languages(
     corpus: Corpus, vocabularies: VocabularyPair, config: DataConfig
 ) -> None:
     """Checks the tags of a corpus, and its weights beside `data.temperature`."""
-    tags, reads_source = (
-        vocabularies.source.tags,
-        vocabularies.source.source_tag == "source",
-    )
+    tags, reads_source = vocabularies.source.tags, vocabularies.source.reads_source
     needed = {one for pair in directions_of(corpus) for one in pair[not reads_source :]}
     if missing := sorted(needed - tags.keys()):
         raise DataError(
@@ -237,7 +234,7 @@ def _inputs_of(
     }
     if config.filters:  # Else the cache is the one that it was without the key.
         inputs["filters"] = config.filters
-    if vocabularies.source.source_tag == "source":
+    if vocabularies.source.reads_source:
         # The fingerprint of a corpus has the languages of its targets alone.
         inputs["directions"] = [direction_of(part) for part, _ in parts_of(corpus)]
     return inputs

@@ -37,12 +37,12 @@ class Tagged(Protocol):
 
     Attributes:
       tags: by language, such as `de`, the id of its tag, such as `>>de<<`.
-      source_tag: whose language's tag a source begins with: "target", as OPUS-MT has
-        it; or "source", its own, and the target begins with its own too, as in M2M-100.
+      reads_source: whether a source begins with the tag of its own language, and the
+        target with its own, as in M2M-100; else with that of the target, as in OPUS-MT.
     """
 
     tags: Mapping[str, int]
-    source_tag: str
+    reads_source: bool
 
 
 class Tokenizer(Tagged, Protocol):
@@ -103,11 +103,11 @@ def table_file(kind: str, pieces: Sequence[str], **options: Any) -> bytes:
         `@@` joints; "words": words and their classes, made by `word_table`.
       pieces: by id; those of the ids 0 to 3 are pad, bos, eos and unk.
       options: `language_tokens` (whether the pieces `>>xx<<` are tags of languages; or
-        the tags by language, such as `{"de": "__de__"}`), and `source_tag` as in
-        `Tagged`; `sentencepiece` (bytes of the model) and `moses` (language of a
-        punctuation normalization of the text, or "") for the first; `merges` (pairs of
-        pieces, or None for text that is split already) for the third; `num_words` and
-        `num_classes` for the last.
+        the tags by language, such as `{"de": "__de__"}`), and `source_tag` ("source" if
+        it `reads_source`, as in `Tagged`, else "target"); `sentencepiece` (bytes of the
+        model) and `moses` (language of a punctuation normalization of the text, or "")
+        for the first; `merges` (pairs of pieces, or None for text that is split
+        already) for the third; `num_words` and `num_classes` for the last.
 
     Example:
       >>> pieces = [*SPECIAL_PIECES, "lo@@", "w"]
@@ -166,7 +166,8 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
     source_tag = table.get("source_tag", "target")
     if source_tag not in ("source", "target"):
         raise ValueError(f"source_tag {source_tag!r} is neither source nor target")
-    return _Table(pieces, tags, *_KINDS[kind](pieces, ids, table), source_tag)
+    how = _KINDS[kind](pieces, ids, table)
+    return _Table(pieces, tags, *how, reads_source=source_tag == "source")
 
 
 def tag_piece(language: str) -> str:
@@ -266,12 +267,12 @@ def tags_of(tagged: Tagged, source: str, target: str) -> tuple[list[int], list[i
     Example:
       >>> from types import SimpleNamespace
       >>> tags = {"de": 4, "en": 5}
-      >>> tags_of(SimpleNamespace(tags=tags, source_tag="target"), "en", "de")
+      >>> tags_of(SimpleNamespace(tags=tags, reads_source=False), "en", "de")
       ([4], [])
-      >>> tags_of(SimpleNamespace(tags=tags, source_tag="source"), "en", "de")
+      >>> tags_of(SimpleNamespace(tags=tags, reads_source=True), "en", "de")
       ([5], [4])
     """
-    if tagged.source_tag == "target":
+    if not tagged.reads_source:
         return [tagged.tags[target]] if target else [], []
     own, to = ([tagged.tags[one]] if one else [] for one in (source, target))
     return own, to
@@ -280,7 +281,7 @@ def tags_of(tagged: Tagged, source: str, target: str) -> tuple[list[int], list[i
 class _SentencePiece:
     """A SentencePiece model whose own ids are used."""
 
-    source_tag = "target"
+    reads_source = False
 
     def __init__(self, processor: Any):
         self._processor = processor
@@ -315,12 +316,13 @@ class _Table:
         tags: Mapping[str, int],
         split: _Split,
         join: _Join,
-        source_tag: str,
+        *,
+        reads_source: bool,
     ):
-        self.size, self.tags, self.source_tag = len(pieces), tags, source_tag
+        self.size, self.tags, self.reads_source = len(pieces), tags, reads_source
         self._pieces, self._split, self._join = pieces, split, join
         # Where only sources have tags, a decoded line is text to translate again.
-        own = tags.values() if source_tag == "source" else ()
+        own = tags.values() if reads_source else ()
         self._unwritten = {*_SPECIAL_IDS, *own}
 
     def pieces(self, ids: Iterable[int]) -> list[str]:

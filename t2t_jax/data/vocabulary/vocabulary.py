@@ -76,9 +76,9 @@ class Vocabulary:
       size: number of pieces, the four special ones included.
       tags: by language, such as `de`, the id of its tag, such as `>>de<<`; empty if
         there are none.
-      source_tag: "target" if a source begins with the tag of the language that it is to
-        become; "source" if it begins with its own, and a target with its own too, as in
-        M2M-100, whose vocabulary is one for both sides.
+      reads_source: whether a source begins with the tag of its own language, and a
+        target with its own, as in M2M-100, whose vocabulary is one for both sides; else
+        a source begins with that of the language that it is to become.
 
     Raises:
       DataError: the bytes are not such a model.
@@ -103,7 +103,7 @@ class Vocabulary:
         self.fingerprint = hashlib.sha256(model).hexdigest()
         self._tokenizer = load_tokenizer(model, name=name, advice=advice)
         self.size, self.tags = self._tokenizer.size, self._tokenizer.tags
-        self.source_tag = self._tokenizer.source_tag
+        self.reads_source = self._tokenizer.reads_source
 
     @classmethod
     def train(
@@ -143,7 +143,7 @@ class Vocabulary:
         if tags:
             tags = list(map(tag_piece, tags_among([*tags, *config.symbol_list])))
         require_lines(lines, caller="train")
-        sample = _sample(lines, config.sample_sentences, seed=seed)
+        sample = sample_lines(lines, config.sample_sentences, seed=seed)
         if not sample:
             raise DataError(NO_TEXT)
         if config.unit == "words":
@@ -228,7 +228,7 @@ class Vocabulary:
 
         Args:
           source_language: of all lines, whatever their tags say; for vocabularies with
-            `source_tag` "source".
+            `reads_source`.
           target_language: of all lines, whatever their tags say; None for that of the
             tags, and of other lines the only one that there is; "" for that of the
             tags, if there are any.
@@ -244,7 +244,7 @@ class Vocabulary:
           ([' a dog', 'a dog'], [[4], [4]])
         """
         _require_known(self, source_language, target_language)
-        reads_source, (*known,) = self.source_tag == "source", self.tags
+        reads_source, (*known,) = self.reads_source, self.tags
         usual = known[0] if target_language is None and len(known) == 1 else ""
         found = TaggedLines([], [], [])
         for line in lines:
@@ -302,7 +302,7 @@ def _require_known(tagged: Tagged, source: str | None, target: str | None) -> No
                 f"{side}_language={language} must be a language that the model "
                 f"has a tag of, and it has {has}."
             )
-    if source and tagged.source_tag != "source":
+    if source and not tagged.reads_source:
         raise UserError(
             f"source_language={source} is for models whose sources begin with the "
             "tag of their own language, and those of this one begin with that of "
@@ -310,7 +310,7 @@ def _require_known(tagged: Tagged, source: str | None, target: str | None) -> No
         )
 
 
-def _sample(lines: Iterable[str], most: int, *, seed: int) -> list[str]:
+def sample_lines(lines: Iterable[str], most: int, *, seed: int) -> list[str]:
     """Samples `most` lines uniformly from a stream of unknown length."""
     rng = random.Random(seed)
     kept: list[str] = []

@@ -178,7 +178,7 @@ def untagged(original: Original) -> tuple[Original, list[str]]:
     known = original.languages or [*vocabulary.tags, *vocabulary.tags]
     origin = {**original.origin, "examples": [text.strip()]}
     languages = [source or known[0], target or known[1]]
-    if vocabulary.source_tag == "target":
+    if not vocabulary.reads_source:
         languages = [one for one in languages[1:] if one in vocabulary.tags]
     return original._replace(origin=origin), languages
 

@@ -88,7 +88,7 @@ class StableHLOFormat:
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the programs, the parameters, vocabularies and `config.json`."""
         model, decoding = original.model, original.config.decoding
-        if model.vocabularies.target.source_tag == "source":
+        if model.vocabularies.target.reads_source:
             raise UserError(
                 "--format=stablehlo does not support models whose outputs begin with "
                 "the tag of their language, as its search forces no token. Use "

@@ -73,7 +73,7 @@ def of_language(
     Args:
       language: "" for all pairs as they are, as with a vocabulary without its tag.
     """
-    if language not in vocabulary.tags or vocabulary.source_tag == "source":
+    if language not in vocabulary.tags or vocabulary.reads_source:
         return pairs
     named = [(split_tag(source, vocabulary.tags), target) for source, target in pairs]
     return [

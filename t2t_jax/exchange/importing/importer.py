@@ -235,7 +235,7 @@ def _card(
     needed = zip(sides, vocabulary.tags, strict=False)
     return fill_template(
         "import_card",
-        options=dict(needed) if vocabulary.source_tag == "source" else {},
+        options=dict(needed) if vocabulary.reads_source else {},
         name=name,
         languages=imported.languages,
         toolkit=FORMATS[format_name].toolkit,

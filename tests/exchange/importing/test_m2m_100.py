@@ -81,7 +81,7 @@ def test_pieces_and_languages_have_the_ids_of_hf(tmp_path, kind):
     at = {"M2M-100": (18, 16, 24, 29), "NLLB-200": (0, 1, 2, 3)}[kind]
     found = {code: vocabulary.tags[code] for code in CODES[kind]}
     assert found == dict(zip(CODES[kind], (first + n for n in at), strict=True))
-    assert vocabulary.source_tag == "source"
+    assert vocabulary.reads_source
 
 
 def test_settings_of_search_and_licences_are_read(tmp_path):
