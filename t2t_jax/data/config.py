@@ -10,7 +10,7 @@ from t2t_jax.errors import ConfigError, ErrorCollector
 
 # More tokens a batch fit no device.
 _LIMITS = {"workers": 1_024, "tokens_per_batch": 100_000_000, "row_length": 1_000_000}
-_MAX_SUBWORDS = 1_000_000
+MAX_SUBWORDS = 1_000_000
 
 SIDES = ("source", "target")
 
@@ -331,7 +331,7 @@ class VocabularyConfig:
                 f"vocabulary.{name}={size} must be at least {smallest}: four special "
                 f"ids{more} and a piece. Change config.vocabulary.{name}.",
             )
-            problems.limit(f"vocabulary.{name}", size, _MAX_SUBWORDS)
+            problems.limit(f"vocabulary.{name}", size, MAX_SUBWORDS)
         self._check_symbols(problems)
         for name in ("unit", "source_unit"):
             problems.choose(f"vocabulary.{name}", getattr(self, name), UNITS)

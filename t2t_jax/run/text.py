@@ -20,6 +20,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.corpora.corpus import directions_of, with_tags
 from t2t_jax.data.corpora.open import open_corpus, split_directions, split_spec
 from t2t_jax.data.corpora.phrasebook import examples
+from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
 from t2t_jax.run.workdir import Workdir
@@ -122,7 +123,7 @@ def _with_names(spec: str, change: Callable[[str], str], *, directory: str = "")
     return "++".join(parts)
 
 
-_SUFFIX = re.compile(r"(?:^|.\.)([a-z]{2,3}(?:[_-][A-Za-z]+)?)(?:\.txt)?(?:\.gz)?$")
+_SUFFIX = re.compile(rf"(?:^|.\.)({LANGUAGE_CODE})(?:\.txt)?(?:\.gz)?$")
 # Extensions of text in any language.
 _NO_LANGUAGES = (
     *("bpe", "hyp", "in", "out", "raw", "ref", "spm", "src", "tgt", "tok", "trg"),
@@ -154,12 +155,12 @@ def language_of_file(path: str) -> str:
     """Returns the language that a file's name ends in; "" if it names none.
 
     Example:
-      >>> [language_of_file(name) for name in ("train.fr", "a/dev.pt_BR.gz", "fr.txt")]
+      >>> [language_of_file(name) for name in ("train.fr", "a/dev.pt-BR.gz", "fr.txt")]
       ['fr', 'pt_BR', 'fr']
       >>> [language_of_file(name) for name in ("source.txt", "test.src", "de")]
       ['', '', 'de']
     """
-    found = _SUFFIX.search(Path(path).name)
+    found = _SUFFIX.search(Path(path).name.replace("-", "_"))
     return found[1] if found and found[1] not in _NO_LANGUAGES else ""
 
 

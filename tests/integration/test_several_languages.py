@@ -203,6 +203,7 @@ def test_a_language_is_added_and_what_the_others_give_stays(counting_twice, tmp_
         ({"language": "fr", "like": "de"}, "language=fr must be a new code"),
         ({"language": "es", "like": "pt"}, "like=pt one of de, fr"),
         ({"language": "e s", "like": "de"}, "such as gsw"),
+        ({"language": "pt-BR", "like": "de"}, "such as gsw"),
     ],
 )
 def test_a_language_that_cannot_be_added_is_refused(

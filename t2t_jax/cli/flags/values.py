@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from t2t_jax.config import defaults
+from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.devices.distributed.cluster import split_address
 
 _LONGEST = 200
@@ -72,7 +73,7 @@ def _percent(text: str) -> float:
 
 
 def _languages(text: str) -> tuple[str, ...]:
-    found = re.fullmatch("({0}),({0})".format("[a-z]{2,3}(?:[_-][A-Za-z]+)?"), text)
+    found = re.fullmatch(f"({LANGUAGE_CODE}),({LANGUAGE_CODE})", text.replace("-", "_"))
     return found.groups() if found else ()
 
 

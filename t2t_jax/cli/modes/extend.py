@@ -39,6 +39,6 @@ def run(options: options.ExtendOptions) -> int:
         f"{len(learned):,} pieces, which makes {vocabulary.size:,}."
     )
     flags = ["--config=fine_tune", f"--config.init_from={options.to}"]
-    flags += [f"--config.data.train=text:A,B#{options.like}-{options.language}"]
+    flags += [f"--config.data.train=text:A,B#SOURCE-{options.language}"]
     log(f"To train it: {shlex.join([*command_of('train'), *flags])} --workdir=…")
     return 0

@@ -17,6 +17,7 @@ from t2t_jax.cli.console.text_io import flush_before_exit
 from t2t_jax.cli.flags.options import ServeOptions
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
 from t2t_jax.run.text import Pair, languages_of
 from t2t_jax.run.workdir import Workdir
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from t2t_jax.run.inference.model import TranslationModel
 
 _EXTRA = ("prometheus_client", "python_multipart", "starlette", "uvicorn")
-_PAIR = re.compile(
-    r"([a-z]{2,3}(?:_[A-Za-z]+)?)-([a-z]{2,3}(?:_[A-Za-z]+)?)=(.+)", re.DOTALL
-)
+_PAIR = re.compile(f"({LANGUAGE_CODE})-({LANGUAGE_CODE})=(.+)", re.DOTALL)
 _MAX_KEY_BYTES = 1 << 16
 
 

@@ -62,6 +62,7 @@ from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_fil
 from t2t_jax.data.corpora.tfds import TfdsCorpus, open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
 from t2t_jax.data.files.file_facts import Count, estimate_lines
+from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingError
 
 _KINDS = ("phrasebook", "text", "tfds", "trees", "tsv")
@@ -74,7 +75,7 @@ _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
 _COUNTED_BYTES = 2_000_000_000
 _NO_SLICE = re.compile(r"\[[\d:%,-]*\]?$")
-_DIRECTION = "[a-z]{2,3}(?:_[A-Za-z]+)?-[a-z]{2,3}(?:_[A-Za-z]+)?"
+_DIRECTION = f"{LANGUAGE_CODE}-{LANGUAGE_CODE}"
 _DIRECTIONS = re.compile(
     rf"(?P<name>.*)#(?P<directions>{_DIRECTION}(?:,{_DIRECTION})*)(?P<slice>\[.*\])?"
 )

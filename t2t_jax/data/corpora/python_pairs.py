@@ -31,13 +31,12 @@ from t2t_jax.data.token_cache.cache_paths import (
     token_caches,
     write_errors,
 )
+from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import short_repr
 
 _Rows: TypeAlias = Iterable[Sequence[str | bytes] | Mapping[str, object]]
 Pairs: TypeAlias = _Rows | Mapping[str, _Rows]
 """Pairs as `open_pairs` takes them."""
-
-_LANGUAGE = re.compile(r"[a-z]{2,3}(?:[_-][A-Za-z]+)?")
 
 
 def open_pairs(
@@ -115,7 +114,9 @@ def _store(
             for source, target in _checked(pairs, name, keys):
                 sources.write(source + b"\n")
                 targets.write(target + b"\n")
-        is_named = all(map(_LANGUAGE.fullmatch, keys))
+        is_named = all(
+            re.fullmatch(LANGUAGE_CODE, key.replace("-", "_")) for key in keys
+        )
         sides = [f"pairs.{one}" for one in ((is_named and keys) or SIDES)]
         for number, file in enumerate(sides):
             (folder / str(number)).rename(folder / file)

@@ -13,15 +13,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.config import MAX_SUBWORDS, VocabularyConfig
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
 from t2t_jax.data.vocabulary.sentencepiece_training import train_sentencepiece
-from t2t_jax.data.vocabulary.tokenizers import table_file
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE, table_file
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary, sample_lines
 from t2t_jax.errors import UserError
 from t2t_jax.types import UNK
 
-_CODE = re.compile(r"[a-z]{2,3}(?:[_-][A-Za-z]+)?")
+_WITH_SCRIPT = "[a-z]{3}_[A-Z][a-z]{3}"  # As NLLB-200 has them: gsw_Latn.
 _NAME = "the vocabulary"
 # Of rarer characters the pieces would be learned from a line or two.
 _COVERAGE = 0.9995
@@ -54,15 +54,15 @@ def extend_vocabulary(
     """Adds the tag of a language, and pieces that SentencePiece learns from its text.
 
     Args:
-      language: its code, as the vocabulary has others: `gsw`, or `gsw_Latn`.
+      language: its code, in the form of `like`: `gsw`, or `gsw_Latn`.
       like: the language from whose tag the new one begins.
-      lines: text of the language.
+      lines: text of the language; pieces are learned from a sample of a million.
       pieces: at most this many new ones; new characters come first.
       kept: text that must be split as before: pieces that it would get are left out.
 
     Raises:
-      UserError: the vocabulary has no tag of `like`, or has one of `language`, or is
-        not of a kind that can be extended.
+      UserError: the vocabulary has no tag of `like`, or has that of `language`, or
+        a piece that is written like it, or is not of a kind that can be extended.
       DataError: the text is blank.
 
     Example:
@@ -77,6 +77,11 @@ def extend_vocabulary(
     table = _check(vocabulary, language, like=like)
     old = vocabulary.pieces(range(vocabulary.size))
     tag = old[vocabulary.tags[like]].replace(like, language)
+    if tag in old:  # The rows of later pieces would be others.
+        raise UserError(
+            f"The tag of language={language} would be {tag}, and the vocabulary has a "
+            "piece that is written so. Choose another code."
+        )
     splitter = base64.b64decode(table["sentencepiece"]) if table else vocabulary.model
     known = {one.piece for one in parse_sentencepiece(splitter, name=_NAME).pieces}
     learned = _learn(lines, pieces, known=known | {*old, tag}) if pieces else []
@@ -102,10 +107,13 @@ def _check(vocabulary: Vocabulary, language: str, *, like: str) -> dict[str, Any
             "The vocabulary has no tags of languages. Extend a model that was trained "
             "on corpora with languages, such as text:a.en,a.de#en-de."
         )
-    if like not in tags or language in tags or not _CODE.fullmatch(language):
+    has_script = re.fullmatch(_WITH_SCRIPT, like)
+    is_code = re.fullmatch(_WITH_SCRIPT if has_script else LANGUAGE_CODE, language)
+    if like not in tags or language in tags or not is_code:
         raise UserError(
-            f"language={language} must be a new code, such as gsw, and like={like} one "
-            f"of {', '.join(tags)}. Change them."
+            f"language={language} must be a new code, such as "
+            f"gsw{'_Latn' * bool(has_script)}, and like={like} one of "
+            f"{', '.join(tags)}. Change them."
         )
     is_table = vocabulary.model.startswith(b"{")
     table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
@@ -119,9 +127,13 @@ def _check(vocabulary: Vocabulary, language: str, *, like: str) -> dict[str, Any
 
 def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
     """Learns pieces that are not known: characters, then the most frequent pairs."""
-    usable = [line for line in lines if line.strip()]
-    config = VocabularyConfig(size=1_000_000, character_coverage=_COVERAGE)
-    model = train_sentencepiece(usable, config, key="pieces", is_limit=True)
+    sample = sample_lines(lines, VocabularyConfig.sample_sentences, seed=0)
+    # So many that enough are new if all of the known ones are among them.
+    size = 5 + len(known) + most + len(set().union(*sample))
+    config = VocabularyConfig(
+        size=min(size, MAX_SUBWORDS), character_coverage=_COVERAGE
+    )
+    model = train_sentencepiece(sample, config, key="pieces", is_limit=True)
     found = [one.piece for one in parse_sentencepiece(model, name=_NAME).pieces]
     new = [piece for piece in found if piece not in known]
     return sorted(new, key=lambda piece: len(piece) > 1)[:most]

@@ -23,6 +23,9 @@ from t2t_jax.types import BOS, EOS, PAD, UNK
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 """The pieces of the ids 0 to 3."""
 
+LANGUAGE_CODE = "[a-z]{2,3}(?:_[A-Za-z]+)?"
+"""A pattern: `de`, `pt_BR`, `zh_Hans`; a hyphen stands between two codes."""
+
 _SPECIAL_IDS = (PAD, BOS, EOS)
 _LANGUAGE = re.compile(r">>([^\s<>]+)<<")
 _SPACE = "\u2581"

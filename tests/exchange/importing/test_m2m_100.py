@@ -7,6 +7,7 @@ the ids of pad and bos exchanged; with SentencePiece's own ids for NLLB.
 import dataclasses
 import json
 import random
+import re
 from types import SimpleNamespace
 
 import jax
@@ -17,6 +18,7 @@ from numpy.testing import assert_allclose
 
 from t2t_jax.data.vocabulary.extension import extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.exporting.backends import JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
@@ -185,6 +187,23 @@ def test_a_language_is_added_and_goes_out_with_it(tmp_path, kind):
     assert (
         '[:, 0] = tokenizer.convert_tokens_to_ids("__gsw__")' in program
     ) != is_named
+
+
+def test_a_new_language_is_no_piece_and_has_the_form_of_the_others(tmp_path):
+    write_directory(tmp_path, "NLLB-200")
+    words = read(tmp_path).vocabularies.target
+    for code in ("kmr_latn", "kmr", "pt_BR"):
+        with pytest.raises(UserError, match=f"{code} must be .* such as gsw_Latn"):
+            extend_vocabulary(words, code, like="deu_Latn")
+    table = json.loads(words.model)
+    (piece, *_) = [x for x in table["pieces"] if re.fullmatch("[a-z]{2}", x)]
+    table["pieces"][-1], table["language_tokens"] = "zu", {"zu": "zu"}
+    words = Vocabulary(json.dumps(table).encode())
+    with pytest.raises(UserError, match=f"would be {piece}, and the vocabulary has a"):
+        extend_vocabulary(words, piece, like="zu")
+    assert extend_vocabulary(words, "qq", like="zu").vocabulary.tags.keys() == {
+        *("zu", "qq")
+    }
 
 
 def split_weights(directory):
