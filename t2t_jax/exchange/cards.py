@@ -24,7 +24,7 @@ from t2t_jax.exchange.exporting.verification import TIE, Comparison
 from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.run.first_start import BEGAN_WITH
-from t2t_jax.run.inference.provenance import SHA256SUMS, versions
+from t2t_jax.run.inference.provenance import CHANGES, SHA256SUMS, versions
 from t2t_jax.run.text import spec_of_names
 
 _NOT_OF_THE_PAPER = (
@@ -146,7 +146,8 @@ def _keys(network: ModelConfig) -> list[str]:
 
 
 def _made(origin: Mapping[str, Any]) -> str:
-    changed = ", then changed in JAX" * ("changed" in origin.get("kinds", ()))
+    made = [CHANGES[kind] for kind in origin.get("kinds", ()) if kind in CHANGES]
+    changed = "".join(f", then {one}" for one in made)
     if "imported" in origin:
         return f"imported into t2t_jax as {origin['imported']['format']}{changed}"
     return f"trained with t2t_jax, step {origin['step']:,}{changed}"

@@ -158,6 +158,9 @@ def test_a_language_is_added_and_what_the_others_give_stays(counting_twice, tmp_
         *("--language=es", "--like=fr", f"--learn_from={tmp_path}/a.es", "--pieces=30"),
         f"--keep={place}/a.en,{place}/a.de,{place}/a.fr",
     )
+    record = json.loads((more / "model.json").read_text("utf-8"))
+    assert record["kinds"] == ["extended"]
+    assert "development" not in record  # They are of the model before.
     before, after = t2t_jax.load(counting_twice), t2t_jax.load(more)
     old, new = before.vocabularies.target, after.vocabularies.target
     assert new.tags == {**old.tags, "es": old.size}

@@ -156,12 +156,12 @@ def _original(
     pairs = [spec.languages] if spec.languages else languages_of(workdir, config)
     languages = pairs[0] if len(pairs) == 1 else None
     vocabulary = model.vocabularies.source
-    if spec.languages and vocabulary.source_tag == "source":
+    if spec.languages and vocabulary.reads_source:
         source, target = spec.languages
         given = f"--languages={source},{target}: "
         with rewording(lambda problem: f"{given}{problem}"):
             vocabulary.split_tags([], source_language=source, target_language=target)
-    elif languages and vocabulary.source_tag == "source":
+    elif languages and vocabulary.reads_source:
         # Files may have other names of languages than the tags.
         languages = languages if vocabulary.tags.keys() >= {*languages} else None
     return Original(model, config, origin, languages, spec.license, pairs)

@@ -23,7 +23,7 @@ from t2t_jax.run.inference.model_dir import (
     check_new_dir,
     save_model_dir,
 )
-from t2t_jax.run.inference.provenance import provenance_of
+from t2t_jax.run.inference.provenance import changed_origin, provenance_of
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params
 
@@ -86,7 +86,7 @@ def extend_model(
         )
     }
     vocabulary = dataclasses.replace(config.vocabulary, size=size)
-    origin = {**provenance_of(workdir, model.step), "kinds": ["extended"]}
+    origin = changed_origin(provenance_of(workdir, model.step), "extended")
     with atomic_directory(target) as partial:
         save_model_dir(
             partial,

@@ -28,7 +28,7 @@ from t2t_jax.files import atomic_write, locked
 from t2t_jax.model.architectures import make_module, module_name, require_params_of
 from t2t_jax.model.config import ModelConfig, RNNConfig, TransformerConfig
 from t2t_jax.run.inference.model import TranslationModel, learned_positions
-from t2t_jax.run.inference.provenance import provenance_of
+from t2t_jax.run.inference.provenance import changed_origin, provenance_of
 from t2t_jax.run.workdir import Workdir, require_outside_runs
 from t2t_jax.training.config import PythonConfig
 from t2t_jax.types import Params
@@ -181,10 +181,6 @@ def _conflict(workdir: Workdir, to: Path) -> str:
     return "exists and is not empty" if to.exists() and any(to.iterdir()) else ""
 
 
-# What was measured of, or selected, the parameters before they were changed.
-_FORMER = ("bleu", "development", "averaged_steps", "unit", "gaps", "forced")
-
-
 def save_model(
     to: str | Path, model: TranslationModel, *, like: str | Path | None = None
 ) -> Path:
@@ -240,7 +236,6 @@ def save_model(
         _require_same_module(model.module, config, like)
         known = provenance_of(origin_dir, model.step)
     require_params_of(model.module, model.params)
-    origin = {name: value for name, value in known.items() if name not in _FORMER}
     # Here it is an argument, not a flag.
     with rewording(lambda problem: problem.replace("--to=", "to=", 1)):
         check_new_dir(origin_dir, target)
@@ -250,7 +245,7 @@ def save_model(
                 model.params,
                 vocabularies=model.vocabularies,
                 config=config,
-                origin={"step": model.step, **origin, "kinds": ["changed"]},
+                origin={"step": model.step, **changed_origin(known, "changed")},
                 known_words=model.known_words,
             )
     return target

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,10 @@ _META_KEYS = (
     *("run", "data", "development", "examples", "imported", SOURCE_LINES),
     BEGAN_WITH,
 )
+# What was measured of, or selected, the parameters before they were changed.
+_FORMER = ("bleu", "development", "averaged_steps", "unit", "gaps", "forced")
+CHANGES = {"changed": "changed in JAX", "extended": "extended by a language"}
+"""What was done to a model after training, by the `kinds` of its origin."""
 _SCORES = ("loss", "perplexity", "bleu", "bleu_signature", "chrf", "chrf_signature")
 _PACKAGES = ("jax", "flax", "numpy", "sentencepiece", "ctranslate2", "safetensors")
 
@@ -50,6 +55,13 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
     if scores := _dev_scores(workdir.path / "metrics.jsonl", step):
         origin["development"] = scores
     return origin
+
+
+def changed_origin(origin: Mapping[str, Any], kind: str) -> dict[str, Any]:
+    """Returns the origin of a model of which one of `CHANGES` was made."""
+    kept = {name: value for name, value in origin.items() if name not in _FORMER}
+    earlier = [one for one in origin.get("kinds", ()) if one in CHANGES]
+    return {**kept, "kinds": [*dict.fromkeys([*earlier, kind])]}
 
 
 def run_facts(workdir: Workdir) -> dict[str, Any]:

@@ -93,11 +93,18 @@ def test_text_that_was_held_out_is_not_called_training_text():
     assert "| train text | `text:a.en,a.fr[1000:]` |" in text
 
 
-def test_an_imported_model_is_not_called_trained_here():
+@pytest.mark.parametrize(
+    ("kinds", "then"),
+    [
+        (["imported"], ""),
+        (["changed", "extended"], ", then changed in JAX, then extended by a language"),
+    ],
+)
+def test_an_imported_model_is_not_called_trained_here(kinds, then):
     imported = {"format": "marian", "files": {"model.npz": "12ab"}}
-    origin = {"step": 0, "examples": ["No."], "imported": imported}
+    origin = {"step": 0, "kinds": kinds, "examples": ["No."], "imported": imported}
     text = card(origin=origin)
-    assert "a Transformer, imported into t2t_jax as marian." in text
+    assert f"a Transformer, imported into t2t_jax as marian{then}." in text
     assert "| of the file model.npz, SHA-256 | `12ab` |" in text
     assert "trained with" not in text
     assert "label smoothing" not in text

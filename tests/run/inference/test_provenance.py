@@ -57,6 +57,14 @@ def test_the_provenance_of_a_model_is_that_of_its_model_json(run):
     assert provenance.provenance_of(Workdir(run), 7).keys() == {"step", "kinds", "bleu"}
 
 
+def test_a_model_that_was_changed_twice_says_both_and_loses_its_scores(run):
+    origin = provenance.provenance_of(Workdir(run), 7)
+    for kind in ("changed", "extended"):
+        origin = provenance.changed_origin(origin, kind)
+    assert origin["kinds"] == ["changed", "extended"]
+    assert not origin.keys() & {"bleu", "development"}
+
+
 def test_every_file_is_named_with_its_sum(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "b c").write_bytes(b"one")
