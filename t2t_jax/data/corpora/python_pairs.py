@@ -114,9 +114,7 @@ def _store(
             for source, target in _checked(pairs, name, keys):
                 sources.write(source + b"\n")
                 targets.write(target + b"\n")
-        is_named = all(
-            re.fullmatch(LANGUAGE_CODE, key.replace("-", "_")) for key in keys
-        )
+        is_named = all(re.fullmatch(LANGUAGE_CODE, x.replace("-", "_")) for x in keys)
         sides = [f"pairs.{one}" for one in ((is_named and keys) or SIDES)]
         for number, file in enumerate(sides):
             (folder / str(number)).rename(folder / file)

@@ -74,14 +74,9 @@ def extend_vocabulary(
       >>> more.pieces(range(39, 42)), rows[39:], learned
       (['u', '>>gsw<<', 'ä'], [[39], [4], [3]], ['ä'])
     """
-    table = _check(vocabulary, language, like=like)
     old = vocabulary.pieces(range(vocabulary.size))
+    table = _check(vocabulary, language, like=like, old=old)
     tag = old[vocabulary.tags[like]].replace(like, language)
-    if tag in old:  # The rows of later pieces would be others.
-        raise UserError(
-            f"The tag of language={language} would be {tag}, and the vocabulary has a "
-            "piece that is written so. Choose another code."
-        )
     splitter = base64.b64decode(table["sentencepiece"]) if table else vocabulary.model
     known = {one.piece for one in parse_sentencepiece(splitter, name=_NAME).pieces}
     learned = _learn(lines, pieces, known=known | {*old, tag}) if pieces else []
@@ -99,7 +94,9 @@ def extend_vocabulary(
     return Extension(more, rows, learned)
 
 
-def _check(vocabulary: Vocabulary, language: str, *, like: str) -> dict[str, Any]:
+def _check(
+    vocabulary: Vocabulary, language: str, *, like: str, old: Sequence[str]
+) -> dict[str, Any]:
     """Returns the table of a vocabulary that is one; {} of a SentencePiece model."""
     tags = vocabulary.tags
     if not tags:
@@ -107,13 +104,15 @@ def _check(vocabulary: Vocabulary, language: str, *, like: str) -> dict[str, Any
             "The vocabulary has no tags of languages. Extend a model that was trained "
             "on corpora with languages, such as text:a.en,a.de#en-de."
         )
-    has_script = re.fullmatch(_WITH_SCRIPT, like)
-    is_code = re.fullmatch(_WITH_SCRIPT if has_script else LANGUAGE_CODE, language)
-    if like not in tags or language in tags or not is_code:
+    form, such = LANGUAGE_CODE, "gsw"
+    if re.fullmatch(_WITH_SCRIPT, like):
+        form, such = _WITH_SCRIPT, "gsw_Latn"
+    is_code = like in tags and re.fullmatch(form, language)
+    # With the tag of another piece its row, and those after it, would be others.
+    if not is_code or old[tags[like]].replace(like, language) in old:
         raise UserError(
-            f"language={language} must be a new code, such as "
-            f"gsw{'_Latn' * bool(has_script)}, and like={like} one of "
-            f"{', '.join(tags)}. Change them."
+            f"language={language} must be a new code, such as {such}, whose tag is no "
+            f"piece, and like={like} one of {', '.join(tags)}. Change them."
         )
     is_table = vocabulary.model.startswith(b"{")
     table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
