@@ -6,6 +6,7 @@ every line and always alike.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
@@ -59,7 +60,7 @@ def robustness_scores(
         scores = corpus_scores(lines, references, **scoring)
         items = changed_pairs(nothing, change)
         copied = [
-            item in line
+            re.search(rf"(?<!\w){re.escape(item)}(?!\w)", line) is not None
             for line, (_, some) in zip(lines, items, strict=True)
             for item in some.split()
         ]

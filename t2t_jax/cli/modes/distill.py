@@ -56,7 +56,9 @@ REASONS = {
 
 _KEPT = len(REASONS)
 _GOOD = ("ok", "chunked", "unfamiliar")  # statuses of lines
-_REPETITION = re.compile(r"([^\W\d_].{1,40}?)\1{2,}")
+_REPETITION = re.compile(  # within words, as of Chinese; or of words
+    r"([^\W\d_].{1,40}?)\1{2,}|(?<!\w)(\w.{0,80}?)(?:\W+\2){2,}(?!\w)"
+)
 Floats = npt.NDArray[np.float64]
 _WINDOW, _EXAMPLES, _LINES_PER_SHARD, _MOST_SHARDS = 10_000, 3, 1_000, 100_000
 

@@ -78,8 +78,9 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
         lines = Corpus([*sources], [*references], None)
     else:
         lines = corpus
-    translated = translate_corpus(options, lines)
-    hypotheses = translated.hypotheses[: len(corpus.references)]
+    count = len(corpus.references)
+    translated = translate_corpus(options, lines, written=lambda found: found[:count])
+    hypotheses = translated.hypotheses[:count]
 
     from t2t_jax.evaluation.bleu import BleuSettings, scores_by_direction
     from t2t_jax.evaluation.significance import paired_test

@@ -41,8 +41,9 @@ from t2t_jax.errors import DataError, UserError, write_error
 from t2t_jax.files import MAX_VOCABULARY_BYTES, atomic_write, read_limited, write_once
 from t2t_jax.types import BOS, EOS, PAD, UNK
 
-# All line ends that some reader recognises; byte fallback can produce them.
-_LINE_ENDS = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
+# All line ends that some reader recognises, and NUL, which readers of text refuse;
+# byte fallback can produce them.
+_LINE_ENDS = re.compile("[\0\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
 DEFAULT = VocabularyConfig()
 

@@ -103,7 +103,7 @@ def test_what_is_left_out_has_a_reason(distilled, capsys):
     said = {
         "cut": "",
         "same": "same",
-        "again": "ein ein ein ein Haus",
+        "again": "ein Haus Haus Haus.",
         "long one here": " ".join("abcdefghijklmnopqrstuvwxyzäöü"),
         lines[3]: "das Haus hat keine Nummer",
     }
