@@ -78,9 +78,8 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
         lines = Corpus([*sources], [*references], None)
     else:
         lines = corpus
-    count = len(corpus.references)
-    translated = translate_corpus(options, lines, written=lambda found: found[:count])
-    hypotheses = translated.hypotheses[:count]
+    translated = translate_corpus(options, lines)
+    hypotheses = translated.hypotheses[: len(corpus.references)]
 
     from t2t_jax.evaluation.bleu import BleuSettings, scores_by_direction
     from t2t_jax.evaluation.significance import paired_test
