@@ -82,7 +82,10 @@ def run(options: DistillOptions) -> int:
         make_directory(options.to)
         _write_once(sources, _sources(options))
     barrier(processes, "sources are written")
-    found = _translate(options, sources, to / "translations.tsv")
+    languages = {"source": options.source_language, "target": options.target_language}
+    # Without --reverse, one that the teacher does not take is refused.
+    teacher = _with_languages(options, **languages) if options.reverse else options
+    found = _translate(teacher, sources, to / "translations.tsv")
     back = None
     if options.reverse:
         if processes.is_first:
@@ -147,17 +150,32 @@ def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
 
 
 def _reversed(options: DistillOptions) -> DistillOptions:
-    """Returns the options of translating back, by beam search."""
-    decoding = dataclasses.replace(options.config.decoding, sample=False)
-    return dataclasses.replace(
-        options,
-        workdir=Workdir(Path(options.reverse)),
-        checkpoint="best",
-        ensemble=(),
-        source_language=options.target_language,
-        target_language=options.source_language,
-        config=dataclasses.replace(options.config, decoding=decoding),
+    """Returns the options of translating back, by the model's own beam search."""
+    workdir = Workdir(Path(options.reverse))
+    config = workdir.read_config()
+    found = dataclasses.replace(config.decoding, sample=False, n_best=1, mbr="none")
+    return _with_languages(
+        dataclasses.replace(
+            options,
+            workdir=workdir,
+            checkpoint="best",
+            ensemble=(),
+            config=dataclasses.replace(config, decoding=found),
+        ),
+        source=options.target_language,
+        target=options.source_language,
     )
+
+
+def _with_languages(
+    options: DistillOptions, *, source: str, target: str
+) -> DistillOptions:
+    """Returns the options with those of two languages that the model's tags name."""
+    if source or target:
+        config = options.workdir.read_config()
+        side = options.workdir.read_vocabularies(config.vocabulary).source
+        source, target = source * side.reads_source, target * bool(side.tags)
+    return dataclasses.replace(options, source_language=source, target_language=target)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

@@ -157,7 +157,10 @@ def _write_tokenizer(
     names = vocabulary.pieces(_order(vocabulary.size))
     ids = [*vocabulary.tags.values()]
     first = min(ids)
-    settings = {"tokenizer_class": "NllbTokenizer", "legacy_behaviour": is_last}
+    settings: dict[str, Any] = {
+        "tokenizer_class": "NllbTokenizer",
+        "legacy_behaviour": is_last,
+    }
     if all(piece.startswith("__") for piece in table["language_tokens"].values()):
         pieces = {name: id_ for id_, name in enumerate(names[:first])}
         write_json(to / VOCABULARY, pieces)
@@ -169,24 +172,26 @@ def _write_tokenizer(
     special = {id_: names[id_] for id_ in (*range(4), *ids)}
     if _MASK in names[first:]:
         special[names.index(_MASK, first)] = _MASK
-    write_json(
-        to / TOKENIZER,
-        {
-            **settings,
-            "added_tokens_decoder": {
-                str(id_): {
-                    "content": name,
-                    **dict.fromkeys(("lstrip", "normalized"), name == _MASK),
-                    **{"rstrip": False, "single_word": False, "special": True},
-                }
-                for id_, name in special.items()
-            },
-            "additional_special_tokens": [names[id_] for id_ in ids],
-            "src_lang": source,
-            "tgt_lang": target,
-        },
-    )
+    settings |= {
+        "added_tokens_decoder": _added_tokens(special),
+        "additional_special_tokens": [names[id_] for id_ in ids],
+        "src_lang": source,
+        "tgt_lang": target,
+    }
+    write_json(to / TOKENIZER, settings)
     return ids
+
+
+def _added_tokens(special: Mapping[int, str]) -> dict[str, dict[str, Any]]:
+    """Returns special pieces by their ids, as HF's tokenizers list them."""
+    return {
+        str(id_): {
+            "content": name,
+            **dict.fromkeys(("lstrip", "normalized"), name == _MASK),
+            **{"rstrip": False, "single_word": False, "special": True},
+        }
+        for id_, name in special.items()
+    }
 
 
 def _language_codes(tags: Mapping[str, int], first: int) -> str:

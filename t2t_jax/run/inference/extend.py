@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from t2t_jax.config import ARCHITECTURES
+from t2t_jax.config import ARCHITECTURES, Config
 from t2t_jax.data.line_arguments import as_directory, as_lines
 from t2t_jax.data.vocabulary.extension import Extension, extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -65,7 +65,7 @@ def extend_model(
     workdir = Workdir(as_directory(directory, caller="extend_model"))
     target = as_directory(to, caller="extend_model")
     check_new_dir(workdir, target)
-    model, config = load(workdir.path, checkpoint=checkpoint), workdir.read_config()
+    model = load(workdir.path, checkpoint=checkpoint)
     if not model.vocabularies.shared:
         raise UserError(
             f"{workdir.path} has a vocabulary for each side, and a language can only "
@@ -79,24 +79,26 @@ def extend_model(
         pieces=pieces,
         kept=as_lines(kept, caller="extend_model"),
     )
-    size = extension.vocabulary.size
-    network: Any = {
-        ARCHITECTURES[config.architecture]: dataclasses.replace(
-            config.network, vocab_size=size
-        )
-    }
-    vocabulary = dataclasses.replace(config.vocabulary, size=size)
-    origin = changed_origin(provenance_of(workdir, model.step), "extended")
     with atomic_directory(target) as partial:
         save_model_dir(
             partial,
             with_rows(model.params, extension.rows),
             vocabularies=VocabularyPair(*[extension.vocabulary] * 2),
-            config=dataclasses.replace(config, vocabulary=vocabulary, **network),
-            origin=origin,
+            config=_with_size(workdir.read_config(), extension.vocabulary.size),
+            origin=changed_origin(provenance_of(workdir, model.step), "extended"),
             known_words=model.known_words,
         )
     return extension
+
+
+def _with_size(config: Config, size: int) -> Config:
+    """Returns a configuration with another size of the vocabulary."""
+    network: Any = dataclasses.replace(config.network, vocab_size=size)
+    return dataclasses.replace(
+        config,
+        vocabulary=dataclasses.replace(config.vocabulary, size=size),
+        **{ARCHITECTURES[config.architecture]: network},
+    )
 
 
 def with_rows(params: Params, rows: Sequence[Sequence[int]]) -> Params:

@@ -9,7 +9,9 @@ import gzip
 import json
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +19,7 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import distill
 from t2t_jax.cli.translation import sharded_job
 from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.run.workdir import Workdir
@@ -57,6 +60,12 @@ def options_of(*argv):
     return parse_argv(["--mode=distill", "--workdir=run", "--to=to", *argv])
 
 
+def set_tags(monkeypatch, tags, *, reads_source):
+    """Gives every model a vocabulary with these tags."""
+    both = SimpleNamespace(source=SimpleNamespace(tags=tags, reads_source=reads_source))
+    monkeypatch.setattr(Workdir, "read_vocabularies", lambda *_: both)
+
+
 @pytest.fixture
 def distilled(place, monkeypatch):
     """Runs the mode with models that it returns, and reads the pairs."""
@@ -65,6 +74,7 @@ def distilled(place, monkeypatch):
         if not Workdir(place / name).has_config:
             Workdir(place / name).write_config(Config())
     (place / "in").write_text("\n".join(TEXT) + "\n", encoding="utf-8")
+    set_tags(monkeypatch, {"en": 4, "de": 5}, reads_source=False)
 
     def job(*argv, teacher=None, reverse=None, options=None):
         models = {"run": teacher or Said(), "back": reverse or Said()}
@@ -131,6 +141,26 @@ def test_what_is_left_out_has_a_reason(distilled, capsys):
     assert "44 lines translated, 38 pairs kept" in said
     assert "line 4: the house number 3 -> das Haus hat keine Nummer" in said
     assert said.endswith("--config.data.train=tsv:to/pairs.tsv.gz\n")
+
+
+@pytest.mark.parametrize(
+    ("tags", "reads_source", "expected"),
+    [
+        ({}, False, ("", "")),
+        ({"en": 4, "de": 5}, False, ("", "en")),
+        ({"en": 4, "de": 5}, True, ("de", "en")),
+    ],
+)
+def test_the_reverse_model_is_searched_as_its_own_configuration_says(
+    distilled, place, monkeypatch, tags, reads_source, expected
+):
+    set_tags(monkeypatch, tags, reads_source=reads_source)
+    config = DecodingConfig(beam_size=7, mbr="chrf", sample=True)
+    Workdir(place / "back").write_config(replace(Config(), decoding=config))
+    given = ("--reverse=back", "--source_language=en", "--target_language=de")
+    back = distill._reversed(options_of("--sources=in", "--beam_size=2", *given))
+    assert (back.source_language, back.target_language) == expected
+    assert back.config.decoding == DecodingConfig(beam_size=7)
 
 
 JOB = ("--sources=in", "--reverse=back", "--shards=3")
