@@ -30,7 +30,7 @@ def run(options: options.ExtendOptions) -> int:
         language=options.language,
         like=options.like,
         lines=text,
-        pieces=options.pieces if text else 0,
+        pieces=options.pieces if options.learn_from else 0,
         kept=kept,
         checkpoint=options.checkpoint,
     )

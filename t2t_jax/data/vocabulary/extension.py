@@ -18,7 +18,7 @@ from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
 from t2t_jax.data.vocabulary.sentencepiece_training import train_sentencepiece
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary, sample_lines
-from t2t_jax.errors import UserError
+from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import UNK
 
 _WITH_SCRIPT = "[a-z]{3}_[A-Z][a-z]{3}"  # As NLLB-200 has them: gsw_Latn.
@@ -127,6 +127,11 @@ def _check(
 def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
     """Learns pieces that are not known: characters, then the most frequent pairs."""
     sample = sample_lines(lines, VocabularyConfig.sample_sentences, seed=0)
+    if not sample:
+        raise DataError(
+            "The text of the new language must have lines, and is blank. Pass other "
+            "text, or none, for its tag alone."
+        )
     # So many that enough are new if all of the known ones are among them.
     size = 5 + len(known) + most + len(set().union(*sample))
     config = VocabularyConfig(

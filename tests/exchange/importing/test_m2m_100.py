@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose
 from t2t_jax.data.vocabulary.extension import extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import UserError
+from t2t_jax.errors import DataError, UserError
 from t2t_jax.exchange.exporting.backends import JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
@@ -195,6 +195,8 @@ def test_a_new_language_is_no_piece_and_has_the_form_of_the_others(tmp_path):
     for code in ("kmr_latn", "kmr", "pt_BR"):
         with pytest.raises(UserError, match=f"{code} must be .* such as gsw_Latn"):
             extend_vocabulary(words, code, like="deu_Latn")
+    with pytest.raises(DataError, match="must have lines, and is blank"):
+        extend_vocabulary(words, "gsw_Latn", like="deu_Latn", lines=[" "], pieces=1)
     table = json.loads(words.model)
     (piece, *_) = [x for x in table["pieces"] if re.fullmatch("[a-z]{2}", x)]
     table["pieces"][-1], table["language_tokens"] = "zu", {"zu": "zu"}
