@@ -32,7 +32,8 @@ def _notes(name: str, flag: Flag, mode: str) -> list[str]:
         needed = " and --".join(flag.requires.split()).replace("|", " or ")
         notes.append(f"requires --{needed}")
     if flag.excludes:
-        notes.append(f"not with --{flag.excludes}")
+        excluded = " or --".join(flag.excludes.split())
+        notes.append(f"not with --{excluded}")
     return notes
 
 

@@ -70,7 +70,7 @@ def _section(head: str, text: str) -> Iterator[str]:
     if not head:
         yield from [
             "",
-            re.sub(r"(?m)^((?:Paper|Departs):) ", r"**\1** ", _escaped(text)),
+            _INLINE.sub(r"**\1** ", _escaped(text)),
             "",
         ]
         return

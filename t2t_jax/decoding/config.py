@@ -76,13 +76,13 @@ class DecodingConfig:
         trained in float32. It is faster where the device multiplies bfloat16: GPUs,
         TPUs, CPUs with AVX512_BF16. Scores of given pairs and of single tokens are
         computed in the model's type.
-      n_best (translations): Translations per line, at most `beam_size`; the number of
-        samples with `sample`, at most 1,000.
+      n_best (translations): Translations per line, at most `beam_size`; with `sample`
+        and without `mbr` the number of samples, at most 1,000.
       mbr: Minimum Bayes risk: "chrf" takes, of `beam_size` hypotheses or samples, those
         that are most like all the others, by the mean chrF with each as the reference
         (Eikema and Aziz, arXiv 2005.10283); "none" the most probable.
       sample: Whether to sample tokens from the model's distribution instead of
-        searching; `beam_size` is ignored then.
+        searching; `beam_size` is then the number of samples for `mbr`, else ignored.
       temperature (ratio): Above 0; the logits are divided by it before sampling.
       top_k (tokens): Sample among this many of the most probable tokens; 0 for all.
       top_p (probability): Above 0 and at most 1; sample among the fewest most probable

@@ -58,9 +58,11 @@ def _compare_models(options: CompareOptions) -> list[Table]:
     from t2t_jax.report.page import Table
 
     files = {"source": options.source, "reference": options.reference}
-    sources, references = read_aligned(files, joiner="").values()
+    configs = _configs(options.workdirs)
+    joiner = next(iter(configs.values())).data.subword_joiner
+    sources, references = read_aligned(files, joiner=joiner).values()
     quality, costs, notes, first = [], [], [""], None
-    for name, config in _configs(options.workdirs).items():
+    for name, config in configs.items():
         log(f"Translating {options.source} with {name} …")
         translate, megabytes = _open(Path(name), config)
         translate(sources)  # compiles

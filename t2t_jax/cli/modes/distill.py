@@ -172,8 +172,7 @@ def _with_languages(
 ) -> DistillOptions:
     """Returns the options with those of two languages that the model's tags name."""
     if source or target:
-        config = options.workdir.read_config()
-        side = options.workdir.read_vocabularies(config.vocabulary).source
+        side = options.workdir.read_vocabularies(options.config.vocabulary).source
         source, target = source * side.reads_source, target * bool(side.tags)
     return dataclasses.replace(options, source_language=source, target_language=target)
 

@@ -29,7 +29,7 @@ from t2t_jax.data.corpora.corpus import (
 )
 from t2t_jax.data.corpora.open import open_corpus, reads_trees
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
-from t2t_jax.data.vocabulary.bpe_dropout import random_keys
+from t2t_jax.data.vocabulary.bpe_dropout import random_base, random_keys
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import tags_of
 from t2t_jax.errors import ConfigError
@@ -269,8 +269,7 @@ class ModifiedPairs:
     def _random(self, pairs: Integers, epoch: int, name: str) -> Hashes:
         """Returns random bits of pairs, others for each modifier."""
         number = MODIFIERS.index(name) + 1 if name else 0
-        state = np.random.SeedSequence([self._seed, epoch, len(SIDES), number])
-        return random_keys(state.generate_state(1, np.uint64).astype(np.uint64), pairs)
+        return random_keys(random_base(self._seed, epoch, len(SIDES), number), pairs)
 
     def _ids(self, pairs: Integers) -> list[_Ids]:
         """Returns the ids of both sides of some pairs, with tag and eos."""

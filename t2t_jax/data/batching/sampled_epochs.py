@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
 from t2t_jax.data.vocabulary.bpe_dropout import (
     MergeTable,
     load_merges,
+    random_base,
     random_keys,
     sample_segmentations,
 )
@@ -65,10 +65,11 @@ class SampledEpochs:
         self._cache, self._config, self._seed = cache, config, seed
         self._log, self._ahead = log, ahead
         self._tables = load_tables(vocabularies, config)
-        self._modified = None
-        if config.modifier_rates:
-            how: Any = {"config": config, "seed": seed}
-            self._modified = ModifiedPairs(cache, vocabularies, **how)
+        self._modified = (
+            ModifiedPairs(cache, vocabularies, config=config, seed=seed)
+            if config.modifier_rates
+            else None
+        )
         self._closed = threading.Event()
         self._next: tuple[int, Future[TokenCache]] | None = None
 
@@ -163,8 +164,7 @@ class SampledEpochs:
         table = self._tables[number]
         if table is None:
             return side
-        state = np.random.SeedSequence([self._seed, epoch, number])
-        base = state.generate_state(1, np.uint64).astype(np.uint64)
+        base = random_base(self._seed, epoch, number)
         parts = [
             sample_segmentations(
                 side.tokens[side.offsets[first] : side.offsets[last]],

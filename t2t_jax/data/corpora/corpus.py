@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from t2t_jax.data.files.lines import LineProblems
-from t2t_jax.data.vocabulary.tokenizers import Tagged
+from t2t_jax.data.vocabulary.tokenizers import Tagged, tag_piece
 from t2t_jax.errors import DataError
 
 
@@ -261,7 +261,7 @@ def with_tags(corpus: Corpus, tagged: Tagged) -> Corpus:
     """
     if isinstance(corpus, DirectedCorpus):
         tag = "-".join(corpus.direction[not tagged.reads_source :])
-        return dataclasses.replace(corpus, tag=f">>{tag}<< ")
+        return dataclasses.replace(corpus, tag=f"{tag_piece(tag)} ")
     if isinstance(corpus, MixtureCorpus):
         parts = (Part(with_tags(part, tagged), weight) for part, weight in corpus.parts)
         return MixtureCorpus(corpus.spec, tuple(parts))

@@ -49,6 +49,12 @@ _BPE = 2  # ModelType of SentencePiece's TrainerSpec
 _MODEL_TYPES = {1: "unigram", 3: "word", 4: "character"}
 
 
+def random_base(*numbers: int) -> Hashes:
+    """Returns [1] 64 random bits, a pure function of some numbers."""
+    state = np.random.SeedSequence(numbers)
+    return state.generate_state(1, np.uint64).astype(np.uint64)
+
+
 def random_keys(base: Hashes, numbers: Integers) -> Hashes:
     """Returns random bits for each number, a pure function of `base` [1] and it."""
     return _mix(base + (numbers + 1).astype(np.uint64) * GOLDEN)

@@ -5,7 +5,7 @@ Memory grows by less than 100 bytes a pair; the text is in a temporary file.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -161,7 +161,7 @@ class _Columns:
 
     def __init__(self, directions: Sequence[str] = ()) -> None:
         self.pairs = PairFile()
-        self._directions: Any = directions or defaultdict(str)
+        self._directions = directions
         self.characters: Counter[str] = Counter()
         self.scripts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self.trigrams = (Trigrams(), Trigrams())
@@ -189,7 +189,7 @@ class _Columns:
         shown = (~is_scored, copies, is_repeated, unknown)
         findings = np.array(shown, np.bool_).T
         numbers = np.array([number for number, _ in window])
-        languages = [self._directions[number] for number, _ in window]
+        languages = self._directions_of(numbers)
         losses = _losses(scorer, texts, np.flatnonzero(is_scored), languages)
         self._parts.append((numbers, losses, lengths, findings))
         for pair in texts:
@@ -197,6 +197,10 @@ class _Columns:
             self.characters.update(set(pair.source) | set(pair.target))
             for scripts, line in zip(self.scripts, pair, strict=True):
                 scripts[script_of(line)] += 1
+
+    def _directions_of(self, numbers: npt.NDArray[Any]) -> list[str]:
+        known = self._directions
+        return [known[int(number)] if known else "" for number in numbers]
 
     def finish(self) -> Inspection:
         """Joins the windows."""
@@ -213,7 +217,7 @@ class _Columns:
             gains=np.full(len(losses), np.nan, np.float32),
             lengths=lengths.astype(np.int32),
             findings=findings,
-            directions=[self._directions[int(number)] for number in numbers],
+            directions=self._directions_of(numbers),
         )
 
 
