@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice, repeat, zip_longest
 from typing import Any
 
 from t2t_jax.decoding.text.distributed_translate import Output, Translate
@@ -146,14 +146,21 @@ class Evaluator:
             yield batch
 
     def samples(self, hypotheses: Sequence[str], count: int) -> str:
-        """Formats the first `count` sources, references and translations."""
+        """Formats `count` sources, references and translations.
+
+        They are the first of each direction in turn.
+        """
         # Fewer translations than sources if the others were skipped.
         triples = zip(self.sources, self.references, hypotheses, strict=False)
+        names, of_direction = self._directions or repeat(""), defaultdict(list)
+        for direction, triple in zip(names, triples, strict=False):
+            of_direction[direction].append(triple)
+        in_turn = chain.from_iterable(zip_longest(*of_direction.values()))
         return "\n\n".join(
             f"  source       {source}\n"
             f"  reference    {reference}\n"
             f"  translation  {hypothesis}"
-            for source, reference, hypothesis in islice(triples, count)
+            for source, reference, hypothesis in islice(filter(None, in_turn), count)
         )
 
 

@@ -69,6 +69,10 @@ def test_bleu_is_the_mean_of_that_of_each_direction():
     case = LongSet(endless=0)
     said = [*SOURCES[:1] * 50, *case.sources[50:]]
     case.evaluator._directions = ["en-de"] * 50 + ["en-fr"] * 50
+    samples = case.evaluator.samples(said, 3)
+    assert [
+        f"number {n} of the set\n  reference" in samples for n in (0, 1, 50, 51)
+    ] == [True, True, True, False]
     scores = case.evaluator._scores(said)
     assert scores["bleu_by_direction"] == {
         "en-de": corpus_scores(said[:50], case.sources[:50])["bleu"],
