@@ -1,6 +1,8 @@
-"""Formats durations and bytes for people; every message takes them from here."""
+"""Formats durations and bytes for people, and counts processors, in one way for all."""
 
 from __future__ import annotations
+
+import os
 
 
 def format_clock(seconds: float) -> str:
@@ -45,3 +47,9 @@ def format_bytes(number: float) -> str:
         if number >= size:
             return f"{number / size:.1f} {unit}"
     return f"{number:.0f} B"
+
+
+def usable_processors() -> int:
+    """Counts the processors that this process may use: fewer than all under Slurm."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

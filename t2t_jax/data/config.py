@@ -18,7 +18,10 @@ UNITS = ("subwords", "words")
 
 LAYOUTS = ("packed", "length_buckets")
 
-FILTERS = ("digits", "urls", "placeholders", "punctuation", "letters", "script")
+FILTERS = (
+    *("digits", "urls", "placeholders", "punctuation", "letters", "script"),
+    *("language", "duplicate_targets"),
+)
 
 SCRIPTS = (
     *("arabic", "armenian", "bengali", "cjk", "cyrillic", "devanagari", "georgian"),
@@ -86,7 +89,10 @@ class DataConfig:
         `placeholders` (`%s`, `{x}`, `<x>`); or only one ends as a question, or only one
         has `punctuation` at its end; or less than half of the characters of a side are
         `letters`; or less than half of its letters are of its `script`, as
-        `script:latin-cyrillic` names both. Empty for none.
+        `script:latin-cyrillic` names both, and `script:en=latin-ru=cyrillic` those of
+        text that names its languages; or a side is in the `language` of the other, by
+        the trigrams of the text itself; or its target has another source that fits it
+        better in length (`duplicate_targets`). Empty for none.
       source_bpe_dropout (probability): BPE-dropout of the training sources: the
         probability of skipping a merge when a word is split into subwords, anew in each
         epoch; 0 for none, and 0.1 in the paper of the method.
@@ -226,22 +232,28 @@ class DataConfig:
         return {name: rates[name] for name in MODIFIERS if rates.get(name)}
 
     @property
-    def filter_names(self) -> dict[str, tuple[str, ...]]:
-        """The names of `filters`, and the scripts of both sides that one may have.
+    def filter_names(self) -> dict[str, dict[str, str]]:
+        """The names of `filters`, and the scripts of languages that one may have.
 
         Raises:
           ConfigError: a name is unknown or there twice, or a script is unknown.
 
         Example:
-          >>> DataConfig(filters="digits,script:latin-cyrillic").filter_names
-          {'digits': (), 'script': ('latin', 'cyrillic')}
+          >>> DataConfig(filters="digits,script:en=latin-ru=cyrillic").filter_names
+          {'digits': {}, 'script': {'en': 'latin', 'ru': 'cyrillic'}}
+          >>> DataConfig(filters="script:latin-cyrillic").filter_names
+          {'script': {'source': 'latin', 'target': 'cyrillic'}}
         """
-        names: dict[str, tuple[str, ...]] = {}
+        names: dict[str, dict[str, str]] = {}
         for part in filter(None, self.filters.split(",")):
             name, _, of = part.strip().partition(":")
-            scripts = tuple(of.split("-")) if of else ()
-            is_right = name in FILTERS and {*scripts} <= {*SCRIPTS}
-            if name in names or len(scripts) != 2 * (name == "script") or not is_right:
+            words = of.split("-") if of else []
+            if len(words) == 2 and "=" not in of:
+                words = list(map("=".join, zip(SIDES, words, strict=True)))
+            named = (word.partition("=") for word in words)
+            scripts = {language: script for language, _, script in named}
+            is_right = name in FILTERS and {*scripts.values()} <= {*SCRIPTS}
+            if name in names or bool(scripts) != (name == "script") or not is_right:
                 raise ConfigError(
                     f"data.filters={self.filters!r} must be different names, such as "
                     f"digits,script:latin-cyrillic, and has {part!r}. Change config."

@@ -28,6 +28,7 @@ from pathlib import Path
 
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.files import cache_home
+from t2t_jax.quantities import usable_processors
 
 DIRECTORY = "JAX_COMPILATION_CACHE_DIR"
 """The environment variable that sets the cache directory."""
@@ -192,8 +193,8 @@ def _default_directory(environ: Mapping[str, str]) -> Path | None:
         home = cache_home(environ) / "compiled"
         _make_private(home)
         evict_unused(home)
-        cpus = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
-        key = machine_key(_cpu_lines(), cpus=len(cpus), jaxlib=version("jaxlib"))
+        cpus = usable_processors()
+        key = machine_key(_cpu_lines(), cpus=cpus, jaxlib=version("jaxlib"))
         _make_private(home / key)
     except (UserError, OSError) as error:
         no_home = f"There is no home directory. Set {DIRECTORY} to a directory."

@@ -25,7 +25,7 @@ from typing import Any, Literal, TypeAlias
 import t2t_jax
 from t2t_jax.errors import UserError
 from t2t_jax.files import cache_home, locked
-from t2t_jax.quantities import format_bytes
+from t2t_jax.quantities import format_bytes, usable_processors
 from t2t_jax.version import __version__
 
 _TIMEOUT = 60.0  # seconds
@@ -224,9 +224,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def check_machine() -> Iterator[Check]:
     """Checks processors and memory."""
-    total = os.cpu_count() or 1
-    affinity = getattr(os, "sched_getaffinity", None)
-    usable = len(affinity(0)) if affinity else total
+    total, usable = os.cpu_count() or 1, usable_processors()
     about = f"{usable} of {total} processors can be used, {platform.platform()}"
     yield Check("machine", "processors", "ok", about, "", {"usable": usable})
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.files import atomic_write
+from t2t_jax.quantities import usable_processors
 from t2t_jax.report.run_page import run_page
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.version import __version__
@@ -98,14 +98,13 @@ def describe_environment(*, processes: int = 1) -> dict[str, Any]:
     import jax
 
     devices = jax.devices()
-    affinity = getattr(os, "sched_getaffinity", None)
     return {
         "t2t_jax": __version__,
         "python": platform.python_version(),
         "packages": installed_versions(_PACKAGES),
         "system": platform.platform(),
         "processor": _processor(),
-        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "cores": usable_processors(),
         "devices": f"{len(devices)} x {devices[0].device_kind}",
         "platform": devices[0].platform,
         "processes": processes,

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple, TextIO
 
 from t2t_jax.config import Config
+from t2t_jax.data.batching.modified_pairs import ModifiedPairs, open_glossary
 from t2t_jax.data.batching.modifiers import VERSION as MODIFIERS_VERSION
-from t2t_jax.data.batching.modifiers import ModifiedPairs, open_glossary
 from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
@@ -42,6 +42,7 @@ from t2t_jax.data.source_lines import KEY as SOURCE_LINES
 from t2t_jax.data.source_lines import measure_source_lines
 from t2t_jax.data.token_cache import known_words
 from t2t_jax.data.token_cache.cache_paths import check_cache_writable
+from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -100,6 +101,8 @@ class PreparedData(NamedTuple):
         for name, cache in (("train", self.train), ("dev", self.dev)):
             if cache and (named := cache.meta.get("directions")):
                 hashes[f"languages of {name}"] = ", ".join(map("-".join, named))
+        if self.config.filters:
+            hashes["way of filtering pairs"] = FILTERS_VERSION
         if any(self.config.bpe_dropout):
             hashes["way of sampling subwords"] = SAMPLING_VERSION
         if self.config.modifier_rates:

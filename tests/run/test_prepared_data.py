@@ -7,6 +7,7 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.data.batching.modifiers import VERSION
 from t2t_jax.data.batching.planner import PLAN_VERSION
 from t2t_jax.data.token_cache import known_words
+from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -24,13 +25,18 @@ def _prepare(workdir: Path, **changed):
     return text, logged
 
 
-def test_bpe_dropout_is_a_fingerprint_of_its_own(tmp_path):
+def test_bpe_dropout_and_filters_are_fingerprints_of_their_own(tmp_path):
     text, _ = _prepare(tmp_path / "run")
     assert text.sampled_epochs(log=print) is None
     sampled, _ = _prepare(tmp_path / "two", data__source_bpe_dropout=0.1)
     assert sampled.train.fingerprint == text.train.fingerprint
     assert sampled.fingerprints.items() - text.fingerprints.items() == {
         ("way of sampling subwords", SAMPLING_VERSION)
+    }
+    filtered, _ = _prepare(tmp_path / "three", data__filters="digits")
+    assert filtered.train.fingerprint != text.train.fingerprint
+    assert filtered.fingerprints.items() - text.fingerprints.items() == {
+        ("way of filtering pairs", FILTERS_VERSION)
     }
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, compress, islice, repeat
@@ -36,9 +37,11 @@ from t2t_jax.data.corpora.corpus import (
 )
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.token_cache.filters import DuplicateFilter, text_hashes
+from t2t_jax.data.token_cache.known_words import words_of
 from t2t_jax.devices.distributed.processes import barrier
 from t2t_jax.errors import DataError, UserError, rewording
 from t2t_jax.files import sha256_of
@@ -46,9 +49,9 @@ from t2t_jax.run.workdir import Workdir
 
 REASONS = {
     "failed": "the translation is empty, cut, without an end or short",
-    "copy": "the translation is the source",
+    "copy": "the translation is the source, of more than three words",
     "repetition": "the translation repeats some words three times, the source does not",
-    "length_ratio": "the sides differ in length far more than usual",
+    "length_ratio": "the sides differ in length far more than usual, not both short",
     "low_score": "of the lowest log-probability a token (--drop_worst)",
     "low_agreement": "of the lowest chrF of the translation back (--drop_worst)",
 }
@@ -60,7 +63,11 @@ _REPETITION = re.compile(  # within words, as of Chinese; or of words
     r"([^\W\d_].{1,40}?)\1{2,}|(?<!\w)(\w.{0,80}?)(?:\W+\2){2,}(?!\w)"
 )
 Floats = npt.NDArray[np.float64]
-_WINDOW, _EXAMPLES, _LINES_PER_SHARD, _MOST_SHARDS = 10_000, 3, 1_000, 100_000
+_WINDOW, _EXAMPLES = 10_000, 3
+_SHORT_WORDS, _SHORT_CHARACTERS = 3, 20
+# A tenth of a window at least, and for large text all of one, so that few batches are
+# partial: an accelerator translates that in seconds.
+_LEAST_LINES, _MOST_LINES, _SHARDS = 1_000, 10_000, 100
 
 
 def run(options: DistillOptions) -> int:
@@ -100,7 +107,9 @@ def run(options: DistillOptions) -> int:
 def _sources(options: DistillOptions) -> Iterator[str]:
     """Yields the lines to translate that are not blank, each once."""
     files = chain.from_iterable(map(read_lines, options.sources))
-    lines = files if options.sources else _training_sources(options)
+    joiner = options.config.data.subword_joiner
+    given = (undo_joins(line, joiner) for line in files)
+    lines = given if options.sources else _training_sources(options)
     seen = DuplicateFilter()
     while window := list(islice(lines, _WINDOW)):
         texts = [line for line in window if line.strip()]
@@ -133,7 +142,8 @@ def _training_sources(options: DistillOptions) -> Iterator[str]:
 
 def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
     """Translates a file by shards, or continues to."""
-    shards = min(-(-count_lines(source) // _LINES_PER_SHARD), _MOST_SHARDS)
+    lines = count_lines(source)
+    shards = -(-lines // min(max(_LEAST_LINES, lines // _SHARDS), _MOST_LINES))
     if options.processes.is_first:
         log(f"Translating {source} with {options.workdir.path} …")
     advice = "With --mode=distill, which resumes: remove the file, or change --to."
@@ -241,30 +251,48 @@ def _judge(
     """
     from t2t_jax.report.inspection.inspector import unusual_ratios
 
-    shown, ratios, scores = [], [], []
-    agreements = _agreements(sources, back) if back else repeat(())
-    rows = zip(read_lines(sources), _rows(found), agreements, strict=False)
-    for source, row, agreement in rows:
-        target = row[-1]
-        is_copy = source.strip() == target.strip()
-        repeats = _REPETITION.search(target) and not _REPETITION.search(source)
-        shown.append((row[2] not in _GOOD, is_copy, bool(repeats)))
-        ratios.append((len(target) + 1) / (len(source) + 1))
-        scores.append((float(row[4]) / max(int(row[5]), 1), *agreement))
-    reasons = np.full(len(shown), _KEPT, np.int8)
+    shown = [*REASONS][:3]
+    columns = [*((name, "?") for name in (*shown, "long")), ("ratio", "f8")]
+    columns += [("score", "f8"), *([("agreement", "f8")] if back else [])]
+    rows = zip(
+        read_lines(sources),
+        _rows(found),
+        _agreements(sources, back) if back else repeat(()),
+        strict=False,
+    )
+    facts = np.fromiter((_facts(*row) for row in rows), np.dtype(columns))
+    reasons = np.full(len(facts), _KEPT, np.int8)
 
     def drop(name: str, mask: npt.NDArray[np.bool_]) -> None:
         reasons[mask & (reasons == _KEPT)] = [*REASONS].index(name)
 
-    for name, column in zip(REASONS, np.array(shown).T, strict=False):
-        drop(name, column)
-    drop("length_ratio", unusual_ratios(np.log(ratios), among=reasons == _KEPT))
-    left, scores_PxN = np.flatnonzero(reasons == _KEPT), np.array(scores)
-    for name, column in zip(("low_score", "low_agreement"), scores_PxN.T, strict=False):
+    for name in shown:
+        drop(name, facts[name])
+    unusual = unusual_ratios(facts["ratio"], among=reasons == _KEPT)
+    drop("length_ratio", unusual & facts["long"])
+    left = np.flatnonzero(reasons == _KEPT)
+    scores = [facts[name] for name, _ in columns[len(shown) + 2 :]]
+    for name, column in zip(("low_score", "low_agreement"), scores, strict=False):
         worst = left[np.argsort(column[left], kind="stable")]
         worst = worst[: round(options.drop_worst * len(left))]
         drop(name, np.isin(np.arange(len(reasons)), worst))
-    return scores_PxN, reasons
+    return np.stack(scores, axis=1), reasons
+
+
+def _facts(source: str, row: list[str], agreement: tuple[float, ...]) -> Any:
+    """Returns what decides about a pair; of short ones copies and ratios do not."""
+    target = row[-1]
+    has_words = len(words_of(source)) > _SHORT_WORDS
+    repeats = _REPETITION.search(target) and not _REPETITION.search(source)
+    return (
+        row[2] not in _GOOD,
+        has_words and source.strip() == target.strip(),
+        bool(repeats),
+        max(len(source), len(target)) > _SHORT_CHARACTERS,
+        math.log((len(target) + 1) / (len(source) + 1)),
+        float(row[4]) / max(int(row[5]), 1),
+        *agreement,
+    )
 
 
 def _agreements(sources: Path, back: Path) -> Iterator[tuple[float]]:

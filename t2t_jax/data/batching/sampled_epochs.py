@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from t2t_jax.data.arrays import Integers
-from t2t_jax.data.batching.modifiers import ModifiedPairs
+from t2t_jax.data.batching.modified_pairs import ModifiedPairs
 from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
 from t2t_jax.data.vocabulary.bpe_dropout import (

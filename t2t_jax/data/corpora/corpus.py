@@ -7,14 +7,17 @@ import hashlib
 import sys
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
+from t2t_jax.data.config import SIDES
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.data.vocabulary.tokenizers import Tagged, tag_piece
 from t2t_jax.errors import DataError
+
+Item = TypeVar("Item")
 
 
 class Corpus(Protocol):
@@ -177,6 +180,28 @@ class DirectedCorpus:
 def direction_of(corpus: Corpus) -> tuple[str, str]:
     """Returns the languages of a corpus that names them; "" and "" of another."""
     return corpus.direction if isinstance(corpus, DirectedCorpus) else ("", "")
+
+
+def languages_of(corpus: Corpus) -> tuple[str, str]:
+    """Returns the languages of both sides; of a corpus without, source and target."""
+    direction = direction_of(corpus)
+    return direction if any(direction) else SIDES
+
+
+def sample_evenly(items: Iterable[Item], most: int) -> list[Item]:
+    """Samples at most so many items, at equal distances, of a stream of any length.
+
+    Example:
+      >>> sample_evenly(range(10), most=3)
+      [0, 4, 8]
+    """
+    kept, step = [], 1
+    for number, item in enumerate(items):
+        if number % step == 0:
+            kept.append(item)
+            if len(kept) > most:
+                kept, step = kept[::2], 2 * step
+    return kept
 
 
 def tag_of(corpus: Corpus) -> str:

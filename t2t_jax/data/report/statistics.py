@@ -194,6 +194,8 @@ DROP_REASONS = {
     "punctuation": "that end otherwise, by data.filters",
     "letters": "of which less than half are letters, by data.filters",
     "script": "in another script, by data.filters",
+    "language": "in the language of the other side, by data.filters",
+    "duplicate_targets": "whose target a better pair has, by data.filters",
 }
 """Why pairs are not trained on, by the reason in `data.json`."""
 

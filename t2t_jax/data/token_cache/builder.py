@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from t2t_jax.data.corpora.corpus import (
     Corpus,
     Part,
     direction_of,
+    languages_of,
     parts_of,
+    sample_evenly,
     short_name,
     tag_of,
 )
@@ -27,8 +29,11 @@ from t2t_jax.data.token_cache import shards as token_shards
 from t2t_jax.data.token_cache.encoder import Chunk, PairEncoder, max_characters
 from t2t_jax.data.token_cache.filters import (
     DuplicateFilter,
+    Trigrams,
+    learn_trigrams,
     mark_duplicates,
     pair_hashes,
+    trigrams_of,
 )
 from t2t_jax.data.token_cache.shards import EncodedChunk, Shard, examples_of
 from t2t_jax.data.token_cache.worker_pool import (
@@ -41,6 +46,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import DataError, UserError
 
 META_FILE = "meta.json"
+_SAMPLED_PAIRS = 20_000
 
 TOKEN_DTYPES = ("<u2", "<u4")
 """Types of stored ids: the smaller one if all ids fit."""
@@ -73,9 +79,13 @@ def build_cache(
     largest = max(vocabulary.size for vocabulary in vocabularies)
     dtype = TOKEN_DTYPES[largest > 1 << 16]
     source, target = vocabularies
-    encoder = PairEncoder((source.model, target.model), config, dtype)
+    models, names = (source.model, target.model), config.filter_names
     try:
+        trigrams = _learn_trigrams(corpus) if "language" in names else None
+        encoder = PairEncoder(models, config, dtype, trigrams)
         shards = _build_shards(building, corpus, encoder, config, progress)
+        if "duplicate_targets" in names:
+            shards = _without_repeated_targets(shards, parts_of(corpus))
         numbers = range(len(parts_of(corpus)))
         of_parts = [[shard for shard in shards if shard.part == n] for n in numbers]
         parts = [token_shards.statistics_of(some, dtype) for some in of_parts]
@@ -87,7 +97,7 @@ def build_cache(
     joined = building / "joined"
     shutil.rmtree(joined, ignore_errors=True)
     joined.mkdir()
-    files = token_shards.join_shards(shards, joined)
+    files = token_shards.join_shards(shards, joined, dtype)
     every = token_shards.statistics_of(shards, dtype) if parts[1:] else parts[0]
     facts = {"dtype": dtype, **every, "parts": parts, "files": files}
     token_shards.write_record(joined / META_FILE, {**meta, **facts})
@@ -108,10 +118,45 @@ def _check_not_empty(
         "corpus or config.data.max_length."
         for part, counts in zip(parts_of(corpus), every, strict=True)
         # Duplicates of another part's pairs do not make a part empty.
-        if not counts["kept"] + counts["duplicates"]
+        if not counts["kept"]
+        + counts["duplicates"]
+        + counts.get("duplicate_targets", 0)
     ]
     if problems:
         raise DataError(problems)
+
+
+def _learn_trigrams(corpus: Corpus) -> dict[str, Trigrams]:
+    """Learns the trigrams of each language, from lines at equal distances."""
+    counts: dict[str, Counter[str]] = {}
+    for part, _ in parts_of(corpus):
+        pairs = zip(*sample_evenly(part, _SAMPLED_PAIRS), strict=True)
+        for language, lines in zip(languages_of(part), pairs, strict=False):
+            found = chain.from_iterable(map(trigrams_of, lines))
+            counts.setdefault(language, Counter()).update(found)
+    return {language: learn_trigrams(counts[language]) for language in counts}
+
+
+def _without_repeated_targets(
+    shards: list[Shard], parts: Sequence[Part]
+) -> list[Shard]:
+    """Keeps one pair of each target, in each direction and of each tag."""
+    left = shards.copy()
+    kinds = [(direction_of(part), tag_of(part)) for part, _ in parts]
+    for kind in dict.fromkeys(kinds):
+        own = [n for n, shard in enumerate(shards) if kinds[shard.part] == kind]
+        every = token_shards.repeated_targets([shards[n] for n in own]) if own else []
+        shown: Counter[int] = Counter()
+        for number, repeated in zip(own, every, strict=True):
+            shard = shards[number]
+            lines = shard.array(token_shards.LINES, np.int64)[repeated]
+            lines = lines[: token_shards.MAX_EXAMPLES - shown[shard.part]].tolist()
+            shown[shard.part] += len(lines)
+            text = islice(parts[shard.part].corpus, max(lines, default=0))
+            pairs = {line: pair for line, pair in enumerate(text, 1) if line in lines}
+            examples = [token_shards.example(line, *pairs[line]) for line in lines]
+            left[number] = shard.without(repeated, examples)
+    return left
 
 
 def _build_shards(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.filters import (
     KEPT,
+    Trigrams,
     drop_reasons,
     mark_filtered,
     text_hashes,
@@ -97,11 +98,21 @@ class Encoded(NamedTuple):
 
 
 class PairEncoder:
-    """Encodes and filters pairs, on one core."""
+    """Encodes and filters pairs, on one core.
 
-    def __init__(self, models: tuple[bytes, bytes], config: DataConfig, dtype: str):
-        self.recipe = (models, config, dtype)
-        self._config, self._dtype = config, dtype
+    Args:
+      trigrams: of each language, for the filter `language`.
+    """
+
+    def __init__(
+        self,
+        models: tuple[bytes, bytes],
+        config: DataConfig,
+        dtype: str,
+        trigrams: Mapping[str, Trigrams] | None = None,
+    ):
+        self.recipe = (models, config, dtype, trigrams)
+        self._config, self._dtype, self._trigrams = config, dtype, trigrams
         tokenizers = {
             model: load_tokenizer(model, name="the vocabulary", advice="")
             for model in set(models)
@@ -135,7 +146,9 @@ class PairEncoder:
             copies=source.hashes == target.hashes,
             config=self._config,
         )
-        reasons = mark_filtered(reasons, sources, targets, config=self._config)
+        how: Any = {"languages": direction} if any(direction) else {}
+        how |= {"config": self._config, "trigrams": self._trigrams}
+        reasons = mark_filtered(reasons, sources, targets, **how)
         kept = reasons == KEPT
         words = distinct_hashes(compress(sources, kept))
         return Encoded(reasons, source.select(kept), target.select(kept), words)

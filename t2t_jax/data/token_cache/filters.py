@@ -9,17 +9,19 @@ Departs: web corpora hold lines that are empty, very long, of unequal length, co
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.data.arrays import GOLDEN, Flags, Hashes, Integers
-from t2t_jax.data.config import FILTERS, DataConfig
+from t2t_jax.data.config import FILTERS, SIDES, DataConfig
 
 ALWAYS_COUNTED = ("empty", "too_long", "ratio", "copies", "duplicates")
 """Reasons that a cache counts, whether they drop a pair or not."""
@@ -31,13 +33,38 @@ KEPT = len(REASONS)
 
 _DUPLICATE = REASONS.index("duplicates")
 
-_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"]*[\w/]|[\w.+-]+@[\w.-]+\w")
-_PLACEHOLDER = re.compile(
-    r"%(?:\d+\$)?[sdif@]|\$?\{\{?[\w.:]*\}?\}|</?\w[^<>]*>|&#?\w+;"
+VERSION = "2"
+"""Version of the filters by name: others keep other pairs of the same text."""
+
+URL = (
+    r"(?:https?://|www\.)[^\s<>\"]*[\w/]"
+    r"|(?<![\w.+-])[\w.+-]+@[\w.-]+\w"  # an e-mail address
 )
+"""What the filter `urls` compares; a regular expression without groups."""
+
+TAG = r">>[^\s<>]+<<|<[^\s<>]+>|</?\w[^<>]*>"
+"""A tag of a language, of a corpus, or of markup."""
+
+PLACEHOLDER = (
+    r"%(?:\d+\$|\(\w+\))?[-+#0]*\d*(?:\.\d+)?l?[sdifuxXceg@](?!\w)|(?<![\d%])%\d\b"
+    rf"|\$?\{{\{{?[\w.:]*\}}?\}}|&(?:#\w+|[^\W\d_]\w+);|{TAG}"
+)
+"""What the filter `placeholders` compares."""
+
+QUESTION = "?\uff1f\u061f\u037e\u055e"
+"""Characters that end a question; in Greek, `;` does too."""
+
+FULL_STOP = ".!\u2026\u3002\uff01\u0964\u06d4\u0589"
+"""Characters that end other sentences."""
+
 _AFTER_THE_END = "\"'\u201d\u201c\u2019\u00bb\u00ab)] \t"
-_QUESTION = "?\uff1f\u061f\u037e"
-_END = ".!\u2026\u3002\uff01\u0964"
+_GREEK = re.compile("[\u0370-\u03ff]")
+_WORD = re.compile(r"[^\W\d_]+")
+_UNSEEN, _CLEAR, _SHORTEST = -13.0, 0.5, 20
+_MOST_TRIGRAMS = 20_000
+
+Trigrams: TypeAlias = Mapping[str, float]
+"""The most frequent trigrams of a language -> the logarithm of their share."""
 
 
 def drop_reasons(
@@ -82,8 +109,16 @@ def mark_filtered(
     targets: Sequence[str],
     *,
     config: DataConfig,
+    languages: tuple[str, str] = SIDES,
+    trigrams: Mapping[str, Trigrams] | None = None,
 ) -> npt.NDArray[np.int8]:
     """Returns the reasons with kept pairs that `data.filters` drops.
+
+    Not those for a repeated target, which need all of the text.
+
+    Args:
+      languages: of the sources and of the targets; the sides of text that names none.
+      trigrams: of each language, for the filter `language`.
 
     Example:
       >>> pairs = ["at 9 or 10", "see %s"], ["um 10 oder 9", "siehe"]
@@ -93,20 +128,23 @@ def mark_filtered(
       ['kept', 'placeholders']
     """
     names, marked = config.filter_names, reasons.copy()
-    chosen = [(REASONS.index(one), _FILTERS[one]) for one in FILTERS if one in names]
-    scripts = names.get("script", ())
+    known: dict[str, Any] = {
+        "script": [names.get("script", {}).get(one, "") for one in languages],
+        "language": _gains(*((trigrams or {}).get(one, {}) for one in languages)),
+    }
+    chosen = [
+        (REASONS.index(name), _FILTERS[name], known.get(name))
+        for name in FILTERS
+        if name in names and name in _FILTERS
+    ]
     for pair in np.flatnonzero(reasons == KEPT).tolist() if chosen else ():
         both = sources[pair], targets[pair]
-        for number, drops in chosen:
-            if drops(*both, scripts):
-                marked[pair] = number
-                break
+        why = (number for number, drops, of in chosen if drops(*both, of))
+        marked[pair] = next(why, KEPT)
     return marked
 
 
-def _differ(
-    kind: Callable[[str], object], source: str, target: str, _: Sequence[str]
-) -> bool:
+def _differ(kind: Callable[[str], object], source: str, target: str, _: Any) -> bool:
     return kind(source) != kind(target)
 
 
@@ -115,12 +153,19 @@ def _digits(text: str) -> list[int]:
     return sorted(unicodedata.digit(one) for one in text if one.isdecimal())
 
 
+def _found(pattern: str) -> Callable[[str], list[str]]:
+    find = re.compile(pattern).findall
+    return lambda text: sorted(find(text))
+
+
 def _final(text: str) -> str:
     end = text.rstrip(_AFTER_THE_END)[-1:]
-    return "?" if end and end in _QUESTION else "." * bool(end and end in _END)
+    if end == ";" and _GREEK.search(text):
+        return "?"
+    return "?" if end and end in QUESTION else "." * bool(end and end in FULL_STOP)
 
 
-def _lacks_letters(source: str, target: str, _: Sequence[str]) -> bool:
+def _lacks_letters(source: str, target: str, _: Any) -> bool:
     def is_letter(one: str) -> bool:
         return unicodedata.category(one)[0] in "LM"
 
@@ -137,13 +182,52 @@ def _is_other_script(source: str, target: str, scripts: Sequence[str]) -> bool:
     return False
 
 
-_FILTERS: Mapping[str, Callable[[str, str, Sequence[str]], bool]] = {
+def learn_trigrams(counts: Counter[str]) -> Trigrams:
+    """Returns the shares of the most frequent trigrams, of all that were counted."""
+    total = counts.total()
+    most = counts.most_common(_MOST_TRIGRAMS)
+    return {trigram: math.log(count / total) for trigram, count in most}
+
+
+def trigrams_of(text: str) -> list[str]:
+    """Returns the trigrams of the words of a text, in small letters.
+
+    Example:
+      >>> trigrams_of("Go, 4U!")
+      [' go', 'go ', 'o u', ' u ']
+    """
+    words = f" {' '.join(_WORD.findall(text.lower()))} "
+    return [words[at : at + 3] for at in range(len(words) - 2)]
+
+
+def _gains(own: Trigrams, other: Trigrams) -> dict[str, float]:
+    """Returns by how much each trigram is likelier in the other language, in nats."""
+    either = own.keys() | other.keys()
+    return {one: other.get(one, _UNSEEN) - own.get(one, _UNSEEN) for one in either}
+
+
+def _is_other_language(source: str, target: str, gains: Mapping[str, float]) -> bool:
+    """Compares the likelihoods of each side's trigrams in both languages (naive Bayes).
+
+    Source: character n-grams of a text's own languages, Cavnar and Trenkle 1994.
+    """
+    for text, sign in ((source, 1), (target, -1)):
+        found = trigrams_of(text)
+        if len(found) >= _SHORTEST:
+            gain = sign * sum(gains.get(one, 0.0) for one in found)
+            if gain > _CLEAR * len(found):
+                return True
+    return False
+
+
+_FILTERS: Mapping[str, Callable[[str, str, Any], bool]] = {
     "digits": partial(_differ, _digits),
-    "urls": partial(_differ, lambda text: sorted(_URL.findall(text))),
-    "placeholders": partial(_differ, lambda text: sorted(_PLACEHOLDER.findall(text))),
+    "urls": partial(_differ, _found(URL)),
+    "placeholders": partial(_differ, _found(PLACEHOLDER)),
     "punctuation": partial(_differ, _final),
     "letters": _lacks_letters,
     "script": _is_other_script,
+    "language": _is_other_language,
 }
 
 

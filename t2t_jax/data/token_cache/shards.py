@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from t2t_jax.data.arrays import Flags
 from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.token_cache.encoder import Chunk, Encoded
@@ -34,10 +35,13 @@ SHARD_PAIRS = 250_000
 
 _THREADS = 8
 _RECORD = "shard.json"
-_LINES = "line_numbers"
+LINES = "line_numbers"
+"""The file of the lines of the kept pairs."""
+
 _CHECKSUM = "sha256"
 
 MAX_EXAMPLES = 3
+_REPEATED = REASONS.index("duplicate_targets")
 
 Examples: TypeAlias = dict[str, list[dict[str, Any]]]
 """By reason the first three dropped pairs, truncated, and their lines."""
@@ -74,15 +78,16 @@ def examples_of(chunk: Chunk, encoded: Encoded) -> Examples:
     """Returns the examples of an encoded chunk."""
     return {
         reason: [
-            {
-                "line": chunk.first + int(pair),
-                "source": truncate(chunk.sources[pair]),
-                "target": truncate(chunk.targets[pair]),
-            }
+            example(chunk.first + int(pair), chunk.sources[pair], chunk.targets[pair])
             for pair in np.flatnonzero(encoded.reasons == number)[:MAX_EXAMPLES]
         ]
         for number, reason in enumerate(REASONS)
     }
+
+
+def example(line: int, source: str, target: str) -> dict[str, Any]:
+    """Returns an example of a dropped pair, as JSON values."""
+    return {"line": line, "source": truncate(source), "target": truncate(target)}
 
 
 def _first_examples(parts: Iterable[Examples]) -> Examples:
@@ -110,16 +115,54 @@ class Shard:
 
     Attributes:
       reasons: of its pairs, how many were dropped by each of `REASONS`, and kept.
+      mask: of the pairs of its files, which are kept; None for all.
     """
 
     path: Path
     part: int
     reasons: list[int]
     examples: Examples
+    mask: Flags | None = None
 
     def array(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Reads a file of the shard, such as `source.hashes`."""
-        return np.fromfile(self.path / name, dtype)
+        values, mask = np.fromfile(self.path / name, dtype), self.mask
+        if mask is None or name == WORDS:
+            return values
+        side, _, kind = name.partition(".")
+        if kind == "tokens":
+            mask = np.repeat(mask, np.fromfile(self.path / f"{side}.lengths", np.int32))
+        return values[mask]
+
+    def without(self, repeated: Flags, examples: Sequence[dict[str, Any]]) -> Shard:
+        """Returns the shard without its kept pairs whose targets are `repeated`."""
+        reasons, count = self.reasons.copy(), int(repeated.sum())
+        reasons[KEPT] -= count
+        reasons[_REPEATED] += count
+        found = {**self.examples, REASONS[_REPEATED]: [*examples]}
+        return Shard(self.path, self.part, reasons, found, ~repeated)
+
+
+def repeated_targets(shards: Sequence[Shard]) -> list[Flags]:
+    """Returns, for each shard, which kept pairs have a target that another has, too.
+
+    Of the pairs of one target that is not marked whose sides differ in length most
+    nearly as usual, or the first of these. Eight bytes a pair are held, four times.
+    """
+    hashes, source, target = (
+        np.concatenate([shard.array(name, dtype) for shard in shards])
+        for name, dtype in (
+            ("target.hashes", np.uint64),
+            *((f"{side}.lengths", np.int32) for side in SIDES),
+        )
+    )
+    ratios = np.log(source / target)
+    unusual = np.abs(ratios - np.median(ratios)).round(3)  # the same on any machine
+    order = np.lexsort((unusual, hashes))
+    repeated = np.zeros(len(hashes), np.bool_)
+    repeated[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
+    ends = np.cumsum([shard.reasons[KEPT] for shard in shards])
+    return np.split(repeated, ends[:-1])
 
 
 def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
@@ -133,7 +176,7 @@ def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
         for side in SIDES
         for kind in ("tokens", "lengths", "hashes")
     }
-    arrays[_LINES] = [
+    arrays[LINES] = [
         (chunk.first + np.flatnonzero(chunk.encoded.reasons == KEPT)).astype(np.int64)
         for chunk in chunks
     ]
@@ -247,18 +290,24 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-def join_shards(shards: Sequence[Shard], into: Path) -> dict[str, list[int]]:
-    """Writes the files of a cache from its shards; returns sizes and CRC-32 by name."""
+def join_shards(
+    shards: Sequence[Shard], into: Path, dtype: str
+) -> dict[str, list[int]]:
+    """Writes the files of a cache from its shards; returns sizes and CRC-32 by name.
 
-    def contents(name: str) -> Iterator[npt.NDArray[Any]]:
-        return (shard.array(name, np.uint8) for shard in shards)
+    Args:
+      dtype: of the tokens.
+    """
+
+    def contents(name: str, dtype: npt.DTypeLike) -> Iterator[npt.NDArray[Any]]:
+        return (shard.array(name, dtype) for shard in shards)
 
     arrays: dict[str, Iterable[npt.NDArray[Any]]] = {}
     for side in SIDES:
-        arrays[f"{side}.tokens"] = contents(f"{side}.tokens")
-        arrays[f"{side}.hashes"] = contents(f"{side}.hashes")
+        arrays[f"{side}.tokens"] = contents(f"{side}.tokens", dtype)
+        arrays[f"{side}.hashes"] = contents(f"{side}.hashes", np.uint64)
         arrays[f"{side}.offsets"] = _offsets(shards, f"{side}.lengths")
-    arrays[_LINES] = contents(_LINES)
+    arrays[LINES] = contents(LINES, np.int64)
     arrays[WORDS] = [merge_hashes(shard.array(WORDS, np.uint64) for shard in shards)]
     return {name: _write(into / name, parts) for name, parts in arrays.items()}
 

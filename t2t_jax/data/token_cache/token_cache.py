@@ -25,6 +25,7 @@ from t2t_jax.data.corpora.corpus import (
     PairLocation,
     direction_of,
     directions_of,
+    languages_of,
     locate_pair,
     parts_of,
     short_name,
@@ -42,6 +43,7 @@ from t2t_jax.data.token_cache.cache_paths import (
     token_caches,
     write_errors,
 )
+from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
 from t2t_jax.data.token_cache.shards import WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
@@ -211,6 +213,14 @@ def _check_languages(
                 "piece that is not split. Train another vocabulary, with "
                 f"config.vocabulary.symbols={tag!r}."
             )
+    named = {one for part, _ in parts_of(corpus) for one in languages_of(part)}
+    if unknown := sorted(config.filter_names.get("script", {}).keys() - named):
+        raise ConfigError(
+            f"data.filters={config.filters!r} names a script of {', '.join(unknown)}, "
+            f"and the languages of {short_name(corpus.spec)} are "
+            f"{', '.join(sorted(named))}. Set config.data.filters=script:"
+            f"{'-'.join(f'{one}=latin' for one in sorted(named)[:2])}, for example."
+        )
     if config.temperature > 1 and {weight for _, weight in parts_of(corpus)} != {1.0}:
         raise ConfigError(
             f"data.temperature={config.temperature:g} computes the weights of the "
@@ -233,7 +243,8 @@ def _inputs_of(
         "drop_duplicates": config.drop_duplicates,
     }
     if config.filters:  # Else the cache is the one that it was without the key.
-        inputs["filters"] = config.filters
+        named = [languages_of(part) for part, _ in parts_of(corpus)]
+        inputs["filters"] = [config.filters, FILTERS_VERSION, named]
     if vocabularies.source.reads_source:
         # The fingerprint of a corpus has the languages of its targets alone.
         inputs["directions"] = [direction_of(part) for part, _ in parts_of(corpus)]

@@ -20,9 +20,9 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.encoder import Chunk, Encoded, PairEncoder
 from t2t_jax.errors import StoppedError
+from t2t_jax.quantities import usable_processors
 
 CHUNK_PAIRS = 2_000
 """Pairs per task of a process: a tenth of a second of work."""
@@ -37,12 +37,7 @@ Result: TypeAlias = tuple[Chunk, Encoded]
 
 def num_workers(workers: int) -> int:
     """Returns the processes for `data.workers`; 0 is one per core, at most 16."""
-    if workers:
-        return workers
-    # May be fewer than cpu_count, as under Slurm; not every system has it.
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return min(cores, _MAX_DEFAULT_WORKERS)
+    return workers or min(usable_processors(), _MAX_DEFAULT_WORKERS)
 
 
 def encode_chunks(
@@ -116,11 +111,11 @@ def _submit(pool: ProcessPoolExecutor, chunk: Chunk) -> Future[Encoded]:
 _encoders: list[PairEncoder] = []
 
 
-def _initialize(models: tuple[bytes, bytes], config: DataConfig, dtype: str) -> None:
+def _initialize(*recipe: Any) -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_exit_with, args=[parent], daemon=True).start()
-    _encoders.append(PairEncoder(models, config, dtype))
+    _encoders.append(PairEncoder(*recipe))
 
 
 def _exit_with(parent: BaseProcess) -> None:

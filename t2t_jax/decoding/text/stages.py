@@ -16,7 +16,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.sampling import row_keys
 from t2t_jax.decoding.search.tree_constraint import TreeConstraint
 from t2t_jax.decoding.text.segments import Segment, is_text, replace_lone_surrogates
-from t2t_jax.decoding.text.translation import Translation
+from t2t_jax.decoding.text.translation import Translation, is_short
 from t2t_jax.errors import DataError
 from t2t_jax.types import PAD
 
@@ -211,7 +211,11 @@ class MinimumBayesRisk(Stage):
             for text in counts
         }
         best = sorted(found, key=lambda one: (-utility[one.text], -one.score))
-        return dataclasses.replace(translation, hypotheses=tuple(best[: self._n_best]))
+        short = translation.short
+        if translation.num_parts == 1 and best:
+            short = is_short(len(translation.source_tokens) - 1, best[0])
+        kept = tuple(best[: self._n_best])
+        return dataclasses.replace(translation, hypotheses=kept, short=short)
 
 
 class UnseenWords(Stage):

@@ -354,13 +354,17 @@ def to_translations(
 def _translation(
     segment: Segment, hypotheses: Sequence[Hypothesis], vocabulary: Vocabulary
 ) -> Translation:
-    subwords, best = len(segment.subwords), hypotheses[0]
     return Translation(
         hypotheses=tuple(hypotheses),
         source_tokens=tuple(vocabulary.pieces([*segment.subwords, EOS])),
         source_cut=segment.cut,
-        short=subwords >= _SHORTEST and 3 * (best.num_tokens - best.ended) < subwords,
+        short=is_short(len(segment.subwords), hypotheses[0]),
     )
+
+
+def is_short(subwords: int, best: Hypothesis) -> bool:
+    """Returns whether an output is short for so many subwords of its source."""
+    return subwords >= _SHORTEST and 3 * (best.num_tokens - best.ended) < subwords
 
 
 def require_finite(number: float, line: int, *, name: str) -> None:

@@ -109,16 +109,19 @@ def test_each_line_is_translated_once_and_stays_with_its_translation(distilled):
 
 def test_what_is_left_out_has_a_reason(distilled, capsys):
     lines = [f"the house number {n}" for n in range(40)]
-    Path("in").write_text("\n".join([*lines, "cut", "same", "again", "long one here"]))
+    odd = ["cut", "the same four words", "again", "long one here"]
+    short = {"New York": "New York", "ja": "yes, he is", "§ 2014": "§ 2014"}
+    Path("in").write_text("\n".join([*lines, *odd, *short]))
     said = {
+        **short,
         "cut": "",
-        "same": "same",
+        odd[1]: odd[1],
         "again": "ein Haus Haus Haus.",
         "long one here": " ".join("abcdefghijklmnopqrstuvwxyzäöü"),
         lines[3]: "das Haus hat keine Nummer",
     }
-    teacher = Said(said, scores={lines[0]: -9.0, "same": -99.0})
-    reverse = Said({text.upper(): text for text in lines})
+    teacher = Said(said, scores={lines[0]: -9.0, odd[1]: -99.0})
+    reverse = Said({text.upper(): text for text in lines} | {short["ja"]: "ja"})
     rows = distilled(
         *("--sources=in", "--reverse=back", "--drop_worst=2.5%"),
         teacher=teacher,
@@ -128,17 +131,18 @@ def test_what_is_left_out_has_a_reason(distilled, capsys):
     found = {name: one["examples"] for name, one in report["dropped"].items()}
     assert found == {
         "failed": [[41, "cut", ""]],
-        "copy": [[42, "same", "same"]],
+        "copy": [[42, odd[1], odd[1]]],
         "repetition": [[43, "again", said["again"]]],
         "length_ratio": [[44, "long one here", said["long one here"]]],
         "low_score": [[1, lines[0], lines[0].upper()]],
         "low_agreement": [[4, lines[3], said[lines[3]]]],
     }
-    assert [len(rows), report["lines"], report["pairs"]] == [38, 44, 38]
+    assert [len(rows), report["lines"], report["pairs"]] == [41, 47, 41]
+    assert {row[0]: row[1] for row in rows}.items() >= short.items()
     assert rows[0][2:] == ["-1.0000", "100.0000", "2"]
     assert reverse.calls[0] == lines[0].upper()
     said = capsys.readouterr().out
-    assert "44 lines translated, 38 pairs kept" in said
+    assert "47 lines translated, 41 pairs kept" in said
     assert "line 4: the house number 3 -> das Haus hat keine Nummer" in said
     assert said.endswith("--config.data.train=tsv:to/pairs.tsv.gz\n")
 
@@ -257,6 +261,26 @@ def test_two_shards_that_are_exchanged_are_noticed(distilled):
         one.write_bytes(contents[1])
     with pytest.raises(DataError, match="00000 is corrupt"):
         distilled(*JOB)
+
+
+def test_sources_are_read_without_joins_and_shards_grow_with_the_text(
+    distilled, place, monkeypatch
+):
+    values = to_dict(Config())
+    values["data"] |= {"subword_joiner": "@@"}
+    Workdir(place / "run").path.joinpath("config.json").unlink()
+    Workdir(place / "run").write_config(parse(values))
+    (place / "in").write_text("a dog bar@@ ks\na dog barks\nre@@\n")
+    distilled("--sources=in")
+    assert lines_of("to/sources.txt") == ["a dog barks", "re"]
+    shards = []
+    monkeypatch.setattr(
+        distill, "translate_shards", lambda options: shards.append(options.shards)
+    )
+    for lines in (1, 2_000, 150_000, 10_000_000):
+        monkeypatch.setattr(distill, "count_lines", lambda path, lines=lines: lines)
+        distill._translate(options_of("--sources=in"), place / "in", place / "out")
+    assert shards == [1, 2, 100, 1_000]
 
 
 def test_the_training_text_is_translated_but_for_what_was_translated_back(

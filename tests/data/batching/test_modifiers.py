@@ -12,8 +12,9 @@ from random import Random
 import numpy as np
 import pytest
 
-from t2t_jax.data.batching import packing, sampled_epochs
-from t2t_jax.data.batching.modifiers import ITEMS, ModifiedPairs, modify
+from t2t_jax.data.batching import modified_pairs, packing, sampled_epochs
+from t2t_jax.data.batching.modified_pairs import ModifiedPairs
+from t2t_jax.data.batching.modifiers import ITEMS, modify
 from t2t_jax.data.batching.pipeline import batches, train_stream
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs
 from t2t_jax.data.config import MODIFIERS, DataConfig, VocabularyConfig
@@ -172,6 +173,20 @@ def test_what_must_stay_stays(name):
         assert modify([name], blank, blank, Random(0))[0]
 
 
+def test_markup_stays_first_on_both_sides_or_on_none():
+    pair = "<BT> <b>A dog</b> barks.", "<b>Ein Hund</b> bellt."
+    for name in ITEMS:
+        for key in range(50):
+            source, target = modify([name], *pair, Random(key))
+            assert source.startswith("<BT> <b>")
+            assert target.startswith("<b>")
+            one, other = (
+                re.split(r"A dog</b> barks|Ein Hund</b> bellt", side)
+                for side in (source.removeprefix("<BT> "), target)
+            )
+            assert one == other
+
+
 def test_the_tag_of_a_language_stays_first(make, text):
     cache, _, epochs = make("words:0.5,upper:1,numbers:1", "#en-de,de-en")
     pairs, tags = texts(epochs().sample(0), text[1])
@@ -185,7 +200,7 @@ def test_the_tag_of_a_language_stays_first(make, text):
         assert {*german} <= {word.upper() for word in GERMAN}
 
 
-def test_words_come_from_the_corpus_or_a_glossary(make, text, tmp_path):
+def test_words_come_from_the_corpus_or_a_glossary(make, text, tmp_path, monkeypatch):
     (tmp_path / "terms").write_text("tree house\tBaumhaus\n", encoding="utf-8")
     plain, _ = texts(make()[0], text[1])
     own = {pair for pair in plain if " " not in pair[0] + pair[1]}
@@ -196,6 +211,17 @@ def test_words_come_from_the_corpus_or_a_glossary(make, text, tmp_path):
     ):
         _, _, epochs = make("words:1", glossary=glossary)
         assert {*texts(epochs().sample(0), text[1])[0]} == pool
+    monkeypatch.setattr(modified_pairs, "_MOST_SHORT", 200)  # of both parts evenly
+    cache, _, epochs = make("words:1", "#en-de,de-en")
+    (pairs, tags), (_, before) = (
+        texts(epochs().sample(0), text[1]),
+        texts(cache, text[1]),
+    )
+    assert tags == before
+    german = {" ".join(one.split()).casefold() for one in GERMAN}
+    for (source, target), tag in zip(pairs, tags, strict=True):
+        is_german = target.strip(".").casefold() in german
+        assert is_german == (tag == text[1].source.tags["de"]), (source, target)
 
 
 def test_a_pair_that_would_be_too_long_stays_as_it_is(make):

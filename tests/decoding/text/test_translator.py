@@ -324,6 +324,9 @@ def test_minimum_bayes_risk_keeps_what_is_most_like_all_outputs(kind):
         found = [means[texts.index(one.text)] for one in two.hypotheses]
         assert found == pytest.approx(sorted(means, reverse=True)[:2])
         others += two.text != all_7.text
+        length = len(two.hypotheses[0].tokens) - two.hypotheses[0].ended
+        subwords = len(two.source_tokens) - 1
+        assert two.short == (subwords >= 10 and 3 * length < subwords)
     assert others
     with pytest.raises(UserError, match="must be at least 2"):
         DecodingConfig(beam_size=1, mbr="chrf")

@@ -1,0 +1,226 @@
+"""The pairs of a token cache, some of them modified in each epoch: `data.modifiers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from random import Random
+from typing import TypeAlias
+
+import numpy as np
+
+from t2t_jax.data.arrays import Hashes, Integers
+from t2t_jax.data.batching.modifiers import Pair, modify
+from t2t_jax.data.config import MODIFIERS, SIDES, DataConfig
+from t2t_jax.data.corpora.corpus import (
+    Corpus,
+    direction_of,
+    parts_of,
+    truncate,
+)
+from t2t_jax.data.corpora.open import open_corpus, reads_trees
+from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
+from t2t_jax.data.vocabulary.bpe_dropout import random_base, random_keys
+from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.tokenizers import tags_of
+from t2t_jax.errors import ConfigError
+from t2t_jax.types import EOS, UNK
+
+_Ids: TypeAlias = tuple[list[int], list[int]]
+_Tags: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # of both sides, or none
+_Text: TypeAlias = tuple[_Tags, str, str]
+_Tokens: TypeAlias = tuple[Integers, Integers]  # of sentences, and [P] how many each
+
+_CHECKED_PAIRS = 200
+_LONGEST_WORD = 12  # tokens
+_MOST_SHORT = 200_000  # pairs
+
+
+def open_glossary(config: DataConfig) -> Corpus:
+    """Opens the corpus of `data.glossary`.
+
+    Raises:
+      UserError: as `open_corpus`.
+    """
+    how = {"key": "data.glossary", "joiner": config.subword_joiner}
+    return open_corpus(config.glossary, **how)
+
+
+class ModifiedPairs:
+    """The pairs of a token cache, some of them modified in each epoch.
+
+    What a pair becomes is a pure function of its tokens, the seed, the epoch and its
+    number. Each modifier is drawn by itself, so a pair may get several. A pair with an
+    unknown token stays as it is, and so does one that would get one, become empty, or
+    become longer than `data.max_length`.
+
+    Args:
+      seed: the run's.
+
+    Raises:
+      ConfigError: the pairs are trees; or there are no words for the modifier `words`;
+        or the vocabulary cannot encode what a modifier makes.
+      UserError: the glossary cannot be read.
+    """
+
+    def __init__(
+        self,
+        cache: TokenCache,
+        vocabularies: VocabularyPair,
+        *,
+        config: DataConfig,
+        seed: int,
+    ):
+        if reads_trees(cache.meta["spec"]):
+            raise ConfigError(
+                f"data.modifiers={config.modifiers!r} changes sentences, and the text "
+                "is trees. Set config.data.modifiers=''."
+            )
+        self._cache, self._vocabularies, self._config = cache, vocabularies, config
+        self._rates, self._seed = config.modifier_rates, seed
+        self._tags = {*vocabularies.source.tags.values()}
+        self._words = self._find_words() if "words" in self._rates else {}
+        self._require_pieces()
+
+    def encode(self, first: int, last: int, epoch: int) -> list[_Tokens]:
+        """Returns the tokens of pairs `first` to `last` - 1 in an epoch, by side."""
+        numbers = np.arange(first, last)
+        drawn = {
+            # Of 53 bits, which a float has: a rate of 1 is every pair.
+            name: (self._random(numbers, epoch, name) >> np.uint64(11)) / 2.0**53 < rate
+            for name, rate in self._rates.items()
+        }
+        pairs = np.flatnonzero(np.any([*drawn.values()], axis=0))
+        keys = self._random(first + pairs, epoch, "").tolist()
+        old = self._ids(first + pairs)
+        texts = [
+            self._modify([name for name in drawn if drawn[name][pair]], key, *text)
+            for pair, key, text in zip(pairs, keys, self._texts(old), strict=True)
+        ]
+        chosen = [*map(self._choose, old, self._encode(texts))]
+        return [
+            _replace(side, first, last, pairs, [one[number] for one in chosen])
+            for number, side in enumerate((self._cache.source, self._cache.target))
+        ]
+
+    def _random(self, pairs: Integers, epoch: int, name: str) -> Hashes:
+        """Returns random bits of pairs, others for each modifier."""
+        number = MODIFIERS.index(name) + 1 if name else 0
+        return random_keys(random_base(self._seed, epoch, len(SIDES), number), pairs)
+
+    def _ids(self, pairs: Integers) -> list[_Ids]:
+        """Returns the ids of both sides of some pairs, with tag and eos."""
+        sides = [
+            [
+                side.tokens[begin:end].tolist()
+                for begin, end in zip(
+                    side.offsets[pairs], side.offsets[pairs + 1], strict=True
+                )
+            ]
+            for side in (self._cache.source, self._cache.target)
+        ]
+        return list(zip(*sides, strict=True))
+
+    def _texts(self, ids: Sequence[_Ids]) -> list[_Text]:
+        tags = [
+            (tuple(one[: one[0] in self._tags]), tuple(other[: other[0] in self._tags]))
+            for one, other in ids
+        ]
+        sides = [
+            vocabulary.decode(
+                pair[side][len(tag[side]) :]
+                for tag, pair in zip(tags, ids, strict=True)
+            )
+            for side, vocabulary in enumerate(self._vocabularies)
+        ]
+        return list(zip(tags, *sides, strict=True))
+
+    def _encode(self, texts: Sequence[_Text]) -> list[_Ids]:
+        sources = self._vocabularies.source.encode(source for _, source, _ in texts)
+        targets = self._vocabularies.target.encode(target for _, _, target in texts)
+        return [
+            ([*tag, *source, EOS], [*own, *target, EOS])
+            for ((tag, own), _, _), source, target in zip(
+                texts, sources, targets, strict=True
+            )
+        ]
+
+    def _modify(
+        self, names: list[str], key: int, tags: _Tags, source: str, target: str
+    ) -> _Text:
+        rng = Random(key)
+        if "words" in names:
+            words = self._words.get(tags) or [(source, target)]
+            source, target = words[int(rng.random() * len(words))]
+        names = [name for name in names if name != "words"]
+        return (tags, *modify(names, source, target, rng))
+
+    def _choose(self, old: _Ids, new: _Ids) -> _Ids:
+        """Returns the new ids of a pair, or the old ones where they must stay."""
+        is_new = all(
+            UNK not in one + other
+            and 1 + (one[0] in self._tags) < len(one)
+            and len(one) <= self._config.max_length
+            for one, other in zip(new, old, strict=True)
+        )
+        return new if is_new else old
+
+    def _find_words(self) -> dict[_Tags, list[Pair]]:
+        """Returns pairs of words by their tags: the glossary's or the text's."""
+        found: dict[_Tags, list[Pair]] = {}
+        if self._config.glossary:
+            for part, _ in parts_of(open_glossary(self._config)):
+                found.setdefault(self._tags_of(part), []).extend(part)
+        else:
+            cache = self._cache
+            longer = np.maximum(cache.source_lengths, cache.target_lengths)
+            short = np.flatnonzero(longer <= _LONGEST_WORD)
+            short = short[:: -(-len(short) // _MOST_SHORT) or 1]  # of all parts
+            for tags, *pair in self._texts(self._ids(short)):
+                if all(len(text.split()) == 1 for text in pair):
+                    found.setdefault(tags, []).append((pair[0], pair[1]))
+        if not found.keys() & set(map(self._tags_of, self._cache.corpora)):
+            raise ConfigError(
+                "The modifier words needs pairs of words: data.glossary="
+                f"{self._config.glossary!r} has none in the languages of the text, or "
+                "is empty and the text has no pair of one word on each side. Set "
+                "config.data.glossary, or leave words out of config.data.modifiers."
+            )
+        return found
+
+    def _tags_of(self, corpus: Corpus) -> _Tags:
+        vocabulary = self._vocabularies.source
+        known = (one if one in vocabulary.tags else "" for one in direction_of(corpus))
+        source, target = tags_of(vocabulary, *known)
+        return tuple(source), tuple(target)
+
+    def _require_pieces(self) -> None:
+        """Checks that the vocabulary has pieces for what each modifier makes."""
+        first = np.arange(min(self._cache.num_pairs, _CHECKED_PAIRS))
+        texts = self._texts(self._ids(first))
+        for name in self._rates:
+            new = [self._modify([name], key, *text) for key, text in enumerate(texts)]
+            ids = zip(new, self._encode(new), strict=True)
+            unknown = [text for text, sides in ids if any(UNK in one for one in sides)]
+            if 2 * len(unknown) > len(texts):
+                raise ConfigError(
+                    f"data.modifiers has {name}, and the vocabulary lacks pieces for "
+                    f"what it makes of {len(unknown)} of the first {len(texts)} pairs, "
+                    f"such as {truncate(unknown[0][1])!r}. Train subwords with "
+                    "config.vocabulary.byte_fallback=true, or leave it out."
+                )
+
+
+def _replace(
+    side: TokenSide, first: int, last: int, pairs: Integers, ids: Sequence[list[int]]
+) -> _Tokens:
+    """Returns tokens and lengths of a range of sentences, some of them replaced."""
+    offsets = side.offsets[first : last + 1]
+    was = np.diff(offsets)
+    lengths, stays = was.copy(), np.ones(len(was), np.bool_)
+    lengths[pairs], stays[pairs] = [len(one) for one in ids], False
+    tokens = np.empty(lengths.sum(), side.tokens.dtype)
+    mask = np.repeat(stays, lengths)
+    tokens[mask] = side.tokens[offsets[0] : offsets[-1]][np.repeat(stays, was)]
+    tokens[~mask] = [*chain.from_iterable(ids)]
+    return tokens, lengths
