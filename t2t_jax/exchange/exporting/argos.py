@@ -18,7 +18,6 @@ from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.backends import Backend
 from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
@@ -32,13 +31,12 @@ from t2t_jax.exchange.exporting.ctranslate2 import (
     require_ctranslate2,
     write_ctranslate2,
 )
-from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
+from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Tolerance
 from t2t_jax.exchange.formats import FILE_SUFFIXES
 from t2t_jax.run.text import name_of_language
 
 _VERSION = "1.0"
 _README = "Translates from {0} to {1}. Made with t2t_jax.\n"
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip; the same model gives the same bytes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,7 +149,7 @@ def _file_name(source: str, target: str) -> str:
 def _write_zip(path: Path, files: dict[str, bytes], directory: str) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
         for name, content in files.items():
-            info = zipfile.ZipInfo(f"{directory}/{name}", date_time=_EARLIEST)
+            info = zipfile.ZipInfo(f"{directory}/{name}")
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = 0o644 << 16
             package.writestr(info, content)

@@ -13,8 +13,7 @@ from t2t_jax.data.vocabulary.tokenizers import split_tag
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
-from t2t_jax.exchange.exporting.backends import Backend
-from t2t_jax.exchange.exporting.verification import Tolerance
+from t2t_jax.exchange.exporting.verification import Backend, Tolerance
 from t2t_jax.run.inference.model import TranslationModel
 
 

@@ -26,7 +26,6 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.backends import Backend, Output
 from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
@@ -34,7 +33,7 @@ from t2t_jax.exchange.exporting.base import (
     table_of,
     untagged,
 )
-from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
+from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Output, Tolerance
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import GATED, TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params

@@ -18,7 +18,6 @@ from t2t_jax.errors import UserError, rewording
 from t2t_jax.exchange.cards import model_card
 from t2t_jax.exchange.exporting import verification
 from t2t_jax.exchange.exporting.argos import ArgosFormat
-from t2t_jax.exchange.exporting.backends import JaxBackend
 from t2t_jax.exchange.exporting.base import (
     ExportFormat,
     ExportSpec,
@@ -33,6 +32,7 @@ from t2t_jax.exchange.exporting.model_dir import ModelDirFormat
 from t2t_jax.exchange.exporting.stablehlo import StableHLOFormat
 from t2t_jax.exchange.exporting.verification import (
     Comparison,
+    JaxBackend,
     Tolerance,
     VerificationText,
 )
@@ -60,17 +60,13 @@ FORMATS: Mapping[str, ExportFormat] = {
 }
 """The formats by their names in `formats.EXPORT_FORMATS`."""
 
-_TOLERANCES = {
-    "float16": verification.FLOAT16,
-    "int8": verification.INT8,
-    "int8_float32": verification.INT8,
-    "int8_float16": verification.INT8,
-}
-
 
 def tolerance_of(spec: ExportSpec) -> Tolerance:
     """Returns the accepted differences between an export and its model."""
-    usual = _TOLERANCES.get(spec.quantization, FORMATS[spec.format].tolerance)
+    usual = FORMATS[spec.format].tolerance
+    if spec.quantization != "float32":
+        is_float = spec.quantization == "float16"
+        usual = verification.FLOAT16 if is_float else verification.INT8
     if spec.max_bleu_loss is None:
         return usual
     return usual._replace(bleu=spec.max_bleu_loss)
@@ -97,7 +93,12 @@ def export(
       UserError: a package is missing, or cannot represent the model.
     """
     form = FORMATS[spec.format]
-    _check_supported(form, config)
+    if config.decoding.constraint != "none":
+        raise UserError(
+            "Exports search without constraints, but config.decoding.constraint is "
+            f"{config.decoding.constraint}. Use --config.decoding.constraint=none."
+        )
+    form.check_supported(config)
     original = _original(model, spec=spec, workdir=workdir, config=config, text=text)
     written = original._replace(config=without_folders(config))
     starts_with_zeros = spec.format == "hf_marian" and config.model.start == "zero"
@@ -129,15 +130,6 @@ def export(
         (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         provenance.write_sha256sums(partial)
     return found
-
-
-def _check_supported(form: ExportFormat, config: Config) -> None:
-    if config.decoding.constraint != "none":
-        raise UserError(
-            "Exports search without constraints, but config.decoding.constraint is "
-            f"{config.decoding.constraint}. Use --config.decoding.constraint=none."
-        )
-    form.check_supported(config)
 
 
 def _original(

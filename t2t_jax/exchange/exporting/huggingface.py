@@ -23,7 +23,6 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.backends import Backend
 from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
@@ -32,7 +31,7 @@ from t2t_jax.exchange.exporting.base import (
     table_of,
 )
 from t2t_jax.exchange.exporting.model_dir import imported_backend
-from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
+from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Tolerance
 from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
 from t2t_jax.exchange.importing.huggingface.settings import (
     COMPUTED,

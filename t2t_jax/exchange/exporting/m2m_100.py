@@ -17,7 +17,6 @@ from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.backends import Backend
 from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
@@ -34,7 +33,7 @@ from t2t_jax.exchange.exporting.huggingface import (
     write_weights,
 )
 from t2t_jax.exchange.exporting.model_dir import imported_backend
-from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Tolerance
+from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Backend, Tolerance
 from t2t_jax.exchange.importing.huggingface.m2m_100 import (
     COMPUTED,
     LANGUAGES,

@@ -19,11 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.config import Config
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.backends import Backend
 from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
@@ -32,7 +30,7 @@ from t2t_jax.exchange.exporting.base import (
     require_transformer,
 )
 from t2t_jax.exchange.exporting.model_dir import imported_backend
-from t2t_jax.exchange.exporting.verification import FLOAT32, Tolerance
+from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Tolerance
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.layout import foreign_layers, foreign_matrices
 from t2t_jax.exchange.importing.marian import marian_name, read_marian
@@ -70,14 +68,21 @@ class MarianFormat:
 
     def check_supported(self, config: Config) -> None:
         """Checks that Marian has such a model."""
-        require_marian_model(config)
+        advice = (
+            "This export writes no other: train a model with that value, or use "
+            "--format=hf_marian, which Hugging Face reads, or ctranslate2."
+        )
+        supported = {**_SUPPORTED, **even_heads(config)}
+        require_transformer(config, "marian", supported, advice=advice)
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the model, its vocabularies and the options of its decoder."""
         config, model = original.config, original.model
         sizes = [side.size for side in model.vocabularies]
         ids = [[EOS, UNK, *range(UNK + 1, size)] for size in sizes]
-        names = _file_names(model.vocabularies)
+        names = ["source.spm", "target.spm"]
+        if model.vocabularies.shared:
+            names = ["vocab.spm"] * 2
         for name, side, of_side in zip(names, model.vocabularies, ids, strict=True):
             (to / name).write_bytes(_with_ids(side, of_side))
         tensors = marian_tensors(model.params, config.model, ids=ids)
@@ -107,24 +112,6 @@ class MarianFormat:
         """Describes marian-decoder and pymarian."""
         factor = original.config.decoding.max_length_ratio or _LENGTH_FACTOR
         return fill_usage("marian", original, name, factor=factor)
-
-
-def require_marian_model(config: Config) -> None:
-    """Checks that Marian can represent a model.
-
-    Raises:
-      UserError: it cannot; the message names the keys, and values to train with.
-    """
-    advice = (
-        "This export writes no other: train a model with that value, or use "
-        "--format=hf_marian, which Hugging Face reads, or ctranslate2."
-    )
-    supported = {**_SUPPORTED, **even_heads(config)}
-    require_transformer(config, "marian", supported, advice=advice)
-
-
-def _file_names(vocabularies: VocabularyPair) -> list[str]:
-    return ["vocab.spm"] * 2 if vocabularies.shared else ["source.spm", "target.spm"]
 
 
 def _with_ids(vocabulary: Vocabulary, ids: list[int]) -> bytes:
@@ -172,16 +159,12 @@ _OPTIONS: Mapping[str, Any] = {
     **{"transformer-ffn-depth": 2, "transformer-guided-alignment-layer": "last"},
     **{"transformer-postprocess-emb": "d", "transformer-tied-layers": []},
     **dict.fromkeys(
-        (
-            *("layer-normalization", "output-omit-bias", "right-left", "skip"),
-            *("tied-embeddings-src", "transformer-aan-nogate"),
-            *("transformer-alibi-shift", "transformer-alibi-trainable"),
-            "transformer-disable-position-embeddings",
-            *("transformer-no-affine", "transformer-no-bias"),
-            *("transformer-no-projection", "transformer-pool"),
-            *("transformer-rnn-projection", "transformer-train-position-embeddings"),
-            *("ulr", "ulr-trainable-transformation"),
-        ),
+        "layer-normalization output-omit-bias right-left skip tied-embeddings-src ulr "
+        "transformer-aan-nogate transformer-alibi-shift transformer-alibi-trainable "
+        "transformer-disable-position-embeddings transformer-no-affine "
+        "transformer-no-bias transformer-no-projection transformer-pool "
+        "transformer-rnn-projection transformer-train-position-embeddings "
+        "ulr-trainable-transformation".split(),
         False,
     ),
 }

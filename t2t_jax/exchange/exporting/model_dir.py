@@ -13,9 +13,13 @@ from t2t_jax.config import Config
 from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.backends import Backend, JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
-from t2t_jax.exchange.exporting.verification import EXACT, Tolerance
+from t2t_jax.exchange.exporting.verification import (
+    EXACT,
+    Backend,
+    JaxBackend,
+    Tolerance,
+)
 from t2t_jax.exchange.importing.imported import ImportedModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference.load import load

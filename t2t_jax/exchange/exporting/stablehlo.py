@@ -40,14 +40,15 @@ from t2t_jax.decoding.search.static_params import BeamParams, params_from_config
 from t2t_jax.devices.sharding.rules import leaves_by_path, path_of
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.backends import (
-    Backend,
-    Output,
-    search_config,
-)
 from t2t_jax.exchange.exporting.base import ExportSpec, Original, divisor, table_of
 from t2t_jax.exchange.exporting.model_dir import check_equal
-from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Tolerance
+from t2t_jax.exchange.exporting.verification import (
+    SAME_SEARCH,
+    Backend,
+    Output,
+    Tolerance,
+    search_config,
+)
 from t2t_jax.model.architectures import step_model
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.inference.model import TranslationModel, learned_positions

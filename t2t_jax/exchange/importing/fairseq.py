@@ -18,6 +18,7 @@ from t2t_jax.exchange.importing.imported import (
     ImportedModel,
     ImportOptions,
     Settings,
+    allowed,
     length_limits,
 )
 from t2t_jax.exchange.importing.layout import (
@@ -40,13 +41,12 @@ _MAX_SHOWN = 100  # characters of an argument
 
 # Arguments that make another model if they are set.
 _UNSUPPORTED = (
-    *("adaptive_input", "adaptive_softmax_cutoff", "tie_adaptive_weights"),
-    *("base_layers", "char_inputs", "character_embeddings", "layernorm_embedding"),
-    *("cross_self_attention", "no_cross_attention", "no_token_positional_embeddings"),
-    *("decoder_langtok", "encoder_langtok", "merge_src_tgt_embed"),
-    *("decoder_layers_to_keep", "encoder_layers_to_keep"),
-    *("decoder_xformers_att_config", "encoder_xformers_att_config"),
-    *("quant_noise_pq", "quant_noise_scalar"),
+    "adaptive_input adaptive_softmax_cutoff base_layers char_inputs "
+    "character_embeddings cross_self_attention decoder_langtok decoder_layers_to_keep "
+    "decoder_xformers_att_config encoder_langtok encoder_layers_to_keep "
+    "encoder_xformers_att_config layernorm_embedding merge_src_tgt_embed "
+    "no_cross_attention no_token_positional_embeddings quant_noise_pq "
+    "quant_noise_scalar tie_adaptive_weights"
 )
 _EQUAL_IN_BOTH = (
     *("attention_heads", "embed_dim", "ffn_embed_dim", "learned_pos"),
@@ -178,7 +178,7 @@ def _plain(value: Any) -> str | float | None:
 
 def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     """Returns `config.model`, by key."""
-    settings.require(dict.fromkeys(_UNSUPPORTED, (None, False, "")))
+    settings.require(allowed((_UNSUPPORTED, (None, False, ""))))
     for argument in _EQUAL_IN_BOTH:
         settings.require_equal(f"encoder_{argument}", f"decoder_{argument}")
     sizes = settings.sizes(_SIZES)

@@ -36,6 +36,16 @@ class ImportOptions(NamedTuple):
 DEFAULTS = ImportOptions()
 
 
+def allowed(*rows: tuple[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """Maps each of the names of a row to its values, the first of them the default.
+
+    Example:
+      >>> allowed(("width height", (0, None)), ("kind", ("plain",)))
+      {'width': (0, None), 'height': (0, None), 'kind': ('plain',)}
+    """
+    return {name: values for names, values in rows for name in names.split()}
+
+
 class ImportedModel(NamedTuple):
     """Another toolkit's model, as one of ours.
 

@@ -18,6 +18,7 @@ from t2t_jax.exchange.importing.imported import (
     ImportedModel,
     ImportOptions,
     Settings,
+    allowed,
     length_limits,
 )
 from t2t_jax.exchange.importing.layout import (
@@ -36,25 +37,19 @@ from t2t_jax.model.config import is_size
 _OPTIONS = "special:model.yml"
 _LAYER_NORM_EPSILON = 1e-6
 # Options whose other values would be another model.
-_REQUIRED: Mapping[str, tuple[Any, ...]] = {
-    "type": ("transformer",),
-    "transformer-decoder-autoreg": ("self-attention",),
-    "transformer-ffn-depth": (2,),
-    "transformer-decoder-ffn-depth": (0, 2),
-    "transformer-attention-mask": ("default",),
-    "transformer-postprocess-emb": ("d", ""),
-    **dict.fromkeys(("transformer-tied-layers", "input-types"), ([], None)),
-    **dict.fromkeys(("lemma-dim-emb", "factors-dim-emb"), (0,)),
-    **dict.fromkeys(
-        (
-            *("transformer-no-projection", "transformer-no-affine"),
-            *("transformer-no-bias", "transformer-rnn-projection", "transformer-pool"),
-            *("transformer-disable-position-embeddings", "layer-normalization"),
-            *("right-left", "skip", "ulr"),
-        ),
-        (False,),
-    ),
-}
+_REQUIRED = allowed(
+    ("type", ("transformer",)),
+    ("transformer-decoder-autoreg", ("self-attention",)),
+    ("transformer-ffn-depth", (2,)),
+    ("transformer-decoder-ffn-depth", (0, 2)),
+    ("transformer-attention-mask", ("default",)),
+    ("transformer-postprocess-emb", ("d", "")),
+    ("transformer-tied-layers input-types", ([], None)),
+    ("lemma-dim-emb factors-dim-emb", (0,)),
+    ("transformer-no-projection transformer-no-affine transformer-no-bias", (False,)),
+    ("transformer-rnn-projection transformer-pool layer-normalization", (False,)),
+    ("transformer-disable-position-embeddings right-left skip ulr", (False,)),
+)
 _SIZES = {
     "d_model": "dim-emb",
     "num_heads": "transformer-heads",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from t2t_jax.exchange.importing.imported import (
     ImportedModel,
     ImportOptions,
     Settings,
+    allowed,
 )
 from t2t_jax.exchange.importing.layout import (
     MATRICES,
@@ -37,33 +38,25 @@ from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_check
 from t2t_jax.files import read_json_object, read_limited
 
 _HPARAMS = "hparams.json"
-_STATE = "checkpoint"
 _SPACE = "target_space_id"
 _INDEX = ".index"
 _MAX_STATE_BYTES = 1 << 20
 _ADVICE = "Pass the directory of a training of tensor2tensor."
 
 # Hyper-parameters whose other values would be another model; the first is the default.
-_REQUIRED: Mapping[str, tuple[Any, ...]] = {
-    **dict.fromkeys(
-        (
-            *("attention_variables_3d", "proximity_bias", "symbol_modality_skip_top"),
-            "unidirectional_encoder",
-        ),
-        (False,),
-    ),
-    **dict.fromkeys(
-        ("hard_attention_k", "max_relative_position", "num_area_layers"), (0,)
-    ),
-    "causal_decoder_self_attention": (True,),
-    "ffn_layer": ("dense_relu_dense", "conv_hidden_relu"),
-    "multiply_embedding_mode": ("sqrt_depth", "none", ""),
-    "nbr_decoder_problems": (1,),
-    "norm_type": ("layer",),
-    "pos": ("timing",),
-    "prepend_mode": ("none",),
-    "self_attention_type": ("dot_product",),
-}
+_REQUIRED = allowed(
+    ("attention_variables_3d proximity_bias symbol_modality_skip_top", (False,)),
+    ("unidirectional_encoder", (False,)),
+    ("hard_attention_k max_relative_position num_area_layers", (0,)),
+    ("causal_decoder_self_attention", (True,)),
+    ("ffn_layer", ("dense_relu_dense", "conv_hidden_relu")),
+    ("multiply_embedding_mode", ("sqrt_depth", "none", "")),
+    ("nbr_decoder_problems", (1,)),
+    ("norm_type", ("layer",)),
+    ("pos", ("timing",)),
+    ("prepend_mode", ("none",)),
+    ("self_attention_type", ("dot_product",)),
+)
 _NORM_POSITIONS = {("", "an"): "post", ("n", "a"): "pre"}
 _DROPOUTS = {
     "layer_prepostprocess_dropout": "dropout",
@@ -110,27 +103,17 @@ _TARGET_SPACES = 32
 
 def is_t2t(path: Path) -> bool:
     """Returns whether a path is a checkpoint of TensorFlow, or a directory with one."""
-    if path.is_dir():
-        return _has_checkpoint(path, {_prefix_of_file(p) for p in _indices_in(path)})
-    prefix = _prefix_of_file(path)
-    return _index_of(prefix).is_file() and _has_checkpoint(prefix.parent, {prefix})
-
-
-def _has_checkpoint(directory: Path, prefixes: Set[Path]) -> bool:
-    """Returns whether data or hyper-parameters lie beside one of the indices.
-
-    Files of other programs may end in `.index`, too.
-    """
-    if not prefixes:
-        return False
-    data = directory.glob("*.data-*-of-*")
-    return (directory / _HPARAMS).is_file() or any(
-        _prefix_of_file(path) in prefixes for path in data
+    prefixes = _prefixes_in(path) if path.is_dir() else [_prefix_of_file(path)]
+    # Files of other programs may end in `.index`, too.
+    return any(
+        _index_of(prefix).is_file()
+        and (prefix.with_name(_HPARAMS).is_file() or len(_files_of(prefix)) > 1)
+        for prefix in prefixes
     )
 
 
-def _indices_in(directory: Path) -> Iterable[Path]:
-    return directory.glob(f"*{_INDEX}")
+def _prefixes_in(directory: Path) -> list[Path]:
+    return [_prefix_of_file(path) for path in directory.glob(f"*{_INDEX}")]
 
 
 def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
@@ -186,7 +169,7 @@ def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
 
 def _checkpoint_of(directory: Path) -> Path:
     """Returns the checkpoint that `checkpoint` names, or that of most steps."""
-    state = directory / _STATE
+    state = directory / "checkpoint"
     if state.is_file():
         content = read_limited(state, max_bytes=_MAX_STATE_BYTES, advice=_ADVICE)
         named = re.search(rb'^model_checkpoint_path: *"([^"\n\0]+)"', content, re.M)
@@ -194,17 +177,15 @@ def _checkpoint_of(directory: Path) -> Path:
         name = Path(named[1].decode(errors="replace")).name if named else ""
         if name and _index_of(directory / name).is_file():
             return directory / name
-    found = [_prefix_of_file(path) for path in _indices_in(directory)]
-    if not found:
+    steps: dict[Path, int] = {}
+    for prefix in _prefixes_in(directory):
+        number = prefix.name.rpartition("-")[2]
+        steps[prefix] = int(number) if re.fullmatch(r"[0-9]{1,18}", number) else -1
+    if not steps:
         raise InputMissingError(
             f"{directory} has no checkpoint of TensorFlow, *{_INDEX}. {_ADVICE}"
         )
-    return max(found, key=lambda prefix: (_step_of(prefix), prefix))
-
-
-def _step_of(prefix: Path) -> int:
-    number = prefix.name.rpartition("-")[2]
-    return int(number) if re.fullmatch(r"[0-9]{1,18}", number) else -1
+    return max(steps, key=lambda prefix: (steps[prefix], prefix))
 
 
 def _prefix_of_file(path: Path) -> Path:

@@ -8,7 +8,7 @@ or lists of pieces (`.yml`, `.json`, `.txt`), as of OPUS-MT: there `source.spm` 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -295,14 +295,20 @@ def _t2t_side(path: Path, *, divisor: int) -> _Side:
     unused = range(len(names), len(names) + -len(names) % divisor)
     names += [f"{mark}{number}" for number in unused]
     ids = our_ids(len(names), pad=0, eos=1, unk=unk)
-    pieces = _pieces(names, ids)
+    pieces = pieces_by(dict(enumerate(names)), ids)
     model = _split_by(None, pieces) if is_tokens else table_file("subwords", pieces)
     return _Side(model, ids, splits=not is_tokens)
 
 
-def _pieces(names: Sequence[str], ids: Ids) -> list[str]:
-    """Returns the pieces by our ids."""
-    return [*SPECIAL_PIECES, *(names[one or 0] for one in ids[len(SPECIAL_PIECES) :])]
+def pieces_by(names: Mapping[int, str], ids: Ids) -> list[str]:
+    """Returns the pieces by our ids, of names by foreign ids.
+
+    Example:
+      >>> pieces_by({2: "a"}, our_ids(4, eos=0, unk=1))[4:]
+      ['a', '<unused_3>']
+    """
+    own = ids[len(SPECIAL_PIECES) :]
+    return [*SPECIAL_PIECES, *(names.get(id_ or 0, f"<unused_{id_}>") for id_ in own)]
 
 
 def marian_vocabularies(
@@ -396,7 +402,9 @@ def _marian_side(path: Path, size: int, *, splitter: Path) -> _Side:
     if not is_list:
         return _Side(with_our_ids(content, ids, name=name), ids)
     known = splitter if splitter.is_file() else None
-    model = _split_by(known, _pieces(names, ids), language_tokens=True)
+    model = _split_by(
+        known, pieces_by(dict(enumerate(names)), ids), language_tokens=True
+    )
     return _Side(model, ids, splits=known is not None)
 
 

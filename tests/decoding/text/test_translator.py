@@ -23,7 +23,7 @@ from t2t_jax.decoding.text.distributed_translate import Translate
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.evaluation.protocol import protocol_decoding
-from t2t_jax.exchange.exporting.backends import search_config
+from t2t_jax.exchange.exporting.verification import search_config
 from tests.decoding.models import Recurrent, recurrent
 from tests.decoding.words import (
     CONFIG,

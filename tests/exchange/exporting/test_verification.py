@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.exchange.exporting.backends import Output
 from t2t_jax.exchange.exporting.verification import (
     EXACT,
     FLOAT32,
     INT8,
+    Output,
     VerificationText,
     choose_lines,
     compare,

@@ -20,10 +20,10 @@ from t2t_jax.data.vocabulary.extension import extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, UserError
-from t2t_jax.exchange.exporting.backends import JaxBackend
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
 from t2t_jax.exchange.exporting.m2m_100 import M2M100Format
+from t2t_jax.exchange.exporting.verification import JaxBackend
 from t2t_jax.exchange.importing.huggingface.m2m_100 import is_m2m_100, read_m2m_100
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.importer import find_format

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
-from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
+from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.huggingface.model import (
@@ -43,9 +43,8 @@ from t2t_jax.exchange.importing.huggingface.vocabulary import (
 )
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions, Settings
 from t2t_jax.exchange.importing.layout import ParameterTree, torch_layers
-from t2t_jax.exchange.importing.vocabularies import Ids, our_ids
+from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
-from t2t_jax.types import UNK
 
 SPM, FAST = "sentencepiece.bpe.model", "tokenizer.json"
 SPECIAL_TOKENS, ADDED = "special_tokens_map.json", "added_tokens.json"
@@ -183,10 +182,9 @@ def read_tokens(directory: Path, size: int) -> Tokens:
             "has them, such as deu_Latn. Copy these files from the published model."
         )
     ids = our_ids(size, **M2M_100_IDS)
-    pieces = [names.get(id_ or 0, f"<unused_{id_}>") for id_ in ids[UNK + 1 :]]
     content = table_file(
         "sentencepiece_table",
-        [*SPECIAL_PIECES, *pieces],
+        pieces_by(names, ids),
         sentencepiece=splitter,
         language_tokens={one: names[id_] for one, id_ in languages.items()},
         source_tag="source",

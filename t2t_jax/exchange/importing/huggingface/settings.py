@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from t2t_jax.errors import DataError
-from t2t_jax.exchange.importing.imported import Settings
+from t2t_jax.exchange.importing.imported import Settings, allowed
 from t2t_jax.exchange.importing.layout import Array, Source, interleaved_from_halves
 from t2t_jax.files import read_json_object
 from t2t_jax.functional.positions import sinusoidal_positions
@@ -31,23 +31,19 @@ M2M_100_IDS = {"bos": 0, "pad": 1, "eos": 2, "unk": 3}
 """The special ids of M2M100ForConditionalGeneration, which are fairseq's."""
 
 # Keys whose other values would be another model; some are of earlier versions.
-_REQUIRED: Mapping[str, tuple[Any, ...]] = {
-    "is_encoder_decoder": (True,),
-    "is_decoder": (False,),
-    "quantization_config": (None,),
-}
+_REQUIRED = allowed(
+    ("is_encoder_decoder", (True,)),
+    ("is_decoder", (False,)),
+    ("quantization_config", (None,)),
+)
 _REQUIRED_OF: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "marian": {
-        **_REQUIRED,
-        "model_type": ("marian",),
-        "normalize_before": (False,),
-        "normalize_embedding": (False,),
-        "add_final_layer_norm": (False,),
-        "add_bias_logits": (False,),
-        "static_position_embeddings": (True,),
-    },
+    "marian": allowed(
+        ("model_type", ("marian",)),
+        ("normalize_before normalize_embedding add_final_layer_norm", (False,)),
+        ("add_bias_logits", (False,)),
+        ("static_position_embeddings", (True,)),
+    ),
     "m2m_100": {
-        **_REQUIRED,
         "model_type": ("m2m_100",),
         "tie_word_embeddings": (True,),
         **{f"{name}_token_id": (id_,) for name, id_ in M2M_100_IDS.items()},
@@ -55,45 +51,27 @@ _REQUIRED_OF: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     },
 }
 _ACTIVATIONS = {
-    "relu": "relu",
-    "silu": "swish",
-    "swish": "swish",
-    "gelu": "gelu",
-    "gelu_python": "gelu",
-    "quick_gelu": "quick_gelu",
+    **{name: name for name in ("relu", "swish", "gelu", "quick_gelu")},
+    **{"silu": "swish", "gelu_python": "gelu"},
 }
 
 # Settings of generation that change outputs, and their values without effect.
-_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    **dict.fromkeys(
-        ("do_sample", "remove_invalid_values", "token_healing"), (False, None)
-    ),
-    **dict.fromkeys(("repetition_penalty", "encoder_repetition_penalty"), (1.0, None)),
-    **dict.fromkeys(
-        ("no_repeat_ngram_size", "encoder_no_repeat_ngram_size"), (0, None)
-    ),
-    **dict.fromkeys(("num_beam_groups", "num_return_sequences"), (1, None)),
-    **dict.fromkeys(
-        (
-            *("force_words_ids", "constraints", "suppress_tokens"),
-            *("begin_suppress_tokens", "stop_strings", "forced_decoder_ids"),
-        ),
-        (None, []),
-    ),
-    **dict.fromkeys(
-        (
-            *("forced_bos_token_id", "exponential_decay_length_penalty"),
-            *("watermarking_config", "max_time", "dola_layers"),
-        ),
-        (None,),
-    ),
-    "diversity_penalty": (0.0, None),
-    "penalty_alpha": (None, 0.0),
-    "sequence_bias": (None, {}),
-    "guidance_scale": (None, 1.0),
-    "renormalize_logits": (False, None, True),  # noted in README.md
-    "cache_implementation": (None, "dynamic", "static", "offloaded"),
-}
+_NEUTRAL = allowed(
+    ("do_sample remove_invalid_values token_healing", (False, None)),
+    ("repetition_penalty encoder_repetition_penalty", (1.0, None)),
+    ("no_repeat_ngram_size encoder_no_repeat_ngram_size", (0, None)),
+    ("num_beam_groups num_return_sequences", (1, None)),
+    ("force_words_ids constraints suppress_tokens begin_suppress_tokens", (None, [])),
+    ("stop_strings forced_decoder_ids", (None, [])),
+    ("forced_bos_token_id exponential_decay_length_penalty", (None,)),
+    ("watermarking_config max_time dola_layers", (None,)),
+    ("diversity_penalty", (0.0, None)),
+    ("penalty_alpha", (None, 0.0)),
+    ("sequence_bias", (None, {})),
+    ("guidance_scale", (None, 1.0)),
+    ("renormalize_logits", (False, None, True)),  # noted in README.md
+    ("cache_implementation", (None, "dynamic", "static", "offloaded")),
+)
 _MOST_EXTRA_TOKENS = 200
 _SIZES = {
     "d_model": "d_model",
@@ -177,7 +155,7 @@ def read_architecture(directory: Path, model_type: str = "marian") -> Architectu
       OSError: it cannot be read.
     """
     values = _values_of(directory / CONFIG)
-    values.require(_REQUIRED_OF[model_type])
+    values.require({**_REQUIRED, **_REQUIRED_OF[model_type]})
     is_m2m_100 = model_type == "m2m_100"
     values.require_equal("encoder_ffn_dim", "decoder_ffn_dim")
     values.require_equal("encoder_attention_heads", "decoder_attention_heads")

@@ -7,16 +7,17 @@ the ids of the SentencePiece models are not used.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
+from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.huggingface.settings import Architecture
 from t2t_jax.exchange.importing.imported import Settings
-from t2t_jax.exchange.importing.vocabularies import Ids, our_ids
+from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.types import UNK
 
@@ -184,15 +185,13 @@ def _vocabulary(
     if not path.exists():
         raise InputMissingError(f"{path}: no such file. {_ADVICE}")
     model = read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=_ADVICE)
-    names = {id_: piece for piece, id_ in table.items()}
-    pieces = [
-        *SPECIAL_PIECES,
-        *(names.get(id_ or 0, f"<unused_{id_}>") for id_ in ids[UNK + 1 :]),
-    ]
+    pieces = pieces_by({id_: piece for piece, id_ in table.items()}, ids)
     if not moses and ids == [*range(len(ids))]:
-        own = _own_vocabulary(model, pieces)
-        if own is not None:
-            return own
+        # As it is, if its ids are ours and the table's.
+        with suppress(DataError):
+            own = Vocabulary(model)
+            if own.pieces(range(UNK + 1, own.size)) == pieces[UNK + 1 :]:
+                return own
     content = table_file(
         "sentencepiece_table",
         pieces,
@@ -201,18 +200,6 @@ def _vocabulary(
         moses=moses,
     )
     return Vocabulary(content, name=str(path), advice=_ADVICE)
-
-
-def _own_vocabulary(model: bytes, pieces: list[str]) -> Vocabulary | None:
-    """Returns a SentencePiece model as it is, if its ids are ours and the table's."""
-    try:
-        vocabulary = Vocabulary(model)
-    except DataError:
-        return None
-    if vocabulary.size != len(pieces):
-        return None
-    found = vocabulary.pieces(range(vocabulary.size))
-    return vocabulary if found[UNK + 1 :] == pieces[UNK + 1 :] else None
 
 
 def _is_language(piece: str) -> bool:
