@@ -14,8 +14,8 @@ from numpy.testing import assert_allclose
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.m2m_100 import M2M100Format
-from t2t_jax.exchange.importing.huggingface.m2m_100 import read_m2m_100
 from t2t_jax.exchange.importing.imported import DEFAULTS
+from t2t_jax.exchange.importing.m2m_100 import read_m2m_100
 from tests.exchange.importing.imported_config import config_of
 from tests.exchange.importing.test_m2m_100 import own
 from tests.exchange.m2m_100_directory import CODES, odd_lines, write_tokenizer

@@ -19,7 +19,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.exporting.verification import JaxBackend
-from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
+from t2t_jax.exchange.importing.hf_marian import read_hf_marian
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.run.inference.model import TranslationModel

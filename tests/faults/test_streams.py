@@ -2,7 +2,7 @@
 
 Seen to fail: where LineStream hands nothing out before the end (no answer), without
 the flush in write_lines (likewise), without the look for a broken pipe in
-cli/console/error_report.py (a traceback), with `nullcontext` in place of
+cli/console/stderr.py (a traceback), with `nullcontext` in place of
 `exit_on_signals` in main (half a line), without the lock in flush_before_exit
 (likewise), without its StringIO (no end while nobody reads), without its `unlink` (a
 file is left over), and, once in ten, where the thread of a signal imports a module of

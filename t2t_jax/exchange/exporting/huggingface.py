@@ -32,8 +32,8 @@ from t2t_jax.exchange.exporting.base import (
 )
 from t2t_jax.exchange.exporting.model_dir import imported_backend
 from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Tolerance
-from t2t_jax.exchange.importing.huggingface.model import read_hf_marian
-from t2t_jax.exchange.importing.huggingface.settings import (
+from t2t_jax.exchange.importing.hf_marian import read_hf_marian
+from t2t_jax.exchange.importing.hf_settings import (
     COMPUTED,
     CONFIG,
     GENERATION,
@@ -43,7 +43,7 @@ from t2t_jax.exchange.importing.huggingface.settings import (
     POSITION_TABLES,
     position_table,
 )
-from t2t_jax.exchange.importing.huggingface.vocabulary import (
+from t2t_jax.exchange.importing.hf_vocabulary import (
     SPM,
     TARGET_VOCABULARY,
     TOKENIZER,

@@ -19,9 +19,9 @@ from t2t_jax.errors import (
 from t2t_jax.exchange.cards import fill_template
 from t2t_jax.exchange.formats import POSITIONS
 from t2t_jax.exchange.importing.fairseq import is_fairseq, read_fairseq
-from t2t_jax.exchange.importing.huggingface.m2m_100 import is_m2m_100, read_m2m_100
-from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
+from t2t_jax.exchange.importing.hf_marian import is_hf_marian, read_hf_marian
 from t2t_jax.exchange.importing.imported import DEFAULTS, ImportedModel, ImportOptions
+from t2t_jax.exchange.importing.m2m_100 import is_m2m_100, read_m2m_100
 from t2t_jax.exchange.importing.marian import is_marian, read_marian
 from t2t_jax.exchange.importing.tensor2tensor import is_t2t, read_t2t
 from t2t_jax.files import sha256_of

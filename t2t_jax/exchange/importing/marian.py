@@ -28,8 +28,7 @@ from t2t_jax.exchange.importing.layout import (
     Source,
 )
 from t2t_jax.exchange.importing.vocabularies import Ids, marian_vocabularies
-from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive
-from t2t_jax.exchange.readers.npz import read_npz
+from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive, read_npz
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml
 from t2t_jax.files import read_limited
 from t2t_jax.model.config import is_size

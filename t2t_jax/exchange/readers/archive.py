@@ -1,4 +1,4 @@
-"""The one way into archives of other toolkits: zip files of torch and Marian.
+"""The one way into archives of other toolkits: zip files of torch, `.npz` of Marian.
 
 The sizes that an archive claims are checked before anything is unpacked, and no more
 than these is unpacked.
@@ -8,12 +8,25 @@ from __future__ import annotations
 
 import errno
 import io
+import math
 import struct
 import sys
+import tokenize
 import zipfile
 import zlib
-from typing import IO, Any
+from pathlib import Path
+from typing import IO, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+from numpy.lib import format as npy
+
+from t2t_jax.errors import DataError
+
+Array: TypeAlias = npt.NDArray[Any]
+
+_KINDS = "biuf"  # of arrays: no objects, which would be pickles
+_BAD_ARRAY_ERRORS = (MemoryError, SyntaxError, TypeError, tokenize.TokenError)
 BAD_ZIP_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, LookupError),
     *(NotImplementedError, RuntimeError, ValueError),
@@ -108,3 +121,42 @@ class LimitedFile:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+
+def read_npz(path: Path) -> dict[str, Array]:
+    """Reads all arrays of a file of `numpy.savez`, or of Marian.
+
+    Returns:
+      Read-only arrays of numbers by name.
+
+    Raises:
+      DataError: the file is truncated, malformed or compressed, or has objects.
+      OSError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file, Archive(file) as archive:
+            names = [name.removesuffix(".npy") for name in archive.sizes]
+            if len({*names}) != len(names):
+                raise ValueError("two arrays have one name")
+            return {
+                name: _read_array(archive.read_member(member))
+                for name, member in zip(names, archive.sizes, strict=True)
+            }
+    except (*BAD_ZIP_ERRORS, *_BAD_ARRAY_ERRORS) as error:
+        raise DataError(f"{path} is not a readable .npz file: {error}.") from error
+
+
+def _read_array(content: bytes) -> Array:
+    file = io.BytesIO(content)
+    read_header = {
+        (1, 0): npy.read_array_header_1_0,
+        (2, 0): npy.read_array_header_2_0,
+    }[npy.read_magic(file)]
+    shape, is_fortran, dtype = read_header(file)
+    if dtype.kind not in _KINDS:
+        raise ValueError(f"it has an array of type {dtype}")
+    size = math.prod(shape)
+    if size * dtype.itemsize != len(content) - file.tell():
+        raise ValueError(f"an array of shape {shape} has another size")
+    found = np.frombuffer(content, dtype, size, offset=file.tell())
+    return found.reshape(shape, order="F" if is_fortran else "C")

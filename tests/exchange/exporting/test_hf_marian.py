@@ -18,7 +18,7 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
-from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
+from t2t_jax.exchange.importing.hf_marian import is_hf_marian, read_hf_marian
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.types import BOS, PAD

@@ -14,9 +14,9 @@ import sentencepiece
 from numpy.testing import assert_allclose
 
 from t2t_jax.errors import DataError
-from t2t_jax.exchange.importing.huggingface import settings
-from t2t_jax.exchange.importing.huggingface.model import is_hf_marian, read_hf_marian
-from t2t_jax.exchange.importing.huggingface.settings import position_table
+from t2t_jax.exchange.importing import hf_settings as settings
+from t2t_jax.exchange.importing.hf_marian import is_hf_marian, read_hf_marian
+from t2t_jax.exchange.importing.hf_settings import position_table
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.model.architectures import make_module
 from t2t_jax.types import BOS, EOS, PAD, UNK

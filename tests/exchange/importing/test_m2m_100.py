@@ -24,9 +24,9 @@ from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
 from t2t_jax.exchange.exporting.m2m_100 import M2M100Format
 from t2t_jax.exchange.exporting.verification import JaxBackend
-from t2t_jax.exchange.importing.huggingface.m2m_100 import is_m2m_100, read_m2m_100
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.importer import find_format
+from t2t_jax.exchange.importing.m2m_100 import is_m2m_100, read_m2m_100
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference.extend import with_rows
 from t2t_jax.run.inference.model import TranslationModel

@@ -11,8 +11,7 @@ import pytest
 
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.importing.importer import find_format
-from t2t_jax.exchange.readers.archive import Archive
-from t2t_jax.exchange.readers.npz import read_npz
+from t2t_jax.exchange.readers.archive import Archive, read_npz
 from t2t_jax.exchange.readers.torch_file import read_torch_file
 
 UNPACKED = 100_000_000

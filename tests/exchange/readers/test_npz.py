@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.errors import DataError
-from t2t_jax.exchange.readers.npz import read_npz
+from t2t_jax.exchange.readers.archive import read_npz
 
 
 def arrays():

@@ -15,7 +15,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
-from t2t_jax.exchange.importing.huggingface.settings import Architecture
+from t2t_jax.exchange.importing.hf_settings import Architecture
 from t2t_jax.exchange.importing.imported import Settings
 from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited

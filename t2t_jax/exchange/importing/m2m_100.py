@@ -20,14 +20,14 @@ from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
 from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError, short_repr
-from t2t_jax.exchange.importing.huggingface.model import (
+from t2t_jax.exchange.importing.hf_marian import (
     is_hf_marian,
     read_weights,
     search_of,
     stopping_notes,
     take_tables,
 )
-from t2t_jax.exchange.importing.huggingface.settings import (
+from t2t_jax.exchange.importing.hf_settings import (
     CONFIG,
     GENERATION,
     HF_EPSILON,
@@ -36,7 +36,7 @@ from t2t_jax.exchange.importing.huggingface.settings import (
     read_architecture,
     read_generation,
 )
-from t2t_jax.exchange.importing.huggingface.vocabulary import (
+from t2t_jax.exchange.importing.hf_vocabulary import (
     TOKENIZER,
     VOCABULARY,
     read_table,

@@ -15,7 +15,7 @@ import numpy as np
 
 from t2t_jax.checkpointing.safetensors_io import read_safetensors
 from t2t_jax.errors import DataError, InputMissingError, short_repr
-from t2t_jax.exchange.importing.huggingface.settings import (
+from t2t_jax.exchange.importing.hf_settings import (
     CONFIG,
     GENERATION,
     Architecture,
@@ -25,7 +25,7 @@ from t2t_jax.exchange.importing.huggingface.settings import (
     read_architecture,
     read_generation,
 )
-from t2t_jax.exchange.importing.huggingface.vocabulary import (
+from t2t_jax.exchange.importing.hf_vocabulary import (
     HFVocabularies,
     read_vocabularies,
 )
