@@ -82,10 +82,8 @@ def from_nnx(net: nnx.bridge.ToNNX, model: TranslationModel) -> TranslationModel
       `t2t_jax.from_nnx(net, model).translate(["The dog barks."])`.
     """
     if not isinstance(net, nnx.bridge.ToNNX):
-        raise TypeError(
-            f"from_nnx takes a module from to_nnx, not {_kind(net)}. Pass that "
-            "part of your module."
-        )
+        kind = with_article(type(net).__name__)
+        raise TypeError(f"from_nnx takes a module from to_nnx, not {kind}. Pass it.")
     _refuse_ensemble(model)
     params: Params = nnx.to_pure_dict(nnx.state(net, nnx.Param))
     require_params_of(model.module, params)
@@ -97,23 +95,16 @@ def _linen(model: object, params: Params | None) -> tuple[nn.Module, Params]:
     if isinstance(model, nn.Module) and params is not None:
         require_params_of(model, params)
         return model, params
-    if isinstance(model, nn.Module):
+    if isinstance(model, nn.Module) or params is not None:
         raise TypeError(
-            "to_nnx takes a Linen module with its parameters, and params is None. Pass "
-            'module.init(…)["params"], or those of a checkpoint.'
-        )
-    if params is not None:
-        raise TypeError(
-            "to_nnx takes params only with a Linen module. Leave params out, or pass "
-            "model.module."
+            "to_nnx takes a Linen module and its params, or neither. Pass both, such "
+            'as module.init(…)["params"], or a loaded model alone.'
         )
     if isinstance(model, str | Path):
         model = load(model)
     if not isinstance(model, TranslationModel):
-        raise TypeError(
-            "to_nnx takes a loaded model, a directory or a Linen module, not "
-            f"{_kind(model)}. Pass t2t_jax.load(…)."
-        )
+        kind = with_article(type(model).__name__)
+        raise TypeError(f"to_nnx takes a model, not {kind}. Pass t2t_jax.load(…).")
     _refuse_ensemble(model)
     return model.module, model.params
 
@@ -121,10 +112,5 @@ def _linen(model: object, params: Params | None) -> tuple[nn.Module, Params]:
 def _refuse_ensemble(model: TranslationModel) -> None:
     if model.others:
         raise UserError(
-            f"An ensemble of {1 + len(model.others)} models is not one NNX module. "
-            "Pass one of its models."
+            f"An ensemble of {1 + len(model.others)} models is no NNX module. Pass one."
         )
-
-
-def _kind(value: object) -> str:
-    return with_article(type(value).__name__)

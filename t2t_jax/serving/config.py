@@ -60,7 +60,6 @@ class ServingConfig:
             if field.name.startswith("max_") or field.name.endswith("_timeout"):
                 problems.check(
                     value > 0 and math.isfinite(value),
-                    f"{field.name}={value!r} must be a finite number above 0. Change "
-                    f"{field.name}.",
+                    f"{field.name}={value!r} must be finite and above 0. Change it.",
                 )
         problems.raise_if_any(UserError)

@@ -263,8 +263,7 @@ def io_errors_as_user_errors(name: str, flag: str = "input") -> Iterator[None]:
         raise DataError(f"--{flag}={name}, line {error.number:,}: {error}") from error
     except OSError as error:
         raise InputMissingError(
-            f"--{flag}={name} must be a file that can be read: "
-            f"{error.strerror or error}."
+            f"--{flag}={name} must be a file to read: {error.strerror or error}."
         ) from error
 
 

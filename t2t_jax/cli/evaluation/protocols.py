@@ -156,23 +156,18 @@ def _check_sources(
     lines: Sequence[str], trees: Sequence[Tree], options: EvaluateOptions
 ) -> None:
     """Checks that the lines of `--source` are the words of the trees."""
-    pairs = enumerate(zip(lines, trees, strict=False), start=1)
+    found, words = [line.split() for line in lines], [tree.words() for tree in trees]
+    if found == words:
+        return
     problem = f"have {len(lines):,} lines and {len(trees):,} trees"
     if len(lines) == len(trees):
-        problem = next(
-            (
-                f"differ in sentence {number:,}: {line[:60]!r} and "
-                f"{' '.join(tree.words())[:60]!r}"
-                for number, (line, tree) in pairs
-                if line.split() != tree.words()
-            ),
-            "",
-        )
-    if problem:
-        raise DataError(
-            f"--source={options.source} and --reference={options.reference} {problem}. "
-            "Leave --source out to parse the words of the trees."
-        )
+        number = list(map(list.__eq__, found, words)).index(False)
+        first, second = lines[number][:60], " ".join(words[number])[:60]
+        problem = f"differ in sentence {number + 1:,}: {first!r} and {second!r}"
+    raise DataError(
+        f"--source={options.source} and --reference={options.reference} {problem}. "
+        "Leave --source out to parse the words of the trees."
+    )
 
 
 def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:

@@ -38,7 +38,9 @@ def parse_argv(argv: Sequence[str]) -> Options:
     """
     command = _read_command(argv)
     mode, given, named = command.mode, command.given, command.named
-    workdir = Workdir(Path(named.get("workdir") or _default_workdir(command.path)))
+    file, _, row = command.path.partition(":")
+    default = f"runs/{Path(file).stem}{f'_{row}' * bool(row)}"
+    workdir = Workdir(Path(named.get("workdir") or default))
     workdir.require_valid_path()
     config, overrides = _configure(command, workdir)
     _require_used(config, overrides, given=given)
@@ -192,11 +194,6 @@ def _runs_hint() -> str:
     return f"Pass --workdir={runs[0]} or another. Runs, newest first: {named}{more}."
 
 
-def _default_workdir(config: str) -> str:
-    path, _, row = config.partition(":")
-    return f"runs/{Path(path).stem}" + (f"_{row}" if row else "")
-
-
 def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any]]:
     """Returns the configuration, and the overrides.
 
@@ -234,8 +231,11 @@ def _configure_existing(
     command: _Command, workdir: Workdir
 ) -> tuple[Config, dict[str, Any]]:
     workdir.require_complete()
+    is_file = workdir.path.exists() and not workdir.path.is_dir()
     if command.mode == "describe" and "workdir" in command.given:
-        _require_run(workdir, config_given=command.config_given)
+        if is_file or not command.config_given:  # a configuration alone needs no run
+            with rewording(lambda problem: f"--workdir={problem}"):
+                workdir.require()
     if not workdir.has_config:
         require_own(workdir)
         chosen = command.overrides
@@ -251,14 +251,6 @@ def _configure_existing(
     return config, overrides
 
 
-def _require_run(workdir: Workdir, *, config_given: bool) -> None:
-    """Checks that the run to describe exists; a configuration alone needs none."""
-    if config_given and not (workdir.path.exists() and not workdir.path.is_dir()):
-        return
-    with rewording(lambda problem: f"--workdir={problem}"):
-        workdir.require()
-
-
 def _require_used(
     config: Config, overrides: Mapping[str, Any], *, given: Mapping[str, str]
 ) -> None:
@@ -272,8 +264,7 @@ def _require_used(
     if unused:
         raise ConfigError(
             f"architecture={config.architecture!r} does not use "
-            f"{alternatives(unused, word='and')}. Remove the flags, or set "
-            "config.architecture."
+            f"{alternatives(unused, word='and')}. Remove them."
         )
     unused = [f"--{name}" for name in SAMPLING_FLAGS if name in given]
     if unused and not config.decoding.sample:

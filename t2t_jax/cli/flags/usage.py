@@ -163,8 +163,7 @@ def keys_note(mode: str) -> str:
     if mode in ("translate", "evaluate"):
         return (
             "The configuration of the run takes precedence over these defaults. "
-            "--config.decoding.KEY=VALUE changes the search; --help=decoding lists the "
-            "keys."
+            "--config.decoding.KEY=VALUE changes the search; see --help=decoding."
         )
     if OPTIONS[mode].uses_jax and issubclass(OPTIONS[mode], RunOptions):
         return "Uses the configuration of the run; --config.KEY=VALUE changes a key."

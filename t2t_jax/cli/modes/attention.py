@@ -77,9 +77,8 @@ def _select(options: AttentionOptions) -> dict[str, list[int]]:
     config = options.config
     if config.architecture != "transformer":
         raise UserError(
-            "--mode=attention plots the Transformer's attention, but --workdir="
-            f"{options.workdir.path} has architecture={config.architecture!r}. Choose "
-            "another --workdir."
+            f"--mode=attention needs a Transformer, but {options.workdir.path} "
+            f"has architecture={config.architecture!r}. Choose another."
         )
     problems = ErrorCollector()
     for flag, text in (("text", options.text), ("target", options.target)):

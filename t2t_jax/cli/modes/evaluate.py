@@ -52,8 +52,7 @@ def run(options: EvaluateOptions) -> int:
             options.workdir.require_run()
     if options.robustness and reads_trees(options.config.data.train):
         raise UserError(
-            "--robustness changes sentences, and the model of --workdir writes trees. "
-            "Leave it out."
+            "--robustness is not for a model that writes trees. Leave it out."
         )
     if not options.protocol:
         result = _evaluate_as_configured(options)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _EXTRA = ("prometheus_client", "python_multipart", "starlette", "uvicorn")
 _PAIR = re.compile(f"({LANGUAGE_CODE})-({LANGUAGE_CODE})=(.+)", re.DOTALL)
 _MAX_KEY_BYTES = 1 << 16
+_LIMITS = ("log_text", "max_characters", "max_waiting", "request_timeout")
 
 
 def run(options: ServeOptions) -> int:
@@ -85,10 +86,7 @@ def _serving_config(options: ServeOptions) -> ServingConfig:
     keys = _read_keys(options.api_key_file) if options.api_key_file else []
     if options.api_key:
         keys.append(options.api_key)
-        log(
-            "warning: other users of this machine can see --api_key in the list of "
-            "processes. Use --api_key_file."
-        )
+        log("warning: other users of this machine see --api_key. Use --api_key_file.")
     is_local = is_loopback(options.host)
     errors.check(
         is_local or bool(keys),
@@ -101,10 +99,7 @@ def _serving_config(options: ServeOptions) -> ServingConfig:
         api_keys=frozenset(keys),
         allowed_hosts=frozenset([*_split(options.allowed_hosts.lower()), *local]),
         cors_origins=frozenset(_split(options.cors_origin)),
-        log_text=options.log_text,
-        max_characters=options.max_characters,
-        max_waiting=options.max_waiting,
-        request_timeout=options.request_timeout,
+        **{name: getattr(options, name) for name in _LIMITS},
     )
 
 

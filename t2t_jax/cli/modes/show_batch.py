@@ -31,8 +31,7 @@ def run(options: ShowBatchOptions) -> int:
     workdir.require_run()
     if step > config.steps:
         raise UserError(
-            f"--step={step:,} is after the last step of this run, {config.steps:,}. "
-            "Pass a smaller step."
+            f"--step={step:,} is after the last step of this run, {config.steps:,}."
         )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     text = open_prepared_data(config, workdir=workdir, log=console.log)

@@ -57,6 +57,7 @@ from t2t_jax.files import (
     read_json_object,
     sha256_of,
     wait_until_visible,
+    write_once,
 )
 
 _STRIDE = 1_000
@@ -238,13 +239,11 @@ class LineIndex:
             return
         with self._open() as file:
             file.seek(self._offsets[numbers.start // _STRIDE])
-            skipped, left = numbers.start % _STRIDE, len(numbers)
-            for line in islice(bounded_lines(file), skipped, skipped + left):
-                is_first = left == numbers.stop
-                yield decode_line(line.removeprefix(BYTE_ORDER_MARK * is_first))
-                left -= 1
-            if left:
-                self._require_unchanged(file, missing=True)
+            lines = islice(bounded_lines(file), numbers.start % _STRIDE, None)
+            for number in numbers:
+                if not (line := next(lines, b"")):
+                    return self._require_unchanged(None)
+                yield decode_line(line.removeprefix(BYTE_ORDER_MARK * (number == 0)))
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
@@ -256,8 +255,8 @@ class LineIndex:
             yield file
             self._require_unchanged(file)
 
-    def _require_unchanged(self, file: IO[bytes], *, missing: bool = False) -> None:
-        if missing or _size_and_mtime(os.fstat(file.fileno())) != self._stat:
+    def _require_unchanged(self, file: IO[bytes] | None) -> None:
+        if file is None or _size_and_mtime(os.fstat(file.fileno())) != self._stat:
             raise DataError(
                 f"--{self._flag}={self._name} has changed since the job began. Restore "
                 "the old file and rerun the same command, with --resume."
@@ -286,7 +285,7 @@ class OutputShards:
     def __init__(self, output: Path, *, count: int, lines: int):
         self.directory = output.with_name(f"{output.name}.shards")
         self._record = output.with_name(f"{output.name}.shards.json")
-        self._output = output
+        self._output, self._manifest = output, self.directory / _MANIFEST
         bounds = [lines * shard // count for shard in range(count + 1)]
         self.ranges = [range(*pair) for pair in pairwise(bounds)]
 
@@ -305,25 +304,23 @@ class OutputShards:
           ConfigError: shards or output were made with other settings.
           DataError: the manifest is missing or corrupt, or the record is corrupt.
         """
-        if self.directory.exists():
-            if not resume:
-                raise OutputError(
-                    f"{self.directory} holds translations of an earlier job. Pass "
-                    "--resume to continue it, or remove the directory."
-                )
-            try:
-                was = read_json_object(self.directory / _MANIFEST, advice=_ADVICE)
-            except OSError as error:
-                if self.directory.exists():
-                    raise DataError(
-                        f"{self.directory} has no readable {_MANIFEST}. {_ADVICE}"
-                    ) from error
-            else:
-                advice = "Rerun the same command, or remove the directory."
-                _require_same(was, made_of, what=str(self.directory), advice=advice)
-                return False
-        # Without a directory, or another job has merged it just now.
-        return resume and self._is_complete(made_of)
+        if self.directory.exists() and not resume:
+            raise OutputError(
+                f"{self.directory} holds translations of an earlier job. Pass "
+                "--resume to continue it, or remove the directory."
+            )
+        try:
+            was = read_json_object(self._manifest, advice=_ADVICE)
+        except OSError as error:
+            # A job leaves it empty if it is killed as it begins, and none at its end.
+            with suppress(FileNotFoundError):
+                if os.listdir(self.directory):
+                    message = f"{self.directory} has no readable {_MANIFEST}. {_ADVICE}"
+                    raise DataError(message) from error
+            return resume and self._is_complete(made_of)
+        advice = "Rerun the same command, or remove the directory."
+        _require_same(was, made_of, what=str(self.directory), advice=advice)
+        return False
 
     def _is_complete(self, made_of: Mapping[str, Any]) -> bool:
         replace = "choose another --output, or rerun without --resume to replace it."
@@ -347,31 +344,24 @@ class OutputShards:
 
         Raises:
           OutputError: the directory cannot be created; or as `check`, like the others.
+          DataError: another job has created it just now, with other settings.
         """
-        if self.check(made_of, resume=resume) or self.directory.exists():
+        if self.check(made_of, resume=resume) or self._manifest.exists():
             return
-        partial = self._temporary()
+        manifest = json.dumps(dict(made_of), indent=1)
         try:
-            partial.mkdir()
-            manifest = json.dumps(dict(made_of), indent=1)
-            (partial / _MANIFEST).write_text(manifest, encoding="utf-8")
-            # Fails if the directory exists and is not empty.
-            os.rename(partial, self.directory)
+            self.directory.mkdir(exist_ok=True)
+            write_once(self._manifest, manifest, advice=_ADVICE)
         except OSError as error:
-            # Another job may have created it, or even merged it, just now.
-            if not (self.check(made_of, resume=resume) or self.directory.is_dir()):
-                raise OutputError(
-                    f"Cannot write --output={self._output}: the directory of its "
-                    f"shards, {self.directory.name}, cannot be created "
-                    f"({error.strerror}). Choose another."
-                ) from error
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            raise OutputError(
+                f"Cannot write --output={self._output}: {self.directory.name} cannot "
+                f"be created ({error.strerror}). Choose another."
+            ) from error
 
     def is_visible(self, made_of: Mapping[str, Any]) -> bool:
         """Returns whether this process sees the directory, or the complete output."""
         with suppress(UserError):  # an output of before
-            return self.directory.exists() or self.check(made_of, resume=True)
+            return self._manifest.exists() or self.check(made_of, resume=True)
         return False
 
     def pending(self) -> list[int]:
@@ -419,7 +409,7 @@ class OutputShards:
         """
         with _lock(self.directory / "joining.lock", wait=math.inf):
             try:
-                made_of = read_json_object(self.directory / _MANIFEST, advice=_ADVICE)
+                made_of = read_json_object(self._manifest, advice=_ADVICE)
             except FileNotFoundError:
                 return
             with open_output(str(self._output)) as out:
@@ -428,8 +418,7 @@ class OutputShards:
                     if path.with_suffix(".sha256").read_bytes() != self._hash(shard):
                         raise DataError(
                             f"{path} is corrupt: its content is not what was written. "
-                            "Remove it, and rerun the command with --resume to "
-                            "translate its lines again."
+                            "Remove it, and rerun the command with --resume."
                         )
                     with path.open("rb") as file:
                         shutil.copyfileobj(file, out)
@@ -437,16 +426,13 @@ class OutputShards:
                 os.fsync(out.fileno())
             record = {"made_of": made_of, "sha256": sha256_of(self._output)}
             atomic_write(self._record, json.dumps(record, indent=1))
-            removed = self._temporary()
+            process = f"{socket.gethostname()}.{os.getpid()}"
+            removed = self.directory.with_name(f".{self.directory.name}.{process}")
             os.rename(self.directory, removed)
             shutil.rmtree(removed, ignore_errors=True)
 
     def _path(self, shard: int) -> Path:
         return self.directory / f"{shard:05d}"
-
-    def _temporary(self) -> Path:
-        process = f"{socket.gethostname()}.{os.getpid()}"
-        return self.directory.with_name(f".{self.directory.name}.{process}")
 
 
 def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -> None:

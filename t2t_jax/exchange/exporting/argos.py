@@ -95,16 +95,11 @@ class ArgosFormat:
         """Unpacks the package, and loads its model and SentencePiece model."""
         (path,) = directory.glob(f"*{FILE_SUFFIXES['argos']}")
         with TemporaryDirectory() as unpacked, zipfile.ZipFile(path) as package:
-            contents = {Path(name): package.read(name) for name in package.namelist()}
-            for name, content in contents.items():
-                if name.parent.name == "model":
-                    (Path(unpacked) / name.name).write_bytes(content)
-            (model,) = (
-                content
-                for name, content in contents.items()
-                if name.name == "sentencepiece.model"
-            )
-            shared = Vocabulary(model)
+            folder = Path(package.namelist()[0]).parent
+            shared = Vocabulary(package.read(f"{folder}/sentencepiece.model"))
+            for name in package.namelist():
+                if name.startswith(f"{folder}/model/"):
+                    (Path(unpacked) / Path(name).name).write_bytes(package.read(name))
             return CTranslate2Backend(
                 Path(unpacked),
                 vocabularies=VocabularyPair(shared, shared),
@@ -135,9 +130,8 @@ def _tag_of(original: Original) -> str:
     tags, target = original.model.vocabularies.source.tags, _languages(original)[1]
     if tags and target not in tags:
         raise UserError(
-            f"--languages={','.join(_languages(original))} must have a target that the "
-            f"model has a tag of, one of {shown_tags(tags, target)}. Change "
-            "--languages."
+            f"--languages={','.join(_languages(original))}: the model has no tag of "
+            f"{target}, but of {shown_tags(tags, target)}. Change --languages."
         )
     return target if tags else ""
 

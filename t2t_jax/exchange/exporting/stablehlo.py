@@ -134,10 +134,8 @@ class StableHLOFormat:
         has_tables = any(map(table_of, vocabularies))
         example, ids = original.origin["examples"][:1], [EOS]
         if has_tables:
-            ids = [
-                *vocabularies.source.encode_sources(example, target_language="")[0],
-                EOS,
-            ]
+            ids = vocabularies.source.encode_sources(example, target_language="")[0]
+            ids.append(EOS)
         return fill_usage(
             "stablehlo",
             original,

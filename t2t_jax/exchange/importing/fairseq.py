@@ -112,8 +112,7 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
     )
     if model["tying"] == "all" and not found.pair.shared:
         raise DataError(
-            f"{checkpoint} has one matrix for both languages, but their dictionaries "
-            f"differ. {ADVICE}"
+            f"{checkpoint} has one matrix for both languages, not two. {ADVICE}"
         )
     return ImportedModel(
         model=model,
@@ -226,8 +225,7 @@ def _notes_of(settings: Settings, model: Mapping[str, Any]) -> tuple[str, ...]:
         )
     if model.get("positions") == "learned":
         notes.append(
-            f"Sources and outputs share a limit of {model['max_positions']:,} tokens, "
-            "the number of learned positions."
+            f"Sources and outputs have a limit of {model['max_positions']:,} tokens."
         )
     return tuple(notes)
 

@@ -242,8 +242,7 @@ def search_of(
     if ordinary := generation.never - special - {unk}:
         raise DataError(
             f"{GENERATION}: bad_words_ids={short_repr(sorted(ordinary))} is not "
-            "supported, only those of pad and unknown tokens. Remove it, if outputs "
-            "may have them."
+            "supported, only those of pad and unknown tokens. Remove it."
         )
     found = {**generation.search, "allow_unk": unk not in generation.never}
     return {f"decoding.{key}": value for key, value in found.items()}
@@ -258,8 +257,7 @@ def _notes(
     notes = [_POSITION_NOTES[trained.by].format(why=trained.why)]
     if tokens := vocabularies.language_tokens:
         notes.append(
-            f"A source begins with the token of a language: one of {len(tokens):,}, "
-            f"such as `{tokens[0]}`."
+            f"A source begins with one of {len(tokens):,} tags, such as `{tokens[0]}`."
         )
     if not options.normalize:
         notes.append(
@@ -283,6 +281,5 @@ def stopping_notes(generation: Generation) -> list[str]:
         return []
     return [
         f"`early_stopping={generation.early_stopping}` is left out: the beam search "
-        "ends by `decoding.beam_rule`, so that some outputs may differ from those of "
-        "Hugging Face Transformers."
+        "ends by `decoding.beam_rule`, so that some outputs may differ."
     ]

@@ -146,10 +146,8 @@ def write_imported(
         "format": name,
         "files": {path.name: digest for path, digest in sums.items()},
     }
-    if imported.languages:
-        described["languages"] = imported.languages
-    if imported.license:
-        described["license"] = imported.license
+    known = {"languages": imported.languages, "license": imported.license}
+    described |= {key: value for key, value in known.items() if value}
     origin = {"step": 0, "kinds": ["imported"], "imported": described}
     with atomic_directory(to) as directory:
         save_model_dir(
@@ -278,8 +276,7 @@ def resolve_hub(path: str) -> Path:
     match = _NAME.fullmatch(path)
     if match is None or ".." in path:
         raise UserError(
-            f"{path} must be hf://ORGANIZATION/NAME or hf://ORGANIZATION/NAME@REVISION."
-            " Change --from."
+            f"{path} must be hf://ORGANIZATION/NAME[@REVISION]. Change --from."
         )
     if find_spec("huggingface_hub") is None:
         raise UserError(

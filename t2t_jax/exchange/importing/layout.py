@@ -67,8 +67,7 @@ class Source:
         """
         if tensor not in self._tensors:
             raise DataError(
-                f"{self.name} has no tensor {tensor}, which its configuration "
-                "requires. Pass a complete model."
+                f"{self.name} has no tensor {tensor}. Pass a complete model."
             )
         return self._tensors[tensor].shape
 
@@ -91,8 +90,7 @@ class Source:
         array = np.asarray(self._tensors[tensor], np.float32)
         if not np.isfinite(array).all():
             raise DataError(
-                f"{self.name}: {tensor} has numbers that are not finite. Pass another "
-                "checkpoint."
+                f"{self.name}: {tensor} has infinities or NaN. Pass another checkpoint."
             )
         return array
 

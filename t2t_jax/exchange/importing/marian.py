@@ -161,8 +161,7 @@ def _rows(source: Source, tensor: str) -> int:
     shape = source.shape(tensor)
     if len(shape) != 2 or not is_size(shape[0]):
         raise DataError(
-            f"{source.name} must have a matrix {tensor}, and has one of shape {shape}. "
-            "Pass a complete model."
+            f"{source.name}: {tensor} must be a matrix, not {shape}. Pass another."
         )
     return shape[0]
 

@@ -112,8 +112,7 @@ def _ends(given: Sequence[Path]) -> tuple[Path, Path]:
     """Returns the files of source and target, of one or two."""
     if len(given) > 2:
         raise DataError(
-            f"A model has one vocabulary or two, not {len(given)}. Change "
-            "--vocabularies."
+            f"A model has one or two vocabularies, not {len(given)}. Change them."
         )
     return given[0], given[-1]
 

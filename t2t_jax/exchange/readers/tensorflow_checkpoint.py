@@ -132,8 +132,9 @@ def _read_index(content: bytes) -> tuple[int, dict[str, _Entry]]:
     if len(footer) < _FOOTER_BYTES or footer[-8:] != struct.pack("<Q", _MAGIC):
         raise ValueError("its index does not end as a table")
     numbers = _Varints(footer)
-    numbers.skip(2)  # The index of metadata, which is empty.
-    index = _block(content, numbers.next(), numbers.next())
+    # After the place of the index of metadata, which is empty.
+    _, _, start, size = (numbers.next() for _ in range(4))
+    index = _block(content, start, size)
     header, entries, num_read, key_bytes = None, {}, 0, 0
     for _, handle in _block_entries(index):
         position = _Varints(handle)
@@ -245,11 +246,6 @@ class _Varints:
             if byte < 0x80:
                 return number
         raise ValueError("its index has an integer of more than 64 bits")
-
-    def skip(self, number: int) -> None:
-        """Skips integers."""
-        for _ in range(number):
-            self.next()
 
     def take(self, size: int) -> bytes:
         """Reads bytes."""

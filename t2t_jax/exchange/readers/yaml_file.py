@@ -104,8 +104,7 @@ def _yaml() -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError as error:
         raise UserError(
-            "Files of Marian are YAML, which requires the package pyyaml. Install it: "
-            "pip install 't2t-jax[exchange]'."
+            "Files of Marian are YAML. Run: pip install 't2t-jax[exchange]'"
         ) from error
     return yaml
 
