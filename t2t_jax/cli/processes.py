@@ -26,10 +26,7 @@ from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
 from t2t_jax.errors import ConfigError, DataError
-from t2t_jax.files import (
-    MAX_JSON_BYTES,
-    read_limited,
-)
+from t2t_jax.files import MAX_JSON_BYTES, read_limited
 from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
 
 if TYPE_CHECKING:

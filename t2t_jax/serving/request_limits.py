@@ -10,13 +10,7 @@ import hmac
 import logging
 import re
 import time
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Iterator,
-    Mapping,
-    MutableMapping,
-)
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 

@@ -16,14 +16,7 @@ from absl import flags
 
 from t2t_jax.cli.flags.modes import FLAGS, MODES, flags_of
 from t2t_jax.cli.flags.values import SWITCH, TEXT, printable
-from t2t_jax.config import (
-    KINDS,
-    defaults,
-    did_you_mean,
-    key_hint,
-    keys,
-    sections,
-)
+from t2t_jax.config import KINDS, defaults, did_you_mean, key_hint, keys, sections
 from t2t_jax.errors import ConfigError, UserError
 
 KEYWORD_VALUES = {"config.training.micro_batches": {"auto": "0"}}

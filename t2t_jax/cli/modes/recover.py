@@ -19,12 +19,7 @@ from t2t_jax.cli.flags.options import RecoverOptions
 from t2t_jax.config import Config, parse_saved
 from t2t_jax.data.vocabulary.pair import FILES, joint_fingerprint
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import (
-    ConfigError,
-    DataError,
-    ErrorCollector,
-    UserError,
-)
+from t2t_jax.errors import ConfigError, DataError, ErrorCollector, UserError
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.run.resume_rules import forbidden_changes, require_resumable
 from t2t_jax.run.workdir import Workdir

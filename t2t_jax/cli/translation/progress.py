@@ -126,11 +126,7 @@ class TranslationProgress:
 
 
 def start_progress(
-    work: ProgressLabels,
-    total: Count | None,
-    *,
-    is_enabled: bool = True,
-    done: int = 0,
+    work: ProgressLabels, total: Count | None, *, is_enabled: bool = True, done: int = 0
 ) -> ProgressBar:
     """Starts a progress bar, which appears after two seconds; a context manager.
 

@@ -18,12 +18,7 @@ from t2t_jax.errors import UserError, rewording
 from t2t_jax.exchange.cards import model_card
 from t2t_jax.exchange.exporting import verification
 from t2t_jax.exchange.exporting.argos import ArgosFormat
-from t2t_jax.exchange.exporting.base import (
-    ExportFormat,
-    ExportSpec,
-    Original,
-    divisor,
-)
+from t2t_jax.exchange.exporting.base import ExportFormat, ExportSpec, Original, divisor
 from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.exporting.m2m_100 import M2M100Format
@@ -36,10 +31,7 @@ from t2t_jax.exchange.exporting.verification import (
     Tolerance,
     VerificationText,
 )
-from t2t_jax.exchange.formats import (
-    FILE_SUFFIXES,
-    FORBIDDING_FORMATS,
-)
+from t2t_jax.exchange.formats import FILE_SUFFIXES, FORBIDDING_FORMATS
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference import provenance
 from t2t_jax.run.inference.model import TranslationModel

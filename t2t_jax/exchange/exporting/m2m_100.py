@@ -34,11 +34,7 @@ from t2t_jax.exchange.exporting.huggingface import (
 )
 from t2t_jax.exchange.exporting.model_dir import imported_backend
 from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Backend, Tolerance
-from t2t_jax.exchange.importing.hf_settings import (
-    CONFIG,
-    GENERATION,
-    M2M_100_IDS,
-)
+from t2t_jax.exchange.importing.hf_settings import CONFIG, GENERATION, M2M_100_IDS
 from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY
 from t2t_jax.exchange.importing.imported import DEFAULTS
 from t2t_jax.exchange.importing.layout import (
@@ -46,12 +42,7 @@ from t2t_jax.exchange.importing.layout import (
     foreign_matrices,
     torch_name,
 )
-from t2t_jax.exchange.importing.m2m_100 import (
-    COMPUTED,
-    LANGUAGES,
-    SPM,
-    read_m2m_100,
-)
+from t2t_jax.exchange.importing.m2m_100 import COMPUTED, LANGUAGES, SPM, read_m2m_100
 from t2t_jax.functional.feed_forward import ACTIVATIONS
 from t2t_jax.types import BOS, PAD
 

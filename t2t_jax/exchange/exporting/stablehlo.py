@@ -28,12 +28,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import padded_rows
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
-from t2t_jax.decoding.search.beam_search import (
-    BeamResult,
-    advance,
-    collect,
-    init_state,
-)
+from t2t_jax.decoding.search.beam_search import BeamResult, advance, collect, init_state
 from t2t_jax.decoding.search.beam_state import BeamSearch
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.static_params import BeamParams, params_from_config
@@ -196,10 +191,7 @@ def _growing_search(
         search,
         memory,
         limits_B=per_sentence_limits(
-            source_BxS,
-            search_params,
-            max_extra_tokens=extra,
-            max_length=max_length,
+            source_BxS, search_params, max_extra_tokens=extra, max_length=max_length
         ),
         max_length=max_length,
         cache_length=ends[0],
@@ -277,7 +269,7 @@ def _facts(decoding: DecodingConfig) -> dict[str, Any]:
             GREEDY: {"like": MODEL, "search": "greedy"},
             SCORE: {
                 "inputs": [
-                    *("parameters", "source [b, s] int32", "targets [b, t] int32"),
+                    *("parameters", "source [b, s] int32", "targets [b, t] int32")
                 ],
                 "outputs": ["log-probabilities [b, t]"],
             },

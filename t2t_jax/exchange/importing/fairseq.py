@@ -183,6 +183,7 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     sizes = settings.sizes(_SIZES)
     width = (sizes["d_model"], None)
     settings.require(dict.fromkeys(("decoder_input_dim", "decoder_output_dim"), width))
+    tied = "decoder" if settings.get("share_decoder_input_output_embed") else "none"
     config = {
         **sizes,
         **settings.dropouts(_DROPOUTS),
@@ -193,7 +194,7 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
         "first_position": _FIRST_POSITION,
         "start": "eos",
         "scale_embeddings": not settings.get("no_scale_embedding"),
-        "tying": _tying_of(settings),
+        "tying": "all" if settings.get("share_all_embeddings") else tied,
         "layer_norm_epsilon": _LAYER_NORM_EPSILON,
     }
     if settings.get("encoder_learned_pos"):
@@ -204,12 +205,6 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
             "max_positions": max(rows - _FIRST_POSITION, 1),
         }
     return config
-
-
-def _tying_of(settings: Settings) -> str:
-    if settings.get("share_all_embeddings"):
-        return "all"
-    return "decoder" if settings.get("share_decoder_input_output_embed") else "none"
 
 
 def _notes_of(settings: Settings, model: Mapping[str, Any]) -> tuple[str, ...]:

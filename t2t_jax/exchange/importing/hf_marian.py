@@ -25,10 +25,7 @@ from t2t_jax.exchange.importing.hf_settings import (
     read_architecture,
     read_generation,
 )
-from t2t_jax.exchange.importing.hf_vocabulary import (
-    HFVocabularies,
-    read_vocabularies,
-)
+from t2t_jax.exchange.importing.hf_vocabulary import HFVocabularies, read_vocabularies
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.layout import (
     MATRICES,
@@ -59,11 +56,7 @@ _POSITION_NOTES = {
     ),
     "t2t_jax": "Positions, epsilon and search are those that {why} with.",
 }
-_MARIAN_SEARCH = {
-    "beam_rule": "shrinking",
-    "max_length_ratio": 3.0,
-    "allow_unk": False,
-}
+_MARIAN_SEARCH = {"beam_rule": "shrinking", "max_length_ratio": 3.0, "allow_unk": False}
 
 
 def is_hf_marian(path: Path) -> bool:
@@ -107,7 +100,7 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     model["attention_biases"] |= any(source[name].any() for name in biases)
     model["output_bias"] |= None in ids[1] or bool(bias.any())
     is_empty = not (inputs[architecture.pad].any() or bias[architecture.pad])
-    if trained.is_marian and is_empty:
+    if trained.by == "marian" and is_empty:
         ids = ids[0], [None, *ids[1][1:]]  # HF's addition would take probability.
     tree = ParameterTree(model)
     tree.add_stacks(torch_layers(source, prefix="model."))
@@ -216,7 +209,7 @@ def _search(
     )
     marker = architecture.marker if trained.by == "t2t_jax" else {}
     found = search_of(generation, marker, special=special, unk=vocabularies.unk)
-    if trained.is_marian:
+    if trained.by == "marian":
         found |= {f"decoding.{key}": value for key, value in _MARIAN_SEARCH.items()}
     return found
 
@@ -266,7 +259,7 @@ def _notes(
         )
     notes += stopping_notes(generation)
     # In Marian's models pad has no probability, and nothing is to be renormalized.
-    if generation.renormalized and not trained.is_marian:
+    if generation.renormalized and not trained.by == "marian":
         notes.append(
             "`renormalize_logits=True` is left out: probabilities are not divided by "
             "those of the tokens that may be produced, so that some outputs of a beam "

@@ -269,11 +269,6 @@ class Trained(NamedTuple):
     why: str
     model: Mapping[str, Any]
 
-    @property
-    def is_marian(self) -> bool:
-        """Whether Marian trained them."""
-        return self.by == "marian"
-
 
 def find_trained(
     directory: Path,

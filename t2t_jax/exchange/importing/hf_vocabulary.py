@@ -112,10 +112,7 @@ def _read_tokens(directory: Path) -> _Tokens:
     found = read_json_object(path, advice=_ADVICE) if path.exists() else {}
     values = Settings(found, name=path)
     values.require(
-        {
-            "tokenizer_class": ("MarianTokenizer", None),
-            "sp_model_kwargs": ({}, None),
-        }
+        {"tokenizer_class": ("MarianTokenizer", None), "sp_model_kwargs": ({}, None)}
     )
     eos, unk, pad = (
         _content(values.get(f"{name}_token"), default=default)

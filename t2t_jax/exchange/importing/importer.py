@@ -25,11 +25,7 @@ from t2t_jax.exchange.importing.m2m_100 import is_m2m_100, read_m2m_100
 from t2t_jax.exchange.importing.marian import is_marian, read_marian
 from t2t_jax.exchange.importing.tensor2tensor import is_t2t, read_t2t
 from t2t_jax.files import sha256_of
-from t2t_jax.model.architectures import (
-    count_parameters,
-    make_module,
-    require_params_of,
-)
+from t2t_jax.model.architectures import count_parameters, make_module, require_params_of
 from t2t_jax.run.description.departures import departures
 from t2t_jax.run.inference.load import load
 from t2t_jax.run.inference.model import TranslationModel
@@ -61,10 +57,7 @@ FORMATS: Mapping[str, Format] = {
     # Before the format of other directories of Hugging Face.
     "m2m_100": Format("Hugging Face", is_m2m_100, read_m2m_100, ()),
     "hf_marian": Format(
-        "Hugging Face",
-        is_hf_marian,
-        read_hf_marian,
-        ("positions", "normalize"),
+        "Hugging Face", is_hf_marian, read_hf_marian, ("positions", "normalize")
     ),
     "fairseq": Format("fairseq", is_fairseq, read_fairseq, ("vocabularies",)),
     "t2t": Format("tensor2tensor", is_t2t, read_t2t, ("vocabularies",)),

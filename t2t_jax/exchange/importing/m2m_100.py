@@ -36,11 +36,7 @@ from t2t_jax.exchange.importing.hf_settings import (
     read_architecture,
     read_generation,
 )
-from t2t_jax.exchange.importing.hf_vocabulary import (
-    TOKENIZER,
-    VOCABULARY,
-    read_table,
-)
+from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY, read_table
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions, Settings
 from t2t_jax.exchange.importing.layout import ParameterTree, torch_layers
 from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by

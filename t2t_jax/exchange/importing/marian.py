@@ -21,12 +21,7 @@ from t2t_jax.exchange.importing.imported import (
     allowed,
     length_limits,
 )
-from t2t_jax.exchange.importing.layout import (
-    MATRICES,
-    Array,
-    ParameterTree,
-    Source,
-)
+from t2t_jax.exchange.importing.layout import MATRICES, Array, ParameterTree, Source
 from t2t_jax.exchange.importing.vocabularies import Ids, marian_vocabularies
 from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive, read_npz
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml

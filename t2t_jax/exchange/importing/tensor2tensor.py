@@ -23,12 +23,7 @@ from t2t_jax.exchange.importing.imported import (
     Settings,
     allowed,
 )
-from t2t_jax.exchange.importing.layout import (
-    MATRICES,
-    Array,
-    ParameterTree,
-    Source,
-)
+from t2t_jax.exchange.importing.layout import MATRICES, Array, ParameterTree, Source
 from t2t_jax.exchange.importing.vocabularies import (
     FoundVocabularies,
     Ids,
@@ -342,11 +337,7 @@ def _matrix_sizes(names: Iterable[str]) -> set[int]:
 
 
 def _matrices(
-    source: Source,
-    body: str,
-    found: FoundVocabularies,
-    *,
-    constant: Array | None,
+    source: Source, body: str, found: FoundVocabularies, *, constant: Array | None
 ) -> dict[str, Array]:
     """Reads the vocabulary matrices [V, D], by the paths of parameters.
 
