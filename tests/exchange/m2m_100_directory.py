@@ -85,30 +85,11 @@ def write_directory(directory, kind, **changes):
 def odd_lines(count=1_000):
     """Draws lines of odd characters, spaces, and what looks like a special piece."""
     rng = random.Random(0)
+    words = "low newest straße école 日本語 😀 👩‍👩‍👧 ﬁ ＡＢ e\u0301"
+    controls = "\u00a0 \u200b \ufeff \u2028 \x00 \x01 \x1f \x7f \x85"
     parts = [
-        *(
-            "low",
-            "newest",
-            "straße",
-            "école",
-            "日本語",
-            "😀",
-            "👩‍👩‍👧",
-            "ﬁ",
-            "ＡＢ",
-            "e\u0301",
-        ),
-        *(
-            "\u00a0",
-            "\u200b",
-            "\ufeff",
-            "\u2028",
-            "\x00",
-            "\x01",
-            "\x1f",
-            "\x7f",
-            "\x85",
-        ),
+        *words.split(" "),
+        *controls.split(" "),
         *("\t", "  ", "\u3000", "▁", "▁▁", "__de__", "deu_Latn", ">>de<<", "<s>"),
         *("</s>", "<pad>", "<unk>", "<mask>", "⁇", "\u202e", "\ud7ff", "1,234.5", "İ"),
     ]

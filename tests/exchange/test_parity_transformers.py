@@ -25,11 +25,7 @@ from t2t_jax.model.transformer import Transformer
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import BOS
 from tests.exchange.exporting.test_hf_marian import VARIANTS, original
-from tests.exchange.hf_directory import (
-    configuration,
-    vocabulary,
-    write_directory,
-)
+from tests.exchange.hf_directory import configuration, vocabulary, write_directory
 from tests.exchange.importing.imported_config import config_of
 
 torch = pytest.importorskip("torch")

@@ -48,7 +48,7 @@ _WRONG_VALUES = {
 }
 _MISSING = [{k: v for k, v in GOOD.items() if k != name} for name in GOOD]
 _WRONG_FORMS = [
-    *(b"q=%ff&source=en&target=de", b"q=\xff", b"a=1&" * 99, b"", b"=", b"{}"),
+    *(b"q=%ff&source=en&target=de", b"q=\xff", b"a=1&" * 99, b"", b"=", b"{}")
 ]
 _PART = b'--x\r\nContent-Disposition: form-data; name="q"\r\n\r\n'
 _WRONG_PARTS = [b"", b"--x", _PART, _PART + b"\xff\xff\r\n--x--\r\n", b"--x\r\n" * 90]

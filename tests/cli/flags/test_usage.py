@@ -97,8 +97,7 @@ def test_the_help_of_a_mode_has_its_flags_and_no_others(mode):
 
 
 @pytest.mark.parametrize(
-    ("mode", "line"),
-    [(mode, line) for mode in MODES for line in examples_of(mode)],
+    ("mode", "line"), [(mode, line) for mode in MODES for line in examples_of(mode)]
 )
 def test_every_example_is_a_valid_command_line(mode, line, empty_directory):
     assert parse_argv(shlex.split(line)).mode == mode

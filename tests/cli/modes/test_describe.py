@@ -11,8 +11,7 @@ from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.run.workdir import Workdir
 
 CONFIG = dataclasses.replace(
-    Config(),
-    data=DataConfig(train="phrasebook:train:300", dev="phrasebook:dev:11"),
+    Config(), data=DataConfig(train="phrasebook:train:300", dev="phrasebook:dev:11")
 )
 
 

@@ -59,7 +59,7 @@ VARIANTS = {
     },
     "RMS norms after": {"norm": "rms", "layer_norm_epsilon": 0.3},
     "RMS norms before, a gate": {
-        **{"norm": "rms", "norm_position": "pre", "activation": "swiglu"},
+        **{"norm": "rms", "norm_position": "pre", "activation": "swiglu"}
     },
     "another gate": {"activation": "geglu", "attention_biases": True},
     "learned positions from 2, not scaled": {

@@ -28,11 +28,7 @@ from tests.reference import tensor2tensor as reference
 # float32 sums over two layers of width 12, against float64
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 
-SENTENCES = [
-    ([5, 7, 3, 9, 1], [8, 9, 6, 10]),
-    ([4, 1], []),
-    ([4, 13, 1], [3, 5, 28]),
-]
+SENTENCES = [([5, 7, 3, 9, 1], [8, 9, 6, 10]), ([4, 1], []), ([4, 13, 1], [3, 5, 28])]
 """In tensor2tensor's ids, of which eos is 1."""
 
 

@@ -18,13 +18,7 @@ import pytest
 
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.readers.torch_file import read_torch_file
-from tests.exchange.torch_save import (
-    TYPES,
-    Storage,
-    Tensor,
-    save_legacy,
-    save_zip,
-)
+from tests.exchange.torch_save import TYPES, Storage, Tensor, save_legacy, save_zip
 
 SAVES = pytest.mark.parametrize("save", [save_zip, save_legacy])
 
