@@ -73,7 +73,7 @@ class Work:
         of_a_pair = training_flops(
             self.config, source_length=self.length, target_length=self.length
         )
-        return self.rows * of_a_pair.total
+        return self.rows * sum(of_a_pair.values())
 
 
 class ContestError(Exception):

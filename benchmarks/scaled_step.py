@@ -131,7 +131,7 @@ class Trainee:
         of_a_row = training_flops(
             self.config, source_length=length, target_length=length
         )
-        return rows * of_a_row.total
+        return rows * sum(of_a_row.values())
 
     def _drawn(self, number: int) -> Batch:
         return made_up_batch(

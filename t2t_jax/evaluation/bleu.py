@@ -60,11 +60,9 @@ def corpus_scores(
       >>> corpus_scores(["Ein Hund bellt sehr laut."], ["Ein Hund bellt sehr laut."])
       {'bleu': 100.0..., 'bleu_signature': ..., 'chrf': 100.0, 'chrf_signature': ...}
     """
-    hypotheses, references = check_aligned(
-        hypotheses, references, caller="corpus_scores"
-    )
+    hypotheses, references = check_aligned(hypotheses, references)
     scores: dict[str, Any] = {}
-    for name in known_metrics(metrics, caller="corpus_scores"):
+    for name in metrics:
         metric = make_metric(name, references, bleu=bleu)
         scores[name] = metric.corpus_score(hypotheses, None).score
         scores[f"{name}_signature"] = str(metric.get_signature())
@@ -123,7 +121,12 @@ def make_metric(
 
     Args:
       references: preprocessed once; pass None as references to its score methods.
+
+    Raises:
+      UserError: the name is not one of `METRICS`.
     """
+    if name not in METRICS:
+        raise UserError(f"metric {name!r} is not known. Use {', '.join(METRICS)}.")
     from sacrebleu.metrics import BLEU, CHRF, TER
 
     kinds: dict[str, Any] = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
@@ -134,27 +137,11 @@ def make_metric(
     return kinds[name](references=[list(references)], **settings)
 
 
-def known_metrics(metrics: Iterable[str], *, caller: str) -> list[str]:
-    """Checks the names of metrics, and returns them as a list.
-
-    Raises:
-      TypeError: `metrics` is a single string.
-      UserError: a name is not one of `METRICS`.
-    """
-    names = as_lines(metrics, caller=caller, noun="metrics")
-    unknown = [name for name in names if name not in METRICS]
-    if unknown:
-        raise UserError(
-            f"metric {unknown[0]!r} is not known. Use {', '.join(METRICS)}."
-        )
-    return names
-
-
 def check_aligned(
     hypotheses: Iterable[str],
     references: Iterable[str],
     *,
-    caller: str,
+    caller: str = "corpus_scores",
     noun: str = "hypotheses",
 ) -> tuple[list[str], list[str]]:
     """Returns translations and references as two lists of the same length.

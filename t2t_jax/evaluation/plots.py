@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import io
 import logging
-import warnings
-from importlib.util import find_spec
-from typing import TYPE_CHECKING
-
-from t2t_jax.errors import UserError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 import math
+import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2t_jax.errors import UserError
 from t2t_jax.types import Array
 
 if TYPE_CHECKING:
@@ -32,20 +25,10 @@ if TYPE_CHECKING:
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-
 _LOGGER = logging.getLogger(__name__)
 
 DOTS_PER_INCH = 150  # a label of 8 points is 17 dots high
 COLOR_MAP = "viridis"  # perceptually uniform, in grey as well
-
-Color = tuple[float, float, float, float]
-"""Red, green, blue and opacity, each in [0, 1]."""
 
 
 def require_matplotlib() -> None:
@@ -73,17 +56,11 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def shade(share: float) -> Color:
-    """Returns the colour of `COLOR_MAP` at `share`, from 0 to 1."""
-    return color_of(COLOR_MAP, share)
-
-
-def color_of(color_map: str, value: float) -> Color:
+def shade(value: float, color_map: str = COLOR_MAP) -> Any:
     """Looks up a colour by a share in [0, 1], or an index into a list of colours."""
     from matplotlib import colormaps
 
-    red, green, blue, opacity = colormaps[color_map](value)
-    return float(red), float(green), float(blue), float(opacity)
+    return colormaps[color_map](value)
 
 
 def render_png(figure: Figure) -> bytes:
@@ -269,7 +246,7 @@ def _lines(
     *,
     heights_Q: np.ndarray[Any, Any],
     heights_K: np.ndarray[Any, Any],
-    color: Color,
+    color: Any,
 ) -> LineCollection:
     from matplotlib.collections import LineCollection
 
@@ -281,9 +258,9 @@ def _lines(
     return LineCollection(list(lines), colors=colors, linewidths=1.6)
 
 
-def _color(head: int) -> Color:
+def _color(head: int) -> Any:
     """Returns one of 20 colours: ten strong ones, then their pale variants."""
-    return color_of("tab20", (2 * head + head // 10) % 20)
+    return shade((2 * head + head // 10) % 20, "tab20")
 
 
 def _swatch(head: int) -> Any:

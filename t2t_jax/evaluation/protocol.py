@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -17,7 +17,6 @@ from t2t_jax.evaluation.bleu import (
     DEFAULT_BLEU,
     METRICS,
     BleuSettings,
-    check_aligned,
 )
 from t2t_jax.evaluation.significance import scores_and_tests
 from t2t_jax.evaluation.tokenized_bleu import paper_bleu, tokenized_bleu
@@ -77,12 +76,12 @@ def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
 
 
 def protocol_scores(
-    hypotheses: Iterable[str],
-    references: Iterable[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
     *,
     tokenize: Callable[[str], str],
     language: str = "",
-    baseline: Iterable[str] | None = None,
+    baseline: Sequence[str] | None = None,
     bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Computes all scores of the paper's protocol.
@@ -101,9 +100,6 @@ def protocol_scores(
 
     Paper: §6.1.
     """
-    hypotheses, references = check_aligned(
-        hypotheses, references, caller="protocol_scores"
-    )
     both = hypotheses, references
     return {
         **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
@@ -112,13 +108,13 @@ def protocol_scores(
 
 
 def tokenized_scores(
-    hypotheses: Iterable[str],
-    references: Iterable[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
     *,
     tokenize: Callable[[str], str],
     language: str = "",
     lowercase: bool = False,
-    baseline: Iterable[str] | None = None,
+    baseline: Sequence[str] | None = None,
     bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Computes all scores of the protocol `tokenized`.
@@ -134,10 +130,6 @@ def tokenized_scores(
     Raises:
       DataError, TypeError: as in `bleu.check_aligned`.
     """
-    hypotheses, references = check_aligned(
-        hypotheses, references, caller="tokenized_scores"
-    )
-    baseline = None if baseline is None else list(baseline)
     both = hypotheses, references
     how: Any = {"tokenize": tokenize, "language": language, "lowercase": lowercase}
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,6 @@ from t2t_jax.evaluation.bleu import (
     BleuSettings,
     check_aligned,
     corpus_scores,
-    known_metrics,
     make_metric,
 )
 
@@ -25,10 +24,10 @@ _SEED_VARIABLE = "SACREBLEU_SEED"
 
 
 def bootstrap_intervals(
-    hypotheses: Iterable[str],
-    references: Iterable[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
     *,
-    metrics: Iterable[str] = IN_TRAINING,
+    metrics: Sequence[str] = IN_TRAINING,
     bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Estimates confidence intervals of scores by bootstrap resampling.
@@ -41,30 +40,24 @@ def bootstrap_intervals(
       over the resampled corpora and the `half_width` of the interval around it, in
       percent.
 
-    Raises:
-      DataError, TypeError: as in `bleu.check_aligned`.
-
     Example:
       >>> lines = ["Ein Hund bellt laut."]
       >>> bootstrap_intervals(lines, lines)["chrf"]
       {'mean': 100.0, 'half_width': 0.0}
     """
-    hypotheses, references = check_aligned(
-        hypotheses, references, caller="bootstrap_intervals"
-    )
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
-    for name in known_metrics(metrics, caller="bootstrap_intervals"):
+    for name in metrics:
         (result,) = _resample(name, [hypotheses], references, bleu=bleu)
         found[name] = {"mean": float(result.mean), "half_width": float(result.ci)}
     return found
 
 
 def paired_test(
-    hypotheses: Iterable[str],
-    references: Iterable[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
     *,
-    baseline: Iterable[str],
-    metrics: Iterable[str] = IN_TRAINING,
+    baseline: Sequence[str],
+    metrics: Sequence[str] = IN_TRAINING,
     bleu: BleuSettings = DEFAULT_BLEU,
 ) -> dict[str, Any]:
     """Tests the difference of two systems by paired bootstrap resampling.
@@ -86,30 +79,31 @@ def paired_test(
       >>> paired_test(lines, lines, baseline=["Hund.", "Katze."])["chrf"]["better"]
       'system'
     """
-    hypotheses, references = check_aligned(hypotheses, references, caller="paired_test")
-    baseline, _ = check_aligned(baseline, references, caller="paired_test")
-    about = {"test": "paired bootstrap", "resamples": RESAMPLES, "seed": SEED}
-    found: dict[str, Any] = dict(about)
-    for name in known_metrics(metrics, caller="paired_test"):
+    for lines in (hypotheses, baseline):
+        check_aligned(lines, references)
+    found: dict[str, Any] = {"test": "paired bootstrap"}
+    found |= {"resamples": RESAMPLES, "seed": SEED}
+    for name in metrics:
         other, ours = _resample(name, [baseline, hypotheses], references, bleu=bleu)
         gain = ours.score - other.score
-        gain = -gain if name == "ter" else gain  # lower is better
+        is_better = gain < 0 if name == "ter" else gain > 0  # lower is better
+        better = "system" if is_better else "baseline"
         found[name] = {
             "system": float(ours.score),
             "baseline": float(other.score),
-            "better": _better(gain),
+            "better": better if gain else "neither",
             "p_value": float(ours.p_value) if gain else None,
         }
     return found
 
 
 def scores_and_tests(
-    hypotheses: Iterable[str],
-    references: Iterable[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
     *,
-    metrics: Iterable[str] = IN_TRAINING,
+    metrics: Sequence[str] = IN_TRAINING,
     bleu: BleuSettings = DEFAULT_BLEU,
-    baseline: Iterable[str] | None = None,
+    baseline: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Computes scores with their signatures, `intervals`, and a `paired_test`.
 
@@ -123,25 +117,13 @@ def scores_and_tests(
       >>> list(scores_and_tests(["Ein Hund."], ["Ein Hund."], metrics=["chrf"]))
       ['chrf', 'chrf_signature', 'intervals']
     """
-    hypotheses, references = check_aligned(
-        hypotheses, references, caller="scores_and_tests"
-    )
-    settings: dict[str, Any] = {"metrics": list(metrics), "bleu": bleu}
-    found = {
-        **corpus_scores(hypotheses, references, **settings),
-        "intervals": bootstrap_intervals(hypotheses, references, **settings),
-    }
+    settings: dict[str, Any] = {"metrics": metrics, "bleu": bleu}
+    both = hypotheses, references
+    found = corpus_scores(*both, **settings)
+    found["intervals"] = bootstrap_intervals(*both, **settings)
     if baseline is not None:
-        found["paired_test"] = paired_test(
-            hypotheses, references, baseline=baseline, **settings
-        )
+        found["paired_test"] = paired_test(*both, baseline=baseline, **settings)
     return found
-
-
-def _better(gain: float) -> str:
-    if not gain:
-        return "neither"
-    return "system" if gain > 0 else "baseline"
 
 
 def _resample(
@@ -167,12 +149,11 @@ def _resample(
 @contextmanager
 def _sacrebleu_seed() -> Iterator[None]:
     """Sets the seed through the environment, the only way, and restores that."""
-    before = os.environ.get(_SEED_VARIABLE)
+    before = os.environ.pop(_SEED_VARIABLE, None)
     os.environ[_SEED_VARIABLE] = str(SEED)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[_SEED_VARIABLE]
-        else:
+        del os.environ[_SEED_VARIABLE]
+        if before is not None:
             os.environ[_SEED_VARIABLE] = before

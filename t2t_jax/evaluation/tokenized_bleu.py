@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from t2t_jax.errors import UserError
-from t2t_jax.evaluation.bleu import BleuSettings, check_aligned, corpus_scores
+from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
 from t2t_jax.evaluation.significance import scores_and_tests
 
 LABEL = "of tokenized text, not comparable with sacreBLEU on raw text"
@@ -90,9 +90,6 @@ def tokenized_bleu(
       >>> found["label"]
       'of tokenized text, not comparable with sacreBLEU on raw text'
     """
-    hypotheses, references = check_aligned(
-        hypotheses, references, caller="tokenized_bleu"
-    )
 
     def tokens(lines: Iterable[str]) -> list[str]:
         return [tokenize(line.lower() if lowercase else line) for line in lines]
@@ -193,7 +190,7 @@ def paper_bleu(
     """
     ours, theirs = (
         [split_compounds(tokenize(line)) for line in lines]
-        for lines in check_aligned(hypotheses, references, caller="paper_bleu")
+        for lines in (hypotheses, references)
     )
     found = corpus_scores(
         ours, theirs, metrics=["bleu"], bleu=BleuSettings(tokenize="none")

@@ -21,8 +21,8 @@ from t2t_jax.exchange.exporting.base import (
     table_of,
 )
 from t2t_jax.exchange.exporting.verification import TIE, Comparison
-from t2t_jax.model.architectures import count_parameters
 from t2t_jax.model.config import ModelConfig, TransformerConfig
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.run.first_start import BEGAN_WITH
 from t2t_jax.run.inference.provenance import CHANGES, SHA256SUMS, versions
 from t2t_jax.run.text import spec_of_names

@@ -20,7 +20,6 @@ from jax.sharding import Mesh
 
 from t2t_jax.devices.sharding.rules import describe_differences, dtype_shapes
 from t2t_jax.errors import UserError
-from t2t_jax.model import counting
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import (
@@ -30,12 +29,11 @@ from t2t_jax.model.config import (
     decoder_layers,
     resolve_compute_dtype,
 )
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.model.embedding import Embedding
-from t2t_jax.model.rnn import counting as rnn_counting
-from t2t_jax.model.rnn.rnn import RNN
-from t2t_jax.model.rnn.step_model import RNNStepModel
+from t2t_jax.model.rnn.rnn import RNN, RNNStepModel
 from t2t_jax.model.step_model import RecomputingStepModel, TransformerStepModel
-from t2t_jax.model.transformer import Transformer
+from t2t_jax.model.transformer import EncoderDecoder, Transformer
 from t2t_jax.types import Array, Params, PyTree, StepModel
 
 # What a subclass may compute otherwise than the `step` that it inherits.
@@ -120,11 +118,9 @@ def step_model(
       (2, 1)
     """
     check_params(module, params)
-    if isinstance(module, Transformer | RNN) and compute_dtype != "auto":
-        config: Any = module.config
-        module = module.clone(
-            config=dataclasses.replace(config, compute_dtype=compute_dtype)
-        )
+    if isinstance(module, EncoderDecoder) and compute_dtype != "auto":
+        config = dataclasses.replace(module.config, compute_dtype=compute_dtype)
+        module = module.clone(config=config)
     if isinstance(module, Transformer):
         kinds = (type(module), Transformer), (module.attention, MultiHeadAttention)
         replaced = [_replaced(*kind) for kind in kinds]
@@ -147,7 +143,7 @@ def step_model(
 
 def param_shapes(module: nn.Module) -> Params:
     """Returns the shapes of a module's parameters; tracing it takes seconds."""
-    if isinstance(module, Transformer | RNN):  # Else the loss, of other targets.
+    if isinstance(module, EncoderDecoder):  # Else the loss, of other targets.
         module = module.clone(head=Embedding.logits)
 
     def init() -> Params:
@@ -173,7 +169,7 @@ def require_params_of(module: nn.Module, params: Params) -> None:
 
 def check_params(module: nn.Module, params: Params) -> None:
     """Checks parameters as `require_params_of` does, if their number is another one."""
-    if isinstance(module, Transformer | RNN):
+    if isinstance(module, EncoderDecoder):
         size = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(params))
         if size != count_parameters(module.config).total:
             require_params_of(module, params)
@@ -184,9 +180,9 @@ def has_head(module: nn.Module) -> bool:
 
     So it is of both models, but for subclasses that do more with the logits.
     """
-    is_known = isinstance(module, Transformer | RNN)
-    base = Transformer if isinstance(module, Transformer) else RNN
-    return is_known and not _replaced(type(module), base) & {"__call__", "decode"}
+    is_known = isinstance(module, EncoderDecoder)
+    replaced = _replaced(type(module), EncoderDecoder)
+    return is_known and not replaced & {"__call__", "decode"}
 
 
 def _replaced(kind: Any, base: type) -> set[str]:
@@ -228,32 +224,6 @@ def module_name(module: nn.Module) -> str:
     return f"{qualified_name(type(module))}({', '.join(shown)})"
 
 
-def count_parameters(config: ModelConfig) -> counting.ParameterCount:
-    """Counts the parameters of a configuration's model.
-
-    Example:
-      >>> count_parameters(TransformerConfig()).total
-      63045632
-    """
-    if isinstance(config, TransformerConfig):
-        return counting.count_parameters(config)
-    return rnn_counting.count_rnn_parameters(config)
-
-
-def training_flops(
-    config: ModelConfig, *, source_length: float, target_length: float
-) -> counting.FlopCount | rnn_counting.RNNFlopCount:
-    """Counts the FLOPs of training on one sentence pair, forward and backward.
-
-    Returns:
-      The numbers, by part, and their `total`.
-    """
-    lengths = {"source_length": source_length, "target_length": target_length}
-    if isinstance(config, TransformerConfig):
-        return counting.training_flops(config, **lengths)
-    return rnn_counting.rnn_training_flops(config, **lengths)
-
-
 def sown_weights(
     module: nn.Module, variables: PyTree, source_BxS: Array, target_inputs_BxT: Array
 ) -> Any:
@@ -291,7 +261,7 @@ class AlignmentExtractor:
     layer: int = -1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.module, Transformer | RNN):
+        if not isinstance(self.module, EncoderDecoder):
             raise UserError(
                 f"Attention weights are those of a Transformer, and a "
                 f"{type(self.module).__name__} has none that are known. Leave them out."

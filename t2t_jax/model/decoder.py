@@ -11,6 +11,7 @@ from flax import linen as nn
 from t2t_jax.functional.masks import Segments
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig, decoder_layers
+from t2t_jax.model.defaults import positions_or_default
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.past import Cache, CrossKV, KVPair, LayerPast, Position
@@ -153,7 +154,7 @@ class Decoder(nn.Module):
         memory: CrossKV,
         *,
         segments_BxT: Array,
-        positions_BxT: Array,
+        positions_BxT: Array | None,
         rows_B: Array | None,
     ) -> jax.Array:
         """Decodes all positions at once, with a causal mask: [B, T, D].
@@ -163,6 +164,8 @@ class Decoder(nn.Module):
         """
         self_segments = Segments(segments_BxT, segments_BxT, is_causal=True)
         cross_segments = Segments(segments_BxT, memory.segments)
+        shape, config = x_BxTxD.shape[:2], self.config
+        positions_BxT = positions_or_default(config, positions_BxT, shape)
         x_BxTxD = self.dropout(self.positions(x_BxTxD, positions_BxT), rows_B)
         rotated_BxT = positions_BxT if self.config.positions == "rotary" else None
         for layer, keys_values in zip(self.layer, memory.layers, strict=True):

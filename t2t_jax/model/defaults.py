@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
@@ -16,31 +15,19 @@ from t2t_jax.model.config import (
 from t2t_jax.types import Array
 
 
-def default_segments_and_positions(
-    config: TransformerConfig,
-    tokens_BxL: Array,
-    segments_BxL: Array | None,
-    *,
-    positions_BxL: Array | None,
-) -> tuple[Array, Array]:
-    """Fills in omitted segments and positions: one sentence a row, from position 0.
-
-    Args:
-      tokens_BxL: [B, L] tokens; pad = 0.
-      segments_BxL: [B, L] segment numbers; None: 1 for tokens, 0 for pad.
-      positions_BxL: [B, L] positions; None: 0 to L - 1.
+def positions_or_default(
+    config: TransformerConfig, positions_BxL: Array | None, shape: tuple[int, ...]
+) -> Array:
+    """Fills in omitted positions of [B, L] tokens: 0 to L - 1.
 
     Raises:
       ValueError: there are fewer learned positions than L. (Explicit positions are
         traced; beyond the table they give NaN.)
     """
-    if segments_BxL is None:
-        segments_BxL = segments_of(tokens_BxL)
-    if positions_BxL is None:
-        batch, length = tokens_BxL.shape
-        check_positions(config, length)
-        positions_BxL = jnp.broadcast_to(jnp.arange(length)[None], (batch, length))
-    return segments_BxL, positions_BxL
+    if positions_BxL is not None:
+        return positions_BxL
+    check_positions(config, shape[1])
+    return jnp.broadcast_to(jnp.arange(shape[1])[None], shape)
 
 
 def dropout_rows(

@@ -61,16 +61,12 @@ Head: TypeAlias = Callable[[Embedding, jax.Array], Any]
 """(pre-softmax matrix, decoder output [B, T, D]) -> the model's output."""
 
 
-def declare_matrices(
-    model: Any, config: ModelConfig, *, scaled: bool = True, has_bias: bool = False
-) -> None:
+def declare_matrices(model: Any, config: ModelConfig) -> None:
     """Declares the vocabulary matrices in a model's `setup`.
 
     Args:
       model: gets `source_embedding`, `target_embedding` and `pre_softmax`, which are
         one, two or three matrices; a single one is the parameter `embedding`.
-      scaled: whether embeddings are multiplied by sqrt(d_model).
-      has_bias: whether the logits have a bias.
 
     Paper: §3.4; a single matrix by default.
     """
@@ -78,18 +74,18 @@ def declare_matrices(
         Embedding,
         d_model=config.d_model,
         dtype=compute_dtype(config),
-        scaled=scaled,
+        scaled=getattr(config, "scale_embeddings", True),
     )
+    target, has_bias = config.vocab_size, getattr(config, "output_bias", False)
     if config.tying == "all":
-        model.embedding = new(config.vocab_size, has_bias=has_bias)
+        model.embedding = new(target, has_bias=has_bias)
         model.source_embedding = model.target_embedding = model.embedding
     else:
-        model.source_embedding = new(config.source_vocab_size or config.vocab_size)
-        model.target_embedding = new(
-            config.vocab_size, has_bias=has_bias and config.tying == "decoder"
-        )
+        model.source_embedding = new(config.source_vocab_size or target)
+        of_logits = has_bias and config.tying == "decoder"
+        model.target_embedding = new(target, has_bias=of_logits)
     if config.tying == "none":
-        model.pre_softmax = new(config.vocab_size, has_bias=has_bias)
+        model.pre_softmax = new(target, has_bias=has_bias)
     else:
         model.pre_softmax = model.target_embedding
 

@@ -9,6 +9,7 @@ from flax import linen as nn
 from t2t_jax.functional.masks import Segments
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.defaults import positions_or_default
 from t2t_jax.model.embedding import Positions
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.sublayer import AddAndNorm, Block, Dropout, Norm
@@ -85,7 +86,7 @@ class Encoder(nn.Module):
         x_BxSxD: jax.Array,
         *,
         segments_BxS: Array,
-        positions_BxS: Array,
+        positions_BxS: Array | None,
         rows_B: Array | None,
     ) -> jax.Array:
         """Encodes all positions.
@@ -94,6 +95,8 @@ class Encoder(nn.Module):
           memory: [B, S, D]
         """
         segments = Segments(segments_BxS, segments_BxS)
+        shape, config = x_BxSxD.shape[:2], self.config
+        positions_BxS = positions_or_default(config, positions_BxS, shape)
         if self.config.tag_position == "last":
             positions_BxS = first_to_last(positions_BxS, segments_BxS)
         x_BxSxD = self.dropout(self.positions(x_BxSxD, positions_BxS), rows_B)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
@@ -11,7 +13,7 @@ from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig, require_config
 from t2t_jax.model.decoder import Decoder
-from t2t_jax.model.defaults import default_segments_and_positions, dropout_rows
+from t2t_jax.model.defaults import dropout_rows
 from t2t_jax.model.embedding import (
     Embedding,
     Head,
@@ -25,7 +27,188 @@ from t2t_jax.model.sublayer import Block
 from t2t_jax.types import BOS, EOS, Array
 
 
-class Transformer(nn.Module):
+class EncoderDecoder(nn.Module):
+    """The frame of both models: arguments, vocabulary matrices, and what is omitted.
+
+    A subclass declares `encoder` and `decoder` in its `setup`.
+
+    Attributes:
+      head: computes the output from the pre-softmax matrix and the decoder's output;
+        by default the logits.
+      cutoff: probability with which the embedding of a token is zeroed, where there is
+        dropout; see `TokenCutoff`.
+    """
+
+    config: Any
+    head: Head = Embedding.logits
+    cutoff: float = 0.0
+
+    config_type: ClassVar[type] = object
+
+    def __post_init__(self) -> None:
+        """Checks the type of the configuration.
+
+        Raises:
+          TypeError: it is of another one.
+        """
+        require_config(self.config, self.config_type, caller=type(self).__name__)
+        super().__post_init__()
+
+    def setup(self) -> None:
+        """Declares the vocabulary matrices."""
+        declare_matrices(self, self.config)
+        self.source_cutoff = TokenCutoff(self.cutoff, spared=EOS)
+        self.target_cutoff = TokenCutoff(self.cutoff, spared=BOS)
+
+    def __call__(
+        self,
+        source: Array,
+        target_inputs: Array,
+        *,
+        source_segments: Array | None = None,
+        target_segments: Array | None = None,
+        source_positions: Array | None = None,
+        target_positions: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Computes the logits of every target position, given the tokens before it.
+
+        Args:
+          source: [B, S] source tokens.
+          target_inputs: [B, T] target tokens, shifted right: bos first.
+          source_segments: [B, S] segment numbers from 1, 0 is padding. For None, here
+            and below, see the class.
+          target_segments: [B, T] segments; a pair shares its number.
+          source_positions: [B, S] position inside the segment, from 0. The recurrent
+            baseline ignores positions: the order is that of reading.
+          target_positions: [B, T] positions.
+          rows: [B] global row numbers for dropout.
+          deterministic: False applies dropout, with the "dropout" key of
+            `apply(…, rngs=…)`.
+
+        Returns:
+          logits: [B, T, V] float32.
+
+        Raises:
+          ValueError: the shapes do not agree.
+        """
+        if source_segments is None:
+            source_segments = segments_of(source)
+        memory_BxSxx = self.encode(
+            source,
+            source_segments=source_segments,
+            source_positions=source_positions,
+            rows=rows,
+            deterministic=deterministic,
+        )
+        return self.decode(
+            target_inputs,
+            memory_BxSxx,
+            source_segments=source_segments,
+            target_segments=target_segments,
+            target_positions=target_positions,
+            rows=rows,
+            deterministic=deterministic,
+        )
+
+    def encode(
+        self,
+        source: Array,
+        *,
+        source_segments: Array | None = None,
+        source_positions: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Encodes the source: the left half of Figure 1.
+
+        The arguments are those of `__call__`.
+
+        Returns:
+          memory: [B, S, d_model] in the compute dtype, of the recurrent baseline
+          [B, S, Dh].
+
+        Raises:
+          ValueError: the shapes do not agree.
+        """
+        check_axes(
+            source=(source, "BxS"),
+            source_segments=(source_segments, "BxS"),
+            source_positions=(source_positions, "BxS"),
+            rows=(rows, "B"),
+        )
+        if source_segments is None:
+            source_segments = segments_of(source)
+        rows_B = dropout_rows(source, rows, deterministic=deterministic)
+        memory_BxSxx: jax.Array = self.encoder(
+            self.source_cutoff(self.source_embedding(source), source, rows_B),
+            segments_BxS=source_segments,
+            positions_BxS=source_positions,
+            rows_B=rows_B,
+        )
+        return memory_BxSxx
+
+    def decode(
+        self,
+        target_inputs: Array,
+        memory: Array,
+        *,
+        source_segments: Array,
+        target_segments: Array | None = None,
+        target_positions: Array | None = None,
+        rows: Array | None = None,
+        deterministic: bool = True,
+    ) -> jax.Array:
+        """Computes the logits given the memory: the right half of Figure 1.
+
+        The other arguments are those of `__call__`.
+
+        Args:
+          memory: from `encode`.
+          source_segments: [B, S] as for `encode`; required, since the source tokens are
+            not an argument.
+
+        Returns:
+          logits: [B, T, V] float32.
+
+        Raises:
+          ValueError: the shapes do not agree.
+        """
+        check_axes(
+            target_inputs=(target_inputs, "BxT"),
+            memory=(memory, f"BxSx{self.memory_width}"),
+            source_segments=(source_segments, "BxS"),
+            target_segments=(target_segments, "BxT"),
+            target_positions=(target_positions, "BxT"),
+            rows=(rows, "B"),
+        )
+        if target_segments is None:
+            target_segments = segments_of(target_inputs)
+        rows_B = dropout_rows(target_inputs, rows, deterministic=deterministic)
+        x_BxTxD = self.embed_targets(target_inputs)
+        y_BxTxD = self.decoder(
+            self.target_cutoff(x_BxTxD, target_inputs, rows_B),
+            self.decoder.project_memory(jnp.asarray(memory), source_segments),
+            segments_BxT=target_segments,
+            positions_BxT=target_positions,
+            rows_B=rows_B,
+        )
+        logits: jax.Array = self.head(self.pre_softmax, y_BxTxD)
+        return logits
+
+    @property
+    def memory_width(self) -> int:
+        """The width of the encoder's output."""
+        return int(self.config.d_model)
+
+    def embed_targets(self, tokens_BxT: Array) -> jax.Array:
+        """Embeds target tokens: [B, T, D]."""
+        x_BxTxD: jax.Array = self.target_embedding(tokens_BxT)
+        return x_BxTxD
+
+
+class Transformer(EncoderDecoder):
     """The Transformer: scores each target word given source and previous words.
 
     Tokens are integers, pad = 0. Rows hold one sentence each, or several, separated by
@@ -62,169 +245,17 @@ class Transformer(nn.Module):
     """
 
     config: TransformerConfig
-    head: Head = Embedding.logits
-    cutoff: float = 0.0
     attention: Block = MultiHeadAttention
     feed_forward: Block = FeedForward
 
-    def __post_init__(self) -> None:
-        """Checks the type of the configuration.
-
-        Raises:
-          TypeError: it is not a `TransformerConfig`.
-        """
-        require_config(self.config, TransformerConfig, caller="Transformer")
-        super().__post_init__()
+    config_type = TransformerConfig
 
     def setup(self) -> None:
         """Declares both stacks and the vocabulary matrices."""
+        super().setup()
         config = self.config
-        declare_matrices(
-            self,
-            config,
-            scaled=config.scale_embeddings,
-            has_bias=config.output_bias,
-        )
-        self.source_cutoff = TokenCutoff(self.cutoff, spared=EOS)
-        self.target_cutoff = TokenCutoff(self.cutoff, spared=BOS)
         self.encoder = Encoder(config, self.attention, self.feed_forward)
         self.decoder = Decoder(config, self.attention, self.feed_forward)
-
-    def __call__(
-        self,
-        source: Array,
-        target_inputs: Array,
-        *,
-        source_segments: Array | None = None,
-        target_segments: Array | None = None,
-        source_positions: Array | None = None,
-        target_positions: Array | None = None,
-        rows: Array | None = None,
-        deterministic: bool = True,
-    ) -> jax.Array:
-        """Computes the logits of every target position, given the tokens before it.
-
-        Args:
-          source: [B, S] source tokens.
-          target_inputs: [B, T] target tokens, shifted right: bos first.
-          source_segments: [B, S] segment numbers from 1, 0 is padding. For None, here
-            and below, see the class.
-          target_segments: [B, T] segments; a pair shares its number.
-          source_positions: [B, S] position inside the segment, from 0.
-          target_positions: [B, T] positions.
-          rows: [B] global row numbers for dropout.
-          deterministic: False applies dropout, with the "dropout" key of
-            `apply(…, rngs=…)`.
-
-        Returns:
-          logits: [B, T, V] float32.
-
-        Raises:
-          ValueError: the shapes do not agree.
-        """
-        if source_segments is None:
-            source_segments = segments_of(source)
-        memory_BxSxD = self.encode(
-            source,
-            source_segments=source_segments,
-            source_positions=source_positions,
-            rows=rows,
-            deterministic=deterministic,
-        )
-        return self.decode(
-            target_inputs,
-            memory_BxSxD,
-            source_segments=source_segments,
-            target_segments=target_segments,
-            target_positions=target_positions,
-            rows=rows,
-            deterministic=deterministic,
-        )
-
-    def encode(
-        self,
-        source: Array,
-        *,
-        source_segments: Array | None = None,
-        source_positions: Array | None = None,
-        rows: Array | None = None,
-        deterministic: bool = True,
-    ) -> jax.Array:
-        """Encodes the source: the left half of Figure 1.
-
-        The arguments are those of `__call__`.
-
-        Returns:
-          memory: [B, S, D] in the compute dtype.
-
-        Raises:
-          ValueError: the shapes do not agree.
-        """
-        check_axes(
-            source=(source, "BxS"),
-            source_segments=(source_segments, "BxS"),
-            source_positions=(source_positions, "BxS"),
-            rows=(rows, "B"),
-        )
-        segments, positions = default_segments_and_positions(
-            self.config, source, source_segments, positions_BxL=source_positions
-        )
-        rows_B = dropout_rows(source, rows, deterministic=deterministic)
-        return self.encoder(
-            self.source_cutoff(self.source_embedding(source), source, rows_B),
-            segments_BxS=segments,
-            positions_BxS=positions,
-            rows_B=rows_B,
-        )
-
-    def decode(
-        self,
-        target_inputs: Array,
-        memory: Array,
-        *,
-        source_segments: Array,
-        target_segments: Array | None = None,
-        target_positions: Array | None = None,
-        rows: Array | None = None,
-        deterministic: bool = True,
-    ) -> jax.Array:
-        """Computes the logits given the memory: the right half of Figure 1.
-
-        The other arguments are those of `__call__`.
-
-        Args:
-          memory: [B, S, D] from `encode`.
-          source_segments: [B, S] as for `encode`; required, since the source tokens are
-            not an argument.
-
-        Returns:
-          logits: [B, T, V] float32.
-
-        Raises:
-          ValueError: the shapes do not agree.
-        """
-        check_axes(
-            target_inputs=(target_inputs, "BxT"),
-            memory=(memory, f"BxSx{self.config.d_model}"),
-            source_segments=(source_segments, "BxS"),
-            target_segments=(target_segments, "BxT"),
-            target_positions=(target_positions, "BxT"),
-            rows=(rows, "B"),
-        )
-        segments, positions = default_segments_and_positions(
-            self.config, target_inputs, target_segments, positions_BxL=target_positions
-        )
-        rows_B = dropout_rows(target_inputs, rows, deterministic=deterministic)
-        x_BxTxD = self._embed_targets(target_inputs)
-        y_BxTxD = self.decoder(
-            self.target_cutoff(x_BxTxD, target_inputs, rows_B),
-            self.decoder.project_memory(jnp.asarray(memory), source_segments),
-            segments_BxT=segments,
-            positions_BxT=positions,
-            rows_B=rows_B,
-        )
-        logits: jax.Array = self.head(self.pre_softmax, y_BxTxD)
-        return logits
 
     def init_cache(
         self, memory: Array, source_segments: Array, *, num_beams: int = 1, length: int
@@ -274,15 +305,15 @@ class Transformer(nn.Module):
             tokens=(tokens, "BxW"),
         )
         y_BxWxD, cache = self.decoder.step(
-            self._embed_targets(tokens), cache, jnp.asarray(position)
+            self.embed_targets(tokens), cache, jnp.asarray(position)
         )
         return self.pre_softmax.logits(y_BxWxD), cache
 
-    def _embed_targets(self, tokens_BxT: Array) -> jax.Array:
+    def embed_targets(self, tokens_BxT: Array) -> jax.Array:
         """Embeds target tokens, and what stands for bos in other toolkits."""
         if self.config.start == "eos":
             tokens_BxT = jnp.where(tokens_BxT == BOS, EOS, tokens_BxT)
-        x_BxTxD: jax.Array = self.target_embedding(tokens_BxT)
+        x_BxTxD = super().embed_targets(tokens_BxT)
         if self.config.start == "zero":
             x_BxTxD = jnp.where((tokens_BxT == BOS)[..., None], 0, x_BxTxD)
         return x_BxTxD

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.errors import DataError, ErrorCollector
-from t2t_jax.evaluation.bleu import corpus_scores
-from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
-from t2t_jax.model.architectures import count_parameters
+from t2t_jax.evaluation.significance import paired_test, scores_and_tests
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.quantities import format_duration
 from t2t_jax.report.curves import MAX_POINTS, NONE, curves, figure, spread, steps_of
 from t2t_jax.report.page import Block, Section, Table, render
@@ -298,8 +297,7 @@ def scores_of(output: DevOutput) -> dict[str, Any]:
     return {
         "step": output.step,
         "sentences": len(output.references),
-        **corpus_scores(*lines),
-        "intervals": bootstrap_intervals(*lines),
+        **scores_and_tests(*lines),
     }
 
 

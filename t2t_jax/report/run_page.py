@@ -11,7 +11,7 @@ from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.robustness import HEADER, robustness_rows
 from t2t_jax.files import read_json_object
-from t2t_jax.model.architectures import count_parameters
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.quantities import format_duration
 from t2t_jax.report import setup_sections
 from t2t_jax.report.curves import CHARTS, NONE, curves, figure, steps_of

@@ -15,7 +15,7 @@ from t2t_jax.data.report.leakage import copy_warnings, leak_warnings
 from t2t_jax.data.report.statistics import DROP_REASONS
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object, sha256_of
-from t2t_jax.model.architectures import count_parameters
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.quantities import format_bytes
 from t2t_jax.report.page import Block, Note, Part, Table
 from t2t_jax.run.description.departures import departures, matches

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax.sharding import Mesh
@@ -102,15 +102,31 @@ def _devices(mesh: Mesh) -> str:
     return f"{named} ({sizes}): {pluralize(row_shards(mesh), 'part')}"
 
 
-def bytes_needed(compiled: jax.stages.Compiled) -> int:
-    """Returns the peak memory per device, by the compiler's analysis."""
+class Memory(NamedTuple):
+    """Bytes of a step on one device, by the compiler's analysis.
+
+    Attributes:
+      arguments: the state and this device's share of the batch.
+      temporaries: activations and gradients.
+      aliased: outputs that reuse the buffer of an argument.
+    """
+
+    arguments: int
+    temporaries: int
+    outputs: int
+    aliased: int
+
+    @property
+    def total(self) -> int:
+        """Peak bytes."""
+        return self.arguments + self.temporaries + self.outputs - self.aliased
+
+
+def memory_of(compiled: jax.stages.Compiled) -> Memory:
+    """Returns the compiler's analysis of a program's memory."""
     found: Any = compiled.memory_analysis()
-    return int(
-        found.argument_size_in_bytes
-        + found.temp_size_in_bytes
-        + found.output_size_in_bytes
-        - found.alias_size_in_bytes
-    )
+    names = ("argument", "temp", "output", "alias")
+    return Memory(*(getattr(found, f"{name}_size_in_bytes") for name in names))
 
 
 def device_memory_limit(mesh: Mesh) -> int:
@@ -223,7 +239,7 @@ class StepCompiler:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             return "it takes more than there is"
-        needed = bytes_needed(self._compiled[shape])
+        needed = memory_of(self._compiled[shape]).total
         if needed <= memory:
             return ""
         return f"it takes {needed / _GIGABYTE:.1f} of {memory / _GIGABYTE:.1f} GB"

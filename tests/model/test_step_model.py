@@ -13,8 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from t2t_jax.model.architectures import step_model
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.model.rnn.rnn import RNN
-from t2t_jax.model.rnn.step_model import RNNStepModel
+from t2t_jax.model.rnn.rnn import RNN, RNNStepModel
 from t2t_jax.model.step_model import RecomputingStepModel, TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import search

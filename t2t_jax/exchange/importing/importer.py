@@ -25,7 +25,8 @@ from t2t_jax.exchange.importing.m2m_100 import is_m2m_100, read_m2m_100
 from t2t_jax.exchange.importing.marian import is_marian, read_marian
 from t2t_jax.exchange.importing.tensor2tensor import is_t2t, read_t2t
 from t2t_jax.files import sha256_of
-from t2t_jax.model.architectures import count_parameters, make_module, require_params_of
+from t2t_jax.model.architectures import make_module, require_params_of
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.run.description.departures import departures
 from t2t_jax.run.inference.load import load
 from t2t_jax.run.inference.model import TranslationModel

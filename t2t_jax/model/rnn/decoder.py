@@ -193,9 +193,10 @@ class RNNDecoder(nn.Module):
         memory: AttendedMemory,
         *,
         segments_BxT: Array,
+        positions_BxT: Array | None = None,
         rows_B: Array | None,
     ) -> jax.Array:
-        """Decodes all positions.
+        """Decodes all positions, whose numbers are ignored.
 
         Sows the attention weights [B, T, S] into "intermediates" if it is mutable.
 

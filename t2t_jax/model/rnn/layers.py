@@ -136,9 +136,14 @@ class RNNEncoder(nn.Module):
         self.dropout = [Dropout(config.dropout) for _ in layers]
 
     def __call__(
-        self, x_BxSxD: jax.Array, *, segments_BxS: Array, rows_B: Array | None
+        self,
+        x_BxSxD: jax.Array,
+        *,
+        segments_BxS: Array,
+        positions_BxS: Array | None = None,
+        rows_B: Array | None,
     ) -> jax.Array:
-        """Encodes all positions.
+        """Encodes all positions, whose numbers are ignored.
 
         Returns:
           memory: [B, S, Dh] in the compute dtype.

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
-from flax import linen as nn
 
-from t2t_jax.functional.masks import segments_of
 from t2t_jax.functional.shapes import check_axes
-from t2t_jax.model.config import RNNConfig, require_config
-from t2t_jax.model.defaults import dropout_rows
-from t2t_jax.model.embedding import (
-    Embedding,
-    Head,
-    TokenCutoff,
-    declare_matrices,
-)
+from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.rnn.decoder import AttendedMemory, RNNDecoder, States
 from t2t_jax.model.rnn.layers import RNNEncoder, empty_state
-from t2t_jax.types import BOS, EOS, Array
+from t2t_jax.model.step_model import BoundModel, as_pytree
+from t2t_jax.model.transformer import EncoderDecoder
+from t2t_jax.types import Array
 
 
-class RNN(nn.Module):
+class RNN(EncoderDecoder):
     """A recurrent encoder-decoder: scores each target word given those before it.
 
     A bidirectional LSTM encodes the source; an LSTM with additive attention decodes. It
-    takes the same arguments as `Transformer`, and has its attributes; positions are
-    ignored, since the order is that of reading.
+    takes the same arguments as `Transformer`; the tokens of a segment are adjacent, and
+    positions are ignored, since the order is that of reading.
 
     Paper:
       Table 1, row "Recurrent". §1: recurrent models "generate a sequence of hidden
@@ -50,148 +45,18 @@ class RNN(nn.Module):
     """
 
     config: RNNConfig
-    head: Head = Embedding.logits
-    cutoff: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Checks the type of the configuration.
-
-        Raises:
-          TypeError: it is not an `RNNConfig`.
-        """
-        require_config(self.config, RNNConfig, caller="RNN")
-        super().__post_init__()
+    config_type = RNNConfig
 
     def setup(self) -> None:
         """Declares encoder, decoder and the vocabulary matrices."""
-        declare_matrices(self, self.config)
-        self.source_cutoff = TokenCutoff(self.cutoff, spared=EOS)
-        self.target_cutoff = TokenCutoff(self.cutoff, spared=BOS)
+        super().setup()
         self.encoder = RNNEncoder(self.config)
         self.decoder = RNNDecoder(self.config)
 
-    def __call__(
-        self,
-        source: Array,
-        target_inputs: Array,
-        *,
-        source_segments: Array | None = None,
-        target_segments: Array | None = None,
-        source_positions: Array | None = None,
-        target_positions: Array | None = None,
-        rows: Array | None = None,
-        deterministic: bool = True,
-    ) -> jax.Array:
-        """Computes the logits of every target position, given the tokens before it.
-
-        Args:
-          source: [B, S] source tokens.
-          target_inputs: [B, T] target tokens, shifted right: bos first.
-          source_segments: [B, S] segment numbers from 1, 0 is padding; None: 1 for
-            tokens. The tokens of a segment are adjacent.
-          target_segments: [B, T] segments; a pair shares its number.
-          rows: [B] global row numbers for dropout; None: 0 to B - 1.
-          deterministic: False applies dropout, with the "dropout" key of
-            `apply(…, rngs=…)`.
-
-        Returns:
-          logits: [B, T, V] float32.
-
-        Raises:
-          ValueError: the shapes do not agree.
-        """
-        check_axes(
-            source_positions=(source_positions, "BxS"),
-            target_positions=(target_positions, "BxT"),
-            source=(source, "BxS"),
-            target_inputs=(target_inputs, "BxT"),
-        )
-        if source_segments is None:
-            source_segments = segments_of(source)
-        memory_BxSxDh = self.encode(
-            source,
-            source_segments=source_segments,
-            rows=rows,
-            deterministic=deterministic,
-        )
-        return self.decode(
-            target_inputs,
-            memory_BxSxDh,
-            source_segments=source_segments,
-            target_segments=target_segments,
-            rows=rows,
-            deterministic=deterministic,
-        )
-
-    def encode(
-        self,
-        source: Array,
-        *,
-        source_segments: Array | None = None,
-        rows: Array | None = None,
-        deterministic: bool = True,
-    ) -> jax.Array:
-        """Encodes the source; the arguments are those of `__call__`.
-
-        Returns:
-          memory: [B, S, Dh] in the compute dtype.
-
-        Raises:
-          ValueError: the shapes do not agree.
-        """
-        check_axes(
-            source=(source, "BxS"),
-            source_segments=(source_segments, "BxS"),
-            rows=(rows, "B"),
-        )
-        if source_segments is None:
-            source_segments = segments_of(source)
-        rows_B = dropout_rows(source, rows, deterministic=deterministic)
-        return self.encoder(
-            self.source_cutoff(self.source_embedding(source), source, rows_B),
-            segments_BxS=source_segments,
-            rows_B=rows_B,
-        )
-
-    def decode(
-        self,
-        target_inputs: Array,
-        memory: Array,
-        *,
-        source_segments: Array,
-        target_segments: Array | None = None,
-        rows: Array | None = None,
-        deterministic: bool = True,
-    ) -> jax.Array:
-        """Computes the logits of the target given the memory.
-
-        The other arguments are those of `__call__`.
-
-        Returns:
-          logits: [B, T, V] float32.
-
-        Raises:
-          ValueError: the shapes do not agree.
-        """
-        check_axes(
-            target_inputs=(target_inputs, "BxT"),
-            memory=(memory, f"BxSx{self.config.d_hidden}"),
-            source_segments=(source_segments, "BxS"),
-            target_segments=(target_segments, "BxT"),
-            rows=(rows, "B"),
-        )
-        if target_segments is None:
-            target_segments = segments_of(target_inputs)
-        rows_B = dropout_rows(target_inputs, rows, deterministic=deterministic)
-        x_BxTxD = self.target_embedding(target_inputs)
-        y_BxTxD = self.decoder(
-            self.target_cutoff(x_BxTxD, target_inputs, rows_B),
-            self.decoder.project_memory(jnp.asarray(memory), source_segments),
-            segments_BxT=target_segments,
-            rows_B=rows_B,
-        )
-        logits: jax.Array = self.head(self.pre_softmax, y_BxTxD)
-        return logits
+    @property
+    def memory_width(self) -> int:
+        """Dh."""
+        return self.config.d_hidden
 
     def init_states(self, batch: int, *, num_beams: int = 1) -> States:
         """Returns the initial states: zeros [B, W, Dh] for every layer."""
@@ -216,3 +81,47 @@ class RNN(nn.Module):
             self.target_embedding(tokens), memory, states
         )
         return self.pre_softmax.logits(y_BxWxD), states
+
+
+@as_pytree
+@dataclasses.dataclass(frozen=True)
+class RNNStepModel(BoundModel):
+    """The recurrent model, bound to its parameters; its cache does not grow."""
+
+    def init_cache(self, memory: AttendedMemory, num_beams: int, length: int) -> States:
+        """Returns zeros [B, W, Dh], two for each layer; `length` is unused."""
+        batch = memory.segments.shape[0]
+        states: States = self.model.init_states(batch, num_beams=num_beams)
+        return states
+
+    def step(
+        self,
+        tokens_BxW: Array,
+        memory: AttendedMemory,
+        cache: States,
+        position: Array,
+    ) -> tuple[jax.Array, States]:
+        """Decodes one token of every beam.
+
+        Returns:
+          logits: [B, W, V] float32, of the next token.
+          cache: the states after it.
+        """
+        logits_BxWxV, states = self._apply("step", tokens_BxW, memory, cache)
+        return logits_BxWxV, states
+
+    def reorder(self, cache: States, parents_BxW: Array) -> States:
+        """Gathers the states of the beams `parents_BxW` of each sentence.
+
+        Args:
+          parents_BxW: [B, W] beam numbers; W may differ from the cache's.
+        """
+        index_BxWx1 = jnp.asarray(parents_BxW)[:, :, None]
+        reordered: States = jax.tree.map(
+            lambda x_BxWxDh: jnp.take_along_axis(x_BxWxDh, index_BxWx1, axis=1), cache
+        )
+        return reordered
+
+    def grow(self, cache: States, length: int) -> States:
+        """Returns the cache unchanged: its size does not depend on `length`."""
+        return cache

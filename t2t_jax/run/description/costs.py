@@ -20,9 +20,11 @@ from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.devices.sharding.mesh import round_up_rows
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.devices.topology import Topology
-from t2t_jax.model.architectures import make_module, training_flops
+from t2t_jax.model.architectures import make_module
+from t2t_jax.model.counting import training_flops
 from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.training import state as training_state
+from t2t_jax.training.compiled_step import Memory, memory_of
 from t2t_jax.training.optimizer import make_optimizer, matrix_shape
 from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.training.step import lower_step, make_train_step
@@ -45,26 +47,6 @@ _KINDS = (
     ("readout", r"readout/"),
     ("norms", r"norm/"),
 )
-
-
-class Memory(NamedTuple):
-    """Bytes of a step on one device, by the compiler's analysis.
-
-    Attributes:
-      arguments: the state and this device's share of the batch.
-      temporaries: activations and gradients.
-      aliased: outputs that reuse the buffer of an argument.
-    """
-
-    arguments: int
-    temporaries: int
-    outputs: int
-    aliased: int
-
-    @property
-    def total(self) -> int:
-        """Peak bytes."""
-        return self.arguments + self.temporaries + self.outputs - self.aliased
 
 
 class Compiled(NamedTuple):
@@ -142,22 +124,18 @@ def parameter_table(params: Params) -> dict[str, dict[str, int]]:
     counts: Counter[tuple[str, str]] = Counter()
     for keys, leaf in jax.tree_util.tree_leaves_with_path(params):
         path = path_of(keys)
-        kind = _kind_of(path)
+        kind = next((kind for kind, known in _KINDS if re.search(known, path)), "")
+        if not kind:
+            raise ValueError(
+                f"The kind of parameter {path} is not known. Add a pattern for it to "
+                "_KINDS."
+            )
         part = "embedding" if kind == "embedding" else path.partition("/")[0]
         counts[part, kind] += leaf.size
     return {
         part: {kind: counts[part, kind] for kind, _ in _KINDS if counts[part, kind]}
         for part in ("embedding", "encoder", "decoder")
     }
-
-
-def _kind_of(path: str) -> str:
-    for kind, pattern in _KINDS:
-        if re.search(pattern, path):
-            return kind
-    raise ValueError(
-        f"The kind of parameter {path} is not known. Add a pattern for it to _KINDS."
-    )
 
 
 def longest_shape(config: Config) -> tuple[int, int]:
@@ -181,8 +159,7 @@ def step_flops(config: Config, *, rows: int) -> dict[str, float]:
     _, length = longest_shape(config)
     a_row = training_flops(config.network, source_length=length, target_length=length)
     passes = rows * config.training.passes
-    parts = a_row._asdict().items()
-    return {part: passes * flops for part, flops in parts if flops}
+    return {part: passes * flops for part, flops in a_row.items() if flops}
 
 
 def optimizer_flops(config: Config, optimizer: PyTree) -> dict[str, float]:
@@ -246,16 +223,9 @@ def analyze(
         needed = int(float(used[1]) * 1024 ** (1 + "KMGT".index(used[2])))
         return Compiled(0.0, Memory(0, needed, 0, 0), platform)
     of_a_device: Any = compiled.cost_analysis() or {}
-    found: Any = compiled.memory_analysis()
-    memory = Memory(
-        arguments=found.argument_size_in_bytes,
-        temporaries=found.temp_size_in_bytes,
-        outputs=found.output_size_in_bytes,
-        aliased=found.alias_size_in_bytes,
-    )
     return Compiled(
         of_a_device.get("flops", 0.0) * mesh.size,
-        memory,
+        memory_of(compiled),
         platform,
         bytes=of_a_device.get("bytes accessed", 0.0),
         text=(compiled.as_text() or "") if topology else "",

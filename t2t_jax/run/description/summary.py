@@ -11,8 +11,8 @@ from jax.sharding import Mesh
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
 from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.devices.sharding.mesh import round_up_rows, row_shards
-from t2t_jax.model.architectures import count_parameters, training_flops
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
+from t2t_jax.model.counting import count_parameters, training_flops
 from t2t_jax.run.description.costs import (
     SENTENCE_LENGTH,
     Compiled,
@@ -135,7 +135,7 @@ def _flops_of_a_pair(config: Config) -> dict[str, float]:
     )
     return {
         "sentence_length": SENTENCE_LENGTH,
-        "flops": config.training.passes * of_a_sentence.total / SENTENCE_LENGTH,
+        "flops": config.training.passes * sum(of_a_sentence.values()) / SENTENCE_LENGTH,
     }
 
 

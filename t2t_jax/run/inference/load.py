@@ -24,12 +24,8 @@ from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
-from t2t_jax.model.architectures import (
-    count_parameters,
-    make_module,
-    module_name,
-    param_shapes,
-)
+from t2t_jax.model.architectures import make_module, module_name, param_shapes
+from t2t_jax.model.counting import count_parameters
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params, PyTree

@@ -9,8 +9,7 @@ from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.sampling import sample
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.errors import UserError
-from t2t_jax.model.rnn.rnn import RNN
-from t2t_jax.model.rnn.step_model import RNNStepModel
+from t2t_jax.model.rnn.rnn import RNN, RNNStepModel
 from t2t_jax.model.step_model import TransformerStepModel
 from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import (
