@@ -60,13 +60,21 @@ def _definitions(tree: ast.Module | ast.ClassDef) -> Iterator[_Definition]:
                 yield node
 
 
+def _lineage(node: ast.ClassDef, source: str) -> list[ast.ClassDef]:
+    """Returns the classes of the same file that a class extends, then itself."""
+    bases = {ast.unparse(base) for base in node.bases}
+    known = (one for one in ast.parse(source).body if isinstance(one, ast.ClassDef))
+    return [*(one for one in known if one.name in bases), node]
+
+
 def _entry(name: str, node: _Definition, source: str, *, level: int) -> Iterator[str]:
     """Yields the description of a function, or of a class with its methods."""
     yield from ["", f"{'#' * level} `{name}`", ""]
     yield from ["```python", _declaration(node, source), "```"]
     yield from docstring(ast.get_docstring(node) or "")
     if isinstance(node, ast.ClassDef):
-        for method in _definitions(node):
+        found = {m.name: m for one in _lineage(node, source) for m in _definitions(one)}
+        for method in found.values():
             yield from _entry(
                 f"{name.removeprefix('t2t_jax.')}.{method.name}",
                 method,
@@ -80,10 +88,11 @@ def _declaration(node: _Definition, source: str) -> str:
     lines = source.splitlines()
     first = min(n.lineno for n in [node, *node.decorator_list])
     head = "\n".join(lines[first - 1 : node.body[0].lineno - 1])
-    fields = [
-        "\n".join(lines[field.lineno - 1 : field.end_lineno])
-        for field in node.body
-        if isinstance(field, ast.AnnAssign) and isinstance(node, ast.ClassDef)
-    ]
-    body = "".join(f"\n{field}" for field in fields) or " ..."
+    fields = {
+        ast.unparse(field.target): "\n".join(lines[field.lineno - 1 : field.end_lineno])
+        for one in (_lineage(node, source) if isinstance(node, ast.ClassDef) else ())
+        for field in one.body
+        if isinstance(field, ast.AnnAssign) and "ClassVar" not in ast.dump(field)
+    }
+    body = "".join(f"\n{field}" for field in fields.values()) or " ..."
     return textwrap.dedent(head + body)

@@ -126,8 +126,7 @@ class EncoderDecoder(nn.Module):
         The arguments are those of `__call__`.
 
         Returns:
-          memory: [B, S, d_model] in the compute dtype, of the recurrent baseline
-          [B, S, Dh].
+          memory: [B, S, D], of the recurrent baseline [B, S, Dh]; in the compute dtype.
 
         Raises:
           ValueError: the shapes do not agree.
@@ -177,7 +176,7 @@ class EncoderDecoder(nn.Module):
         """
         check_axes(
             target_inputs=(target_inputs, "BxT"),
-            memory=(memory, f"BxSx{self.memory_width}"),
+            memory=(memory, f"BxSx{self._memory_width}"),
             source_segments=(source_segments, "BxS"),
             target_segments=(target_segments, "BxT"),
             target_positions=(target_positions, "BxT"),
@@ -186,7 +185,7 @@ class EncoderDecoder(nn.Module):
         if target_segments is None:
             target_segments = segments_of(target_inputs)
         rows_B = dropout_rows(target_inputs, rows, deterministic=deterministic)
-        x_BxTxD = self.embed_targets(target_inputs)
+        x_BxTxD = self._embed_targets(target_inputs)
         y_BxTxD = self.decoder(
             self.target_cutoff(x_BxTxD, target_inputs, rows_B),
             self.decoder.project_memory(jnp.asarray(memory), source_segments),
@@ -198,11 +197,11 @@ class EncoderDecoder(nn.Module):
         return logits
 
     @property
-    def memory_width(self) -> int:
+    def _memory_width(self) -> int:
         """The width of the encoder's output."""
         return int(self.config.d_model)
 
-    def embed_targets(self, tokens_BxT: Array) -> jax.Array:
+    def _embed_targets(self, tokens_BxT: Array) -> jax.Array:
         """Embeds target tokens: [B, T, D]."""
         x_BxTxD: jax.Array = self.target_embedding(tokens_BxT)
         return x_BxTxD
@@ -305,15 +304,15 @@ class Transformer(EncoderDecoder):
             tokens=(tokens, "BxW"),
         )
         y_BxWxD, cache = self.decoder.step(
-            self.embed_targets(tokens), cache, jnp.asarray(position)
+            self._embed_targets(tokens), cache, jnp.asarray(position)
         )
         return self.pre_softmax.logits(y_BxWxD), cache
 
-    def embed_targets(self, tokens_BxT: Array) -> jax.Array:
+    def _embed_targets(self, tokens_BxT: Array) -> jax.Array:
         """Embeds target tokens, and what stands for bos in other toolkits."""
         if self.config.start == "eos":
             tokens_BxT = jnp.where(tokens_BxT == BOS, EOS, tokens_BxT)
-        x_BxTxD = super().embed_targets(tokens_BxT)
+        x_BxTxD = super()._embed_targets(tokens_BxT)
         if self.config.start == "zero":
             x_BxTxD = jnp.where((tokens_BxT == BOS)[..., None], 0, x_BxTxD)
         return x_BxTxD

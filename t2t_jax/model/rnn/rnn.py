@@ -54,7 +54,7 @@ class RNN(EncoderDecoder):
         self.decoder = RNNDecoder(self.config)
 
     @property
-    def memory_width(self) -> int:
+    def _memory_width(self) -> int:
         """Dh."""
         return self.config.d_hidden
 
