@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from t2t_jax.functional.attention import masked_softmax
 from t2t_jax.functional.einsum import einsum_f32
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.types import Array
@@ -55,9 +55,4 @@ def additive_attention_weights(
         score_Dk,
         dtype=jnp.float32,
     )
-    if mask_xQxK is None:
-        return jax.nn.softmax(scores_xQxK)
-    # Not -inf, as in `functional.attention`: a fully masked query must not give NaN.
-    lowest = np.finfo(np.float32).min
-    weights_xQxK = jax.nn.softmax(jnp.where(mask_xQxK, scores_xQxK, lowest))
-    return jnp.where(mask_xQxK, weights_xQxK, 0.0)
+    return masked_softmax(scores_xQxK, mask_xQxK)

@@ -89,6 +89,11 @@ def attention_weights(
         _broadcast(k_xKxDk, leading),
         dtype=jnp.float32,
     ) / math.sqrt(sizes["Dk"])
+    return masked_softmax(scores_xQxK, mask_xQxK)
+
+
+def masked_softmax(scores_xQxK: jax.Array, mask_xQxK: Array | None) -> jax.Array:
+    """Computes the softmax over the keys that a mask leaves: of no key, zeros."""
     if mask_xQxK is None:
         return jax.nn.softmax(scores_xQxK)
     # Not -inf: the softmax of a fully masked row would be NaN, and so its gradient,

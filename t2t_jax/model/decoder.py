@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from flax import linen as nn
 
 from t2t_jax.functional.masks import Segments
 from t2t_jax.model.attention import MultiHeadAttention
-from t2t_jax.model.config import TransformerConfig, decoder_layers
+from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.defaults import positions_or_default
-from t2t_jax.model.embedding import Positions
-from t2t_jax.model.feed_forward import FeedForward
+from t2t_jax.model.encoder import EncoderLayer, Stack
 from t2t_jax.model.past import Cache, CrossKV, KVPair, LayerPast, Position
-from t2t_jax.model.sublayer import AddAndNorm, Block, Dropout, Norm
+from t2t_jax.model.sublayer import AddAndNorm
 from t2t_jax.types import Array
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(EncoderLayer):
     """Masked self-attention, cross-attention, and a feed-forward network.
 
-    Paper: §3.1, "Decoder".
+    Paper: §3.1, "Decoder": "In addition to the two sub-layers in each encoder layer",
+      it "inserts a third sub-layer".
     """
-
-    config: TransformerConfig
-    attention: Block = MultiHeadAttention
-    feed_forward_network: Block = FeedForward
 
     def setup(self) -> None:
         """Declares three sub-layers, each with its "Add & Norm"."""
-        self.self_attention: MultiHeadAttention = self.attention(self.config)
-        self.self_attention_norm = AddAndNorm(self.config)
+        super().setup()
         self.cross_attention: MultiHeadAttention = self.attention(self.config)
         self.cross_attention_norm = AddAndNorm(self.config)
-        self.feed_forward: FeedForward = self.feed_forward_network(self.config)
-        self.feed_forward_norm = AddAndNorm(self.config)
 
-    def __call__(
+    def __call__(  # type: ignore[override]  # with the memory
         self,
         x_BxTxD: jax.Array,
         memory: KVPair,
@@ -50,25 +42,13 @@ class DecoderLayer(nn.Module):
     ) -> jax.Array:
         """Computes one layer at all positions: [B, T, D]."""
 
-        def self_attention(x: jax.Array) -> jax.Array:
-            keys_values = self.self_attention.keys_values(x, rotated_BxT)
-            return self.self_attention(
-                x,
-                keys_values,
-                segments=self_segments,
-                rows_B=rows_B,
-                rotated_BxQ=rotated_BxT,
-            )
-
         def cross_attention(x: jax.Array) -> jax.Array:
-            return self.cross_attention(
-                x,
-                memory,
-                segments=cross_segments,
-                rows_B=rows_B,
-            )
+            how: Any = {"segments": cross_segments, "rows_B": rows_B}
+            return self.cross_attention(x, memory, **how)
 
-        return self._sublayers(x_BxTxD, self_attention, cross_attention, rows_B=rows_B)
+        x_BxTxD = self.attend_to_self(x_BxTxD, self_segments, rows_B, rotated_BxT)
+        x_BxTxD = self.cross_attention_norm(x_BxTxD, cross_attention, rows_B=rows_B)
+        return self.transform(x_BxTxD, rows_B)
 
     def step(
         self,
@@ -99,47 +79,23 @@ class DecoderLayer(nn.Module):
                 x, memory, mask_Bx1x1xS=mask_Bx1x1xS
             )
 
-        y_BxWxD = self._sublayers(x_BxWxD, self_attention, cross_attention, rows_B=None)
-        return y_BxWxD, past
-
-    def _sublayers(
-        self,
-        x_BxTxD: jax.Array,
-        self_attention: Callable[[jax.Array], jax.Array],
-        cross_attention: Callable[[jax.Array], jax.Array],
-        *,
-        rows_B: Array | None,
-    ) -> jax.Array:
-        """Computes the three sub-layers, with both attentions as functions."""
-
-        def feed_forward(x: jax.Array) -> jax.Array:
-            return self.feed_forward(x, rows_B)
-
-        x_BxTxD = self.self_attention_norm(x_BxTxD, self_attention, rows_B=rows_B)
-        x_BxTxD = self.cross_attention_norm(x_BxTxD, cross_attention, rows_B=rows_B)
-        return self.feed_forward_norm(x_BxTxD, feed_forward, rows_B=rows_B)
+        x_BxWxD = self.self_attention_norm(x_BxWxD, self_attention, rows_B=None)
+        x_BxWxD = self.cross_attention_norm(x_BxWxD, cross_attention, rows_B=None)
+        return self.transform(x_BxWxD, None), past
 
 
-class Decoder(nn.Module):
+class Decoder(Stack):
     """Computes the decoder's output vectors from target embeddings and the memory.
 
     Paper: Figure 1, right; §3.1.
     """
 
-    config: TransformerConfig
-    attention: Block = MultiHeadAttention
-    feed_forward_network: Block = FeedForward
+    layer_class = DecoderLayer
 
-    def setup(self) -> None:
-        """Declares positions, N layers, and the final norm of pre-norm."""
-        config = self.config
-        self.positions = Positions(config)
-        self.dropout = Dropout(config.dropout)
-        layer = nn.remat(DecoderLayer) if config.remat else DecoderLayer
-        blocks = (self.attention, self.feed_forward_network)
-        self.layer = [layer(config, *blocks) for _ in range(decoder_layers(config))]
-        if config.norm_position == "pre":
-            self.final_norm = Norm(config)
+    @property
+    def num_layers(self) -> int:
+        """N, or the decoder's own number."""
+        return decoder_layers(self.config)
 
     def project_memory(self, memory_BxSxD: jax.Array, segments_BxS: Array) -> CrossKV:
         """Projects the memory for every layer's cross-attention."""
@@ -167,7 +123,7 @@ class Decoder(nn.Module):
         shape, config = x_BxTxD.shape[:2], self.config
         positions_BxT = positions_or_default(config, positions_BxT, shape)
         x_BxTxD = self.dropout(self.positions(x_BxTxD, positions_BxT), rows_B)
-        rotated_BxT = positions_BxT if self.config.positions == "rotary" else None
+        rotated_BxT = positions_BxT if config.positions == "rotary" else None
         for layer, keys_values in zip(self.layer, memory.layers, strict=True):
             x_BxTxD = layer(
                 x_BxTxD,
@@ -177,7 +133,7 @@ class Decoder(nn.Module):
                 rows_B=rows_B,
                 rotated_BxT=rotated_BxT,
             )
-        return self._finish(x_BxTxD)
+        return self.finish(x_BxTxD)
 
     def step(
         self, x_BxWxD: jax.Array, cache: Cache, position: Array
@@ -205,9 +161,4 @@ class Decoder(nn.Module):
             )
             layers.append(layer_past)
         past = past._replace(layers=tuple(layers))
-        return self._finish(x_BxWxD), cache._replace(past=past)
-
-    def _finish(self, x_BxTxD: jax.Array) -> jax.Array:
-        if self.config.norm_position == "pre":
-            x_BxTxD = self.final_norm(x_BxTxD)
-        return x_BxTxD
+        return self.finish(x_BxWxD), cache._replace(past=past)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
@@ -42,44 +44,75 @@ class EncoderLayer(nn.Module):
         rotated_BxS: Array | None,
     ) -> jax.Array:
         """Computes one layer: [B, S, D]."""
+        x_BxSxD = self.attend_to_self(x_BxSxD, segments, rows_B, rotated_BxS)
+        return self.transform(x_BxSxD, rows_B)
+
+    def attend_to_self(
+        self,
+        x_BxLxD: jax.Array,
+        segments: Segments,
+        rows_B: Array | None,
+        rotated_BxL: Array | None,
+    ) -> jax.Array:
+        """Computes the first sub-layer: [B, L, D]."""
 
         def self_attention(x: jax.Array) -> jax.Array:
-            keys_values = self.self_attention.keys_values(x, rotated_BxS)
-            return self.self_attention(
-                x,
-                keys_values,
-                segments=segments,
-                rows_B=rows_B,
-                rotated_BxQ=rotated_BxS,
-            )
+            keys_values = self.self_attention.keys_values(x, rotated_BxL)
+            how: Any = {"segments": segments, "rows_B": rows_B}
+            return self.self_attention(x, keys_values, rotated_BxQ=rotated_BxL, **how)
 
-        def feed_forward(x: jax.Array) -> jax.Array:
-            return self.feed_forward(x, rows_B)
+        return self.self_attention_norm(x_BxLxD, self_attention, rows_B=rows_B)
 
-        x_BxSxD = self.self_attention_norm(x_BxSxD, self_attention, rows_B=rows_B)
-        return self.feed_forward_norm(x_BxSxD, feed_forward, rows_B=rows_B)
+    def transform(self, x_BxLxD: jax.Array, rows_B: Array | None) -> jax.Array:
+        """Computes the last sub-layer, of the feed-forward network: [B, L, D]."""
+        return self.feed_forward_norm(
+            x_BxLxD, lambda x: self.feed_forward(x, rows_B), rows_B=rows_B
+        )
 
 
-class Encoder(nn.Module):
-    """Computes the memory from source embeddings.
+class Stack(nn.Module):
+    """Layers, with positions and dropout before them.
 
-    Paper: Figure 1, left; §3.1.
+    A subclass has the class of its layers, `layer_class`, and their number.
+
+    Paper: Figure 1; §3.1.
     """
 
     config: TransformerConfig
     attention: Block = MultiHeadAttention
     feed_forward_network: Block = FeedForward
 
+    layer_class: ClassVar[type[EncoderLayer]] = EncoderLayer
+
     def setup(self) -> None:
         """Declares positions, N layers, and the final norm of pre-norm."""
         config = self.config
         self.positions = Positions(config)
         self.dropout = Dropout(config.dropout)
-        layer = nn.remat(EncoderLayer) if config.remat else EncoderLayer
+        layer: Any = self.layer_class
+        layer = nn.remat(layer) if config.remat else layer
         blocks = (self.attention, self.feed_forward_network)
-        self.layer = [layer(config, *blocks) for _ in range(config.num_layers)]
+        self.layer = [layer(config, *blocks) for _ in range(self.num_layers)]
         if config.norm_position == "pre":
             self.final_norm = Norm(config)
+
+    @property
+    def num_layers(self) -> int:
+        """N."""
+        return self.config.num_layers
+
+    def finish(self, x_BxLxD: jax.Array) -> jax.Array:
+        """Applies the final norm of pre-norm: [B, L, D]."""
+        if self.config.norm_position == "pre":
+            x_BxLxD = self.final_norm(x_BxLxD)
+        return x_BxLxD
+
+
+class Encoder(Stack):
+    """Computes the memory from source embeddings.
+
+    Paper: Figure 1, left; §3.1.
+    """
 
     def __call__(
         self,
@@ -97,17 +130,15 @@ class Encoder(nn.Module):
         segments = Segments(segments_BxS, segments_BxS)
         shape, config = x_BxSxD.shape[:2], self.config
         positions_BxS = positions_or_default(config, positions_BxS, shape)
-        if self.config.tag_position == "last":
+        if config.tag_position == "last":
             positions_BxS = first_to_last(positions_BxS, segments_BxS)
         x_BxSxD = self.dropout(self.positions(x_BxSxD, positions_BxS), rows_B)
-        rotated_BxS = positions_BxS if self.config.positions == "rotary" else None
+        rotated_BxS = positions_BxS if config.positions == "rotary" else None
         for layer in self.layer:
             x_BxSxD = layer(
                 x_BxSxD, segments=segments, rows_B=rows_B, rotated_BxS=rotated_BxS
             )
-        if self.config.norm_position == "pre":
-            x_BxSxD = self.final_norm(x_BxSxD)
-        return x_BxSxD
+        return self.finish(x_BxSxD)
 
 
 def first_to_last(positions_BxS: Array, segments_BxS: Array) -> jax.Array:

@@ -18,6 +18,7 @@ from t2t_jax.errors import UserError
 from t2t_jax.files import read_limited
 from t2t_jax.report.curves import spread
 from t2t_jax.report.page import Block, Note, Part
+from t2t_jax.run.dev_outputs import steps_in
 from t2t_jax.run.workdir import Workdir
 
 MAX_STEPS = 60
@@ -26,8 +27,11 @@ MAX_STEPS = 60
 _MAX_SENTENCES = 20
 _MAX_BYTES = 4 << 20
 _MAX_LETTERS = 1_000
-_STEP = re.compile(r"(0|[1-9][0-9]*)\.txt")
-_NAMES = ("source", "reference", "translation")
+# At the end of an empty one an editor may have cut off the blanks.
+_SAMPLE = re.compile(
+    r"^  source(?: {7}(.*))?\n  reference(?: {4}(.*))?\n  translation(?:  (.*))?$",
+    re.MULTILINE,
+)
 _MOST_TREES = 5  # sentences
 _LETTER, _LEVEL, _MARGIN = 8.0, 34.0, 20.0  # pixels
 
@@ -50,19 +54,7 @@ def parse(text: str) -> list[Sample]:
       >>> parse(chr(10).join(lines))
       [Sample(source='A b.', reference='C.', translation='D.')]
     """
-    samples: list[Sample] = []
-    fields: list[str] = []
-    for line in text.split("\n"):
-        name = _NAMES[len(fields)]
-        prefix = f"  {name:<13}"
-        if line.startswith(prefix) or line == prefix.rstrip():
-            fields.append(line[len(prefix) :])
-        else:
-            fields = []
-        if len(fields) == len(_NAMES):
-            samples.append(Sample(*fields))
-            fields = []
-    return samples
+    return [Sample(*found) for found in _SAMPLE.findall(text)]
 
 
 def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, Any]:
@@ -76,8 +68,7 @@ def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, A
       translations, one for each step (None where that step has none); `left_out`, the
       number of evaluations that are not shown.
     """
-    names = (_STEP.fullmatch(path.name) for path in workdir.path.glob("samples/*"))
-    steps = sorted(int(name[1]) for name in names if name)
+    steps = steps_in(workdir.path / "samples")
     kept = set(keep) & set(steps)
     even = spread(steps, max(2, MAX_STEPS - len(kept)))
     shown = steps if len(steps) <= MAX_STEPS else sorted(kept | set(even))

@@ -85,10 +85,7 @@ class DevOutputs:
 
     def steps(self) -> list[int]:
         """Lists the steps with translations, in order."""
-        if not self.folder.is_dir():
-            return []
-        names = (_STEP.fullmatch(path.name) for path in self.folder.iterdir())
-        return sorted(int(name[1]) for name in names if name)
+        return steps_in(self.folder)
 
     def read(self, step: int) -> DevOutput | None:
         """Reads the translations of a step.
@@ -113,6 +110,12 @@ class DevOutputs:
         path = self.folder / name
         content = read_limited(path, max_bytes=_MAX_BYTES, advice=_ADVICE)
         return content.decode(errors="replace").split("\n")[:-1]
+
+
+def steps_in(folder: Path) -> list[int]:
+    """Lists the steps of which a folder has a file, in order."""
+    names = (_STEP.fullmatch(path.name) for path in folder.glob("*.txt"))
+    return sorted(int(name[1]) for name in names if name)
 
 
 def _text(lines: Sequence[str]) -> str:

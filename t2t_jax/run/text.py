@@ -23,6 +23,7 @@ from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_object
+from t2t_jax.run.dev_outputs import steps_in
 from t2t_jax.run.workdir import Workdir
 
 _FILES = re.compile(
@@ -250,12 +251,12 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
 def _sampled_sources(folder: Path) -> list[str]:
     """Reads the sources of the last evaluation's samples."""
     try:
-        files = [path for path in folder.glob("*.txt") if path.stem.isdecimal()]
-        latest = max(files, key=lambda path: int(path.stem), default=None)
-        text = latest.read_text(encoding="utf-8") if latest else ""
+        latest = [folder / f"{step}.txt" for step in steps_in(folder)[-1:]]
+        return _SAMPLE_SOURCE.findall(
+            "".join(path.read_text("utf-8") for path in latest)
+        )
     except (OSError, UnicodeError):
         return []
-    return _SAMPLE_SOURCE.findall(text)
 
 
 def _dev_sources(workdir: Workdir, config: Config) -> list[str]:

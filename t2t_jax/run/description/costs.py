@@ -17,14 +17,13 @@ from jax.sharding import Mesh
 
 from t2t_jax.config import Config
 from t2t_jax.data.batching.planner import batch_shapes
-from t2t_jax.devices.sharding.mesh import round_up_rows
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.devices.topology import Topology
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.counting import training_flops
 from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.training import state as training_state
-from t2t_jax.training.compiled_step import Memory, memory_of
+from t2t_jax.training.compiled_step import BatchLayout, Memory, memory_of
 from t2t_jax.training.optimizer import make_optimizer, matrix_shape
 from t2t_jax.training.state import TrainState, state_shardings
 from t2t_jax.training.step import lower_step, make_train_step
@@ -99,15 +98,11 @@ def per_device_state(config: Config, *, state: TrainState, mesh: Mesh) -> TrainS
     return shard
 
 
-def micro_batches(config: Config) -> int:
-    """Returns the number of micro-batches; 1 if it is chosen automatically."""
-    return config.training.micro_batches or 1
-
-
-def num_batch_rows(config: Config, mesh: Mesh) -> int:
-    """Returns the rows of the global batches of `longest_shape`, padding included."""
-    rows, _ = longest_shape(config)
-    return round_up_rows(mesh, rows, micro_batches=micro_batches(config))
+def batch_layout(config: Config, mesh: Mesh) -> BatchLayout:
+    """Returns the shapes of the batches; of automatic micro-batches it has one."""
+    parts = config.training.micro_batches or 1
+    planned = batch_shapes(config.data)
+    return BatchLayout(planned=planned, mesh=mesh, micro_batches=parts)
 
 
 def parameter_table(params: Params) -> dict[str, dict[str, int]]:
@@ -200,7 +195,7 @@ def compile_costs(
             state, mesh, shard_optimizer=config.mesh.shard_optimizer
         ),
     )
-    shape = (num_batch_rows(config, mesh), longest_shape(config)[1])
+    shape = batch_layout(config, mesh).shapes[-1]
     lower = partial(lower_step, step, state, batch_shape=shape)
     return analyze(lower, mesh, topology=topology)
 

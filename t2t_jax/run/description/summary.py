@@ -9,17 +9,15 @@ from typing import Any
 from jax.sharding import Mesh
 
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
-from t2t_jax.data.batching.planner import batch_shapes
-from t2t_jax.devices.sharding.mesh import round_up_rows, row_shards
+from t2t_jax.devices.sharding.mesh import row_shards
 from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
 from t2t_jax.model.counting import count_parameters, training_flops
 from t2t_jax.run.description.costs import (
     SENTENCE_LENGTH,
     Compiled,
+    batch_layout,
     compile_costs,
     longest_shape,
-    micro_batches,
-    num_batch_rows,
     num_bytes,
     optimizer_flops,
     parameter_table,
@@ -73,12 +71,12 @@ def describe(
       compiler; `estimate` is None without `peak_tflops`.
     """
     state = state_shapes(config)
-    rows = num_batch_rows(config, mesh)
+    rows, _ = batch_layout(config, mesh).shapes[-1]
     topology = request.topology if request else None
     compiled = compile_costs(config, state=state, mesh=mesh, topology=topology)
     shard = per_device_state(config, state=state, mesh=mesh)
     by_part = step_flops(config, rows=rows) | optimizer_flops(config, state.optimizer)
-    flops = sum(by_part.values())
+    flops, known = sum(by_part.values()), (data or {}).values()
     parameters = count_parameters(config.network)
     return {
         **topology_costs(config, compiled, shard=shard, mesh=mesh, request=request),
@@ -91,15 +89,15 @@ def describe(
         "compiler_flops_per_step": compiled.flops,
         "flops_per_token_pair": _flops_of_a_pair(config),
         "learning_rate": _learning_rate(config),
-        "batch": _batch(config, rows=rows, mesh=mesh),
+        "batch": _batch(config, mesh),
         "memory": _memory(
             config, shard, compiled=compiled, rows=rows // row_shards(mesh)
         ),
         **_checkpoints(config, state),
         "steps": config.steps,
         "epochs": _epochs(config, data),
-        "data": data if _is_any_known(data) else None,
-        "data_notes": [d["note"] for d in (data or {}).values() if d["note"]],
+        "data": data if any(d["pairs"] is not None for d in known) else None,
+        "data_notes": [d["note"] for d in known if d["note"]],
         "training_flops": flops * config.steps,
         "paper_costs": _paper_costs(config),
         "paper_results": _paper_results(config),
@@ -151,8 +149,8 @@ def _compute_dtype(config: Config, mesh: Mesh) -> str:
     return resolve_compute_dtype(config.network, mesh.devices.flat[0].platform)
 
 
-def _batch(config: Config, *, rows: int, mesh: Mesh) -> dict[str, Any]:
-    filled, length = longest_shape(config)
+def _batch(config: Config, mesh: Mesh) -> dict[str, Any]:
+    *shorter, (rows, length) = batch_layout(config, mesh).shapes
     network = config.network
     return {
         "slots_per_side": rows * length,
@@ -161,12 +159,9 @@ def _batch(config: Config, *, rows: int, mesh: Mesh) -> dict[str, Any]:
         "devices": mesh.size,
         "mesh": dict(mesh.shape),
         "rows_per_device": rows // row_shards(mesh),
-        "empty_rows": rows - filled,
+        "empty_rows": rows - longest_shape(config)[0],
         "layout": config.data.layout,
-        "shorter_rows": [
-            [round_up_rows(mesh, more, micro_batches=micro_batches(config)), shorter]
-            for more, shorter in batch_shapes(config.data)[-2::-1]
-        ],
+        "shorter_rows": [list(shape) for shape in reversed(shorter)],
         "micro_batches": config.training.micro_batches,  # 0 is for auto
         "compute_dtype": _compute_dtype(config, mesh),
         "remat": isinstance(network, TransformerConfig) and network.remat,
@@ -213,11 +208,6 @@ def _paper_results(config: Config) -> dict[str, Any] | None:
     varied = ("", *ROWS[row].changes)
     departs = [d.key for d in departures(config) if d.key not in varied]
     return {**result, "departs_here": departs}
-
-
-def _is_any_known(data: Mapping[str, Any] | None) -> bool:
-    """Returns whether the size of any corpus is known."""
-    return any(corpus["pairs"] is not None for corpus in (data or {}).values())
 
 
 def _epochs(config: Config, data: Mapping[str, Any] | None) -> float | None:
