@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.functional.attention import attention, attention_weights
+from t2t_jax.functional.attention import (
+    additive_attention_weights,
+    attention,
+    attention_weights,
+)
 
 LOG2 = float(np.log(2.0))
 
@@ -96,3 +100,32 @@ def test_leading_axes_are_broadcast_and_their_gradients_added_up():
     assert_allclose(squares(q, k), squares(q, spread), rtol=1e-6)  # float32
     of_spread = jax.grad(squares, argnums=1)(q, spread).sum(axis=0, keepdims=True)
     assert_allclose(jax.grad(squares, argnums=1)(q, k), of_spread, atol=1e-6)
+
+
+B, Q, K, DK = 2, 3, 5, 7
+RANDOM = np.random.default_rng(0)
+QUERIES, KEYS, SCORE = (RANDOM.normal(size=s) for s in [(B, Q, DK), (B, K, DK), (DK,)])
+
+
+def test_additive_attention_is_the_softmax_of_a_hidden_layers_scores_one_by_one():
+    mask = RANDOM.random((B, Q, K)) < 0.6
+    mask[1, 2] = False
+    expected = np.zeros((B, Q, K))
+    for b, q in np.ndindex(B, Q):
+        scores = [SCORE @ np.tanh(QUERIES[b, q] + KEYS[b, k]) for k in range(K)]
+        exps = np.where(mask[b, q], np.exp(scores), 0.0)
+        expected[b, q] = exps / max(exps.sum(), 1e-9)
+    weights = additive_attention_weights(QUERIES, KEYS, score_Dk=SCORE, mask_xQxK=mask)
+    assert_allclose(weights, expected, atol=1e-6)  # float32 against float64
+
+
+def test_additive_weights_are_float32_whatever_comes_in():
+    low = [jnp.asarray(x, jnp.bfloat16) for x in (QUERIES, KEYS, SCORE)]
+    weights = additive_attention_weights(low[0], low[1], score_Dk=low[2])
+    assert weights.dtype == jnp.float32
+    assert_allclose(weights.sum(-1), 1, rtol=1e-6)
+
+
+def test_a_score_of_another_width_is_refused():
+    with pytest.raises(ValueError, match=r"score must be \[Dk\] with Dk=7"):
+        additive_attention_weights(QUERIES, KEYS, score_Dk=SCORE[:6])

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from t2t_jax.functional.additive_attention import additive_attention_weights
+from t2t_jax.functional.attention import additive_attention_weights
 from t2t_jax.functional.masks import segment_mask
 from t2t_jax.model.attention import Projection
 from t2t_jax.model.config import RNNConfig
