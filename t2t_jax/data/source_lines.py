@@ -74,10 +74,7 @@ class SourceLines(NamedTuple):
 
 
 def measure_source_lines(
-    cache: TokenCache,
-    vocabulary: Vocabulary,
-    *,
-    count_sentences: Callable[[str], int],
+    cache: TokenCache, vocabulary: Vocabulary, *, count_sentences: Callable[[str], int]
 ) -> SourceLines:
     """Measures the source lines of the pairs that are kept.
 
@@ -90,10 +87,7 @@ def measure_source_lines(
     lengths = cache.source_lengths - 1
 
     def sentences(pairs: npt.NDArray[np.intp]) -> list[int]:
-        source = cache.source
-        spans = zip(source.offsets[pairs], source.offsets[pairs + 1], strict=True)
-        lines = vocabulary.decode(source.tokens[begin:end] for begin, end in spans)
-        return [count_sentences(line) for line in lines]
+        return list(map(count_sentences, vocabulary.decode(cache.source.ids(pairs))))
 
     some = min(len(lengths), _SAMPLED_LINES)
     sample = sentences(np.arange(some) * len(lengths) // max(some, 1))

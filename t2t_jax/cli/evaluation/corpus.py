@@ -28,7 +28,6 @@ from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
-from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.lines import read_lines, require_files
 from t2t_jax.data.report.leakage import MANY_COPIES
 from t2t_jax.errors import DataError, ErrorCollector, UserError, rewording
@@ -232,7 +231,7 @@ def translate_corpus(
         began = time.perf_counter()
         with (
             distributed(job, options.processes) as translate_window,
-            TranslationProgress(Count(len(corpus.sources), True)) as progress,
+            TranslationProgress(len(corpus.sources)) as progress,
         ):
             window = LineWindow(0, corpus.sources)
             output = translate_window(window, seen=progress.advance)

@@ -18,7 +18,6 @@ from t2t_jax.cli.evaluation.corpus import read_pairs
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import AverageOptions
 from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
-from t2t_jax.data.files.file_facts import Count
 from t2t_jax.errors import UserError
 from t2t_jax.files import atomic_write
 from t2t_jax.run.workdir import Workdir
@@ -125,7 +124,7 @@ def _score(
     decoding, trained = options.config.decoding, options.trained
     model = average_model(options.workdir, steps, trained=trained, decoding=decoding)
     sources, references = zip(*pairs, strict=True)
-    with start_progress(TRANSLATING, Count(len(pairs), True)) as progress:
+    with start_progress(TRANSLATING, len(pairs)) as progress:
         hypotheses = [""] * len(pairs)
         for number, found in model.translator().iter_translations(
             sources, target_language=""

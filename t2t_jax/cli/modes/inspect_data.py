@@ -14,18 +14,15 @@ from t2t_jax.cli.flags.options import InspectDataOptions
 from t2t_jax.cli.translation.progress import start_progress
 from t2t_jax.data.corpora.corpus import (
     Corpus,
-    DirectedCorpus,
-    SliceCorpus,
-    TaggedCorpus,
     directions_of,
     directions_of_pairs,
+    layers_of,
     locator,
     parts_of,
 )
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
-from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.progress_bar import ProgressLabels
 from t2t_jax.errors import ConfigError, UserError
 
@@ -59,7 +56,7 @@ def run(options: InspectDataOptions) -> int:
         model = load_model(options)
         number = min(options.lines or total, total)
         labels = ProgressLabels("scored", "pairs")
-        with start_progress(labels, Count(number, True)) as progress:
+        with start_progress(labels, number) as progress:
             found = inspect(
                 select(corpus, total=total, most=options.lines),
                 scorer=model.scorer(),
@@ -95,8 +92,7 @@ def _files_of(corpus: Corpus) -> list[str]:
     """Lists the files that a corpus is read from, which must not be overwritten."""
     files: list[Path] = []
     for part, _ in parts_of(corpus):
-        while isinstance(part, SliceCorpus | DirectedCorpus | TaggedCorpus):
-            part = part.base
+        *_, part = layers_of(part)
         if isinstance(part, TextCorpus):
             files += [part.source, part.target]
         elif isinstance(part, TsvCorpus):

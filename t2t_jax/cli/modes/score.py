@@ -13,7 +13,6 @@ from t2t_jax.cli.evaluation.corpus import load_model, read_aligned, warn_of_exch
 from t2t_jax.cli.flags.options import ScoreOptions
 from t2t_jax.cli.translation.formats import float32_repr
 from t2t_jax.cli.translation.progress import start_progress
-from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.progress_bar import ProgressLabels
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def run(options: ScoreOptions) -> int:
         warn_of_exchange(model, pairs)
         found: dict[int, PairScore] = {}
         labels = ProgressLabels("scored", "pairs")
-        with start_progress(labels, Count(len(pairs[0]), True)) as progress:
+        with start_progress(labels, len(pairs[0])) as progress:
             for number, score in model.scorer().iter_scores(
                 pairs[0], pairs[1], **options.languages
             ):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from t2t_jax.data.files.file_facts import Count, estimate_lines
+from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 from t2t_jax.errors import UserError
 
@@ -58,7 +58,7 @@ class TranslationProgress:
 
     def __init__(
         self,
-        total: Count | None,
+        total: int | None,
         *,
         is_enabled: bool = True,
         done: int = 0,
@@ -104,7 +104,7 @@ class TranslationProgress:
             return
         lines = "line was" if self._done == 1 else "lines were"
         before = f" {self._done:,} {lines} translated before." if self._done else ""
-        is_old = self._total and 0 < self._done == self._total.number
+        is_old = self._total and 0 < self._done == self._total
         self._progress.log(f"{'All' if is_old else self._summary()}{before}")
 
     def _summary(self) -> str:
@@ -126,7 +126,7 @@ class TranslationProgress:
 
 
 def start_progress(
-    work: ProgressLabels, total: Count | None, *, is_enabled: bool = True, done: int = 0
+    work: ProgressLabels, total: int | None, *, is_enabled: bool = True, done: int = 0
 ) -> ProgressBar:
     """Starts a progress bar, which appears after two seconds; a context manager.
 
@@ -134,13 +134,13 @@ def start_progress(
       is_enabled: whether to print; true for one process only.
       done: units done before, excluded from the rate.
     """
-    log, (number, is_exact) = print_line if is_enabled else None, total or (None, True)
+    log = print_line if is_enabled else None
     progress = ProgressBar(log, work=work, patience=_PATIENCE)
-    return progress.start(total=number, is_exact=is_exact, done=done)
+    return progress.start(total=total, done=done)
 
 
-def total_lines(name: str) -> Count | None:
-    """Counts the lines of a file, or estimates them for large files.
+def total_lines(name: str) -> int | None:
+    """Counts the lines of a file.
 
     Args:
       name: of a file or a pipe, or `-`.
@@ -150,5 +150,5 @@ def total_lines(name: str) -> Count | None:
     """
     if name != "-" and Path(name).is_file():
         with suppress(UserError):
-            return estimate_lines(Path(name))
+            return count_lines(Path(name))
     return None

@@ -40,7 +40,6 @@ from t2t_jax.cli.translation.windows import (
     line_files,
     windows,
 )
-from t2t_jax.data.files.file_facts import Count
 from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (
@@ -159,7 +158,7 @@ def _translate(
     start = processes.index * len(left) // processes.count
     left = left[start:] + left[:start]
     is_enabled = processes.is_first
-    progress = TranslationProgress(Count(total, True), is_enabled=is_enabled, done=done)
+    progress = TranslationProgress(total, is_enabled=is_enabled, done=done)
 
     def output_of(lines: range) -> Iterator[str]:
         parts = {name: text.read_range(lines) for name, text in texts.items()}

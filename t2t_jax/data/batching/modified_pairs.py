@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from random import Random
 from typing import TypeAlias
@@ -12,12 +12,7 @@ import numpy as np
 from t2t_jax.data.arrays import Hashes, Integers
 from t2t_jax.data.batching.modifiers import Pair, modify
 from t2t_jax.data.config import MODIFIERS, SIDES, DataConfig
-from t2t_jax.data.corpora.corpus import (
-    Corpus,
-    direction_of,
-    parts_of,
-    truncate,
-)
+from t2t_jax.data.corpora.corpus import Corpus, direction_of, parts_of, truncate
 from t2t_jax.data.corpora.open import open_corpus, reads_trees
 from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
 from t2t_jax.data.vocabulary.bpe_dropout import random_base, random_keys
@@ -26,9 +21,10 @@ from t2t_jax.data.vocabulary.tokenizers import tags_of
 from t2t_jax.errors import ConfigError
 from t2t_jax.types import EOS, UNK
 
-_Ids: TypeAlias = tuple[list[int], list[int]]
-_Tags: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # of both sides, or none
-_Text: TypeAlias = tuple[_Tags, str, str]
+_Tag: TypeAlias = tuple[int, ...]  # of a language, or none
+_Side: TypeAlias = tuple[_Tag, str]
+_Text: TypeAlias = tuple[_Side, _Side]
+_Tags: TypeAlias = tuple[_Tag, _Tag]
 _Tokens: TypeAlias = tuple[Integers, Integers]  # of sentences, and [P] how many each
 
 _CHECKED_PAIRS = 200
@@ -77,6 +73,7 @@ class ModifiedPairs:
                 "is trees. Set config.data.modifiers=''."
             )
         self._cache, self._vocabularies, self._config = cache, vocabularies, config
+        self._sides = cache.source, cache.target
         self._rates, self._seed = config.modifier_rates, seed
         self._tags = {*vocabularies.source.tags.values()}
         self._words = self._find_words() if "words" in self._rates else {}
@@ -92,15 +89,17 @@ class ModifiedPairs:
         }
         pairs = np.flatnonzero(np.any([*drawn.values()], axis=0))
         keys = self._random(first + pairs, epoch, "").tolist()
-        old = self._ids(first + pairs)
-        texts = [
+        new = self._encode(
             self._modify([name for name in drawn if drawn[name][pair]], key, *text)
-            for pair, key, text in zip(pairs, keys, self._texts(old), strict=True)
-        ]
-        chosen = [*map(self._choose, old, self._encode(texts))]
+            for pair, key, text in zip(
+                pairs, keys, self._texts(first + pairs), strict=True
+            )
+        )
+        fit = np.array([*map(self._fits, *new)], np.bool_)
+        ids = [[one for one, good in zip(n, fit, strict=True) if good] for n in new]
         return [
-            _replace(side, first, last, pairs, [one[number] for one in chosen])
-            for number, side in enumerate((self._cache.source, self._cache.target))
+            _replace(side, new, first, last, pairs[fit])
+            for side, new in zip(self._sides, ids, strict=True)
         ]
 
     def _random(self, pairs: Integers, epoch: int, name: str) -> Hashes:
@@ -108,62 +107,47 @@ class ModifiedPairs:
         number = MODIFIERS.index(name) + 1 if name else 0
         return random_keys(random_base(self._seed, epoch, len(SIDES), number), pairs)
 
-    def _ids(self, pairs: Integers) -> list[_Ids]:
-        """Returns the ids of both sides of some pairs, with tag and eos."""
-        sides = [
+    def _texts(self, pairs: Integers) -> list[_Text]:
+        """Decodes pairs: of each side its tag, or none, and its text."""
+        found = []
+        for side, vocabulary in zip(self._sides, self._vocabularies, strict=True):
+            ids = side.ids(pairs)
+            tags = [tuple(one[: one[0] in self._tags]) for one in ids]
+            rest = (one[len(tag) :] for one, tag in zip(ids, tags, strict=True))
+            found.append(zip(tags, vocabulary.decode(rest), strict=True))
+        return list(zip(*found, strict=True))
+
+    def _encode(self, texts: Iterable[_Text]) -> list[list[list[int]]]:
+        """Encodes texts, by side."""
+        sides = [*zip(*texts, strict=True)] or [(), ()]
+        both = zip(sides, self._vocabularies, strict=True)
+        return [
             [
-                side.tokens[begin:end].tolist()
-                for begin, end in zip(
-                    side.offsets[pairs], side.offsets[pairs + 1], strict=True
+                [*tag, *ids, EOS]
+                for (tag, _), ids in zip(
+                    side, vocabulary.encode(text for _, text in side), strict=True
                 )
             ]
-            for side in (self._cache.source, self._cache.target)
-        ]
-        return list(zip(*sides, strict=True))
-
-    def _texts(self, ids: Sequence[_Ids]) -> list[_Text]:
-        tags = [
-            (tuple(one[: one[0] in self._tags]), tuple(other[: other[0] in self._tags]))
-            for one, other in ids
-        ]
-        sides = [
-            vocabulary.decode(
-                pair[side][len(tag[side]) :]
-                for tag, pair in zip(tags, ids, strict=True)
-            )
-            for side, vocabulary in enumerate(self._vocabularies)
-        ]
-        return list(zip(tags, *sides, strict=True))
-
-    def _encode(self, texts: Sequence[_Text]) -> list[_Ids]:
-        sources = self._vocabularies.source.encode(source for _, source, _ in texts)
-        targets = self._vocabularies.target.encode(target for _, _, target in texts)
-        return [
-            ([*tag, *source, EOS], [*own, *target, EOS])
-            for ((tag, own), _, _), source, target in zip(
-                texts, sources, targets, strict=True
-            )
+            for side, vocabulary in both
         ]
 
     def _modify(
-        self, names: list[str], key: int, tags: _Tags, source: str, target: str
+        self, names: list[str], key: int, source: _Side, target: _Side
     ) -> _Text:
-        rng = Random(key)
+        rng, (tag, text), (own, other) = Random(key), source, target
         if "words" in names:
-            words = self._words.get(tags) or [(source, target)]
-            source, target = words[int(rng.random() * len(words))]
-        names = [name for name in names if name != "words"]
-        return (tags, *modify(names, source, target, rng))
+            words = self._words.get((tag, own)) or [(text, other)]
+            text, other = words[int(rng.random() * len(words))]
+        text, other = modify([n for n in names if n != "words"], text, other, rng)
+        return (tag, text), (own, other)
 
-    def _choose(self, old: _Ids, new: _Ids) -> _Ids:
-        """Returns the new ids of a pair, or the old ones where they must stay."""
-        is_new = all(
-            UNK not in one + other
-            and 1 + (one[0] in self._tags) < len(one)
-            and len(one) <= self._config.max_length
-            for one, other in zip(new, old, strict=True)
+    def _fits(self, *sides: list[int]) -> bool:
+        """Returns whether a pair may take the place of another."""
+        return all(
+            UNK not in ids
+            and 1 + (ids[0] in self._tags) < len(ids) <= self._config.max_length
+            for ids in sides
         )
-        return new if is_new else old
 
     def _find_words(self) -> dict[_Tags, list[Pair]]:
         """Returns pairs of words by their tags: the glossary's or the text's."""
@@ -176,9 +160,9 @@ class ModifiedPairs:
             longer = np.maximum(cache.source_lengths, cache.target_lengths)
             short = np.flatnonzero(longer <= _LONGEST_WORD)
             short = short[:: -(-len(short) // _MOST_SHORT) or 1]  # of all parts
-            for tags, *pair in self._texts(self._ids(short)):
-                if all(len(text.split()) == 1 for text in pair):
-                    found.setdefault(tags, []).append((pair[0], pair[1]))
+            for (tag, source), (own, target) in self._texts(short):
+                if len(source.split()) == len(target.split()) == 1:
+                    found.setdefault((tag, own), []).append((source, target))
         if not found.keys() & set(map(self._tags_of, self._cache.corpora)):
             raise ConfigError(
                 "The modifier words needs pairs of words: data.glossary="
@@ -197,22 +181,22 @@ class ModifiedPairs:
     def _require_pieces(self) -> None:
         """Checks that the vocabulary has pieces for what each modifier makes."""
         first = np.arange(min(self._cache.num_pairs, _CHECKED_PAIRS))
-        texts = self._texts(self._ids(first))
+        texts = self._texts(first)
         for name in self._rates:
             new = [self._modify([name], key, *text) for key, text in enumerate(texts)]
-            ids = zip(new, self._encode(new), strict=True)
-            unknown = [text for text, sides in ids if any(UNK in one for one in sides)]
+            ids = zip(new, *self._encode(new), strict=True)
+            unknown = [text for text, one, other in ids if UNK in one + other]
             if 2 * len(unknown) > len(texts):
                 raise ConfigError(
                     f"data.modifiers has {name}, and the vocabulary lacks pieces for "
                     f"what it makes of {len(unknown)} of the first {len(texts)} pairs, "
-                    f"such as {truncate(unknown[0][1])!r}. Train subwords with "
+                    f"such as {truncate(unknown[0][0][1])!r}. Train subwords with "
                     "config.vocabulary.byte_fallback=true, or leave it out."
                 )
 
 
 def _replace(
-    side: TokenSide, first: int, last: int, pairs: Integers, ids: Sequence[list[int]]
+    side: TokenSide, ids: Sequence[list[int]], first: int, last: int, pairs: Integers
 ) -> _Tokens:
     """Returns tokens and lengths of a range of sentences, some of them replaced."""
     offsets = side.offsets[first : last + 1]

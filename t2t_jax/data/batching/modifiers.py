@@ -16,13 +16,7 @@ from functools import partial
 from random import Random
 from typing import TypeAlias
 
-from t2t_jax.data.token_cache.filters import (
-    FULL_STOP,
-    PLACEHOLDER,
-    QUESTION,
-    TAG,
-    URL,
-)
+from t2t_jax.data.token_cache.filters import FULL_STOP, PLACEHOLDER, QUESTION, TAG, URL
 
 Pair: TypeAlias = tuple[str, str]
 Modifier: TypeAlias = Callable[[str, str, Random], Pair]

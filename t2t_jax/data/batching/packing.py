@@ -210,11 +210,7 @@ def _windows(
 
 
 def _rows_of(
-    mask: Integers,
-    pairs: Integers,
-    rows: Integers,
-    *,
-    rng: np.random.Generator | None,
+    mask: Integers, pairs: Integers, rows: Integers, *, rng: np.random.Generator | None
 ) -> Rows:
     number = int(np.count_nonzero(mask))
     renumbered = np.zeros(len(mask), np.int32)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
 from itertools import chain, count, islice, pairwise
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from t2t_jax.data.batching.collate import UNSHARDED, collate
 from t2t_jax.data.batching.planner import (
@@ -19,7 +19,6 @@ from t2t_jax.data.batching.planner import (
 )
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs
 from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.python_pairs import Pairs, open_pairs
 from t2t_jax.data.token_cache.token_cache import TokenCache, build_or_open
@@ -96,16 +95,6 @@ class Prefetcher(Generic[Item]):
             self._thread.join(timeout=0.01)
 
 
-class EpochTokens(Protocol):
-    """The tokens of each epoch, for text that is segmented anew in each."""
-
-    def open(self, epoch: int) -> TokenCache:
-        """Returns the tokens of an epoch, of the same pairs in the same order."""
-
-    def close(self) -> None:
-        """Ends `open` in another thread with an exception."""
-
-
 PositionedBatch: TypeAlias = tuple[DataPosition, Batch]
 
 START = DataPosition(epoch=0, batch=0)
@@ -136,7 +125,7 @@ def train_stream(
     start: DataPosition = START,
     row_multiple: int = 1,
     share: BatchShard = UNSHARDED,
-    tokens: EpochTokens | None = None,
+    tokens: SampledEpochs | None = None,
 ) -> Prefetcher[PositionedBatch]:
     """Streams the batches of one epoch after another, prefetched by a thread.
 
@@ -254,15 +243,9 @@ def batches(
     mesh, config = meshes.mesh_or_default(mesh), _batch_config(settings)
     if isinstance(vocabulary, Vocabulary):
         vocabulary = VocabularyPair(vocabulary, vocabulary)
-    cache, tokens, start = (
-        _encode(pairs, vocabulary, config),
-        None,
-        DataPosition(*start),
-    )
-    if config.samples_epochs:
-        tokens = SampledEpochs(
-            cache, vocabulary, config=config, seed=seed, log=lambda text: None
-        )
+    cache, start = _encode(pairs, vocabulary, config), DataPosition(*start)
+    how: Any = {"config": config, "seed": seed, "log": lambda text: None}
+    tokens = SampledEpochs(cache, vocabulary, **how) if config.samples_epochs else None
     stream = train_stream(
         cache,
         config,
@@ -283,11 +266,11 @@ def _encode(
 
     processes = all_of.current_processes()
     with all_of.failing_together(processes, "read the pairs"):
-        corpus: Corpus
-        if isinstance(pairs, str):
-            corpus = open_corpus(pairs)
-        else:
-            corpus = open_pairs(pairs, config=config)
+        corpus = (
+            open_corpus(pairs)
+            if isinstance(pairs, str)
+            else open_pairs(pairs, config=config)
+        )
         cache = build_or_open(corpus, vocabularies, config=config)
     name = cache.fingerprint
     if name != all_of.broadcast_from_first(processes, "pairs of batches", name):
@@ -323,7 +306,7 @@ def find_batch(
     seed: int,
     start: DataPosition,
     ahead: int,
-    tokens: EpochTokens | None = None,
+    tokens: SampledEpochs | None = None,
 ) -> tuple[DataPosition, PlannedBatch, TokenCache]:
     """Finds a batch of `train_stream` without collating those before.
 
@@ -345,7 +328,7 @@ def find_batch(
 def _plan_epochs(
     cache: TokenCache,
     config: DataConfig,
-    tokens: EpochTokens | None,
+    tokens: SampledEpochs | None,
     *,
     seed: int,
     start: DataPosition,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,8 +31,8 @@ class Corpus(Protocol):
         """Streams (source, target)."""
         ...
 
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Counts the pairs; raises DataError if that needs more bytes of a file."""
+    def num_pairs(self) -> int:
+        """Counts the pairs."""
         ...
 
     def fingerprint(self) -> str:
@@ -73,9 +72,9 @@ class MixtureCorpus:
                 problems.count += error.unlisted
         problems.raise_if_any()
 
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+    def num_pairs(self) -> int:
         """Sums the pairs of all parts, without weights."""
-        return sum(corpus.num_pairs(budget=budget) for corpus, _ in self.parts)
+        return sum(corpus.num_pairs() for corpus, _ in self.parts)
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the parts' fingerprints, without weights."""
@@ -84,11 +83,33 @@ class MixtureCorpus:
 
 
 @dataclass(frozen=True)
-class SliceCorpus:
-    """The pairs `start` to `stop` - 1 of another corpus."""
+class DerivedCorpus:
+    """Another corpus, read differently."""
 
     spec: str
     base: Corpus
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.base)
+
+    def num_pairs(self) -> int:
+        """Counts the pairs."""
+        return self.base.num_pairs()
+
+    def fingerprint(self) -> str:
+        """Returns the SHA-256 of the base corpus's fingerprint and how it is read."""
+        name = self.made_of(self.base.fingerprint())
+        return hashlib.sha256(name.encode()).hexdigest()
+
+    def made_of(self, base: str) -> str:
+        """Returns what decides the content, with the fingerprint of the base."""
+        return base
+
+
+@dataclass(frozen=True)
+class SliceCorpus(DerivedCorpus):
+    """The pairs `start` to `stop` - 1 of another corpus."""
+
     start: int
     stop: int
 
@@ -106,44 +127,35 @@ class SliceCorpus:
                 "another corpus, or pass other pairs to t2t_jax.train as dev=."
             )
 
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
+    def num_pairs(self) -> int:
         """Counts the pairs of the slice."""
-        total = self.base.num_pairs(budget=budget)
-        return max(min(total, self.stop) - self.start, 0)
+        return max(min(self.base.num_pairs(), self.stop) - self.start, 0)
 
-    def fingerprint(self) -> str:
-        """Returns the SHA-256 of the base corpus's fingerprint and the bounds."""
-        name = f"slice {self.base.fingerprint()} {self.start} {self.stop}"
-        return hashlib.sha256(name.encode()).hexdigest()
+    def made_of(self, base: str) -> str:
+        """Returns what decides the content, with the fingerprint of the base."""
+        return f"slice {base} {self.start} {self.stop}"
 
 
 @dataclass(frozen=True)
-class TaggedCorpus:
+class TaggedCorpus(DerivedCorpus):
     """Another corpus with a tag before each source: `<BT> A dog`.
 
     Source: tagged back-translation, Caswell et al. 2019 (arXiv 1906.06442).
     """
 
-    spec: str
-    base: Corpus
     tag: str
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         for source, target in self.base:
             yield f"{self.tag} {source}" if source.strip() else source, target
 
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Counts the pairs of the other corpus."""
-        return self.base.num_pairs(budget=budget)
-
-    def fingerprint(self) -> str:
-        """Returns the SHA-256 of the base corpus's fingerprint and the tag."""
-        name = f"tagged {self.tag} {self.base.fingerprint()}"
-        return hashlib.sha256(name.encode()).hexdigest()
+    def made_of(self, base: str) -> str:
+        """Returns what decides the content, with the fingerprint of the base."""
+        return f"tagged {self.tag} {base}"
 
 
 @dataclass(frozen=True)
-class DirectedCorpus:
+class DirectedCorpus(DerivedCorpus):
     """Another corpus in a direction that is named: its sources get the target's tag.
 
     The pairs are those of the text; the tags are added where they are encoded.
@@ -154,8 +166,6 @@ class DirectedCorpus:
       tag: with which sources are read, as text: "" for none.
     """
 
-    spec: str
-    base: Corpus
     direction: tuple[str, str]
     is_reversed: bool = False
     tag: str = ""
@@ -166,15 +176,18 @@ class DirectedCorpus:
                 source, target = target, source
             yield self.tag + source if source.strip() else source, target
 
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Counts the pairs of the other corpus."""
-        return self.base.num_pairs(budget=budget)
-
-    def fingerprint(self) -> str:
-        """Returns the SHA-256 of the base corpus's fingerprint, tag and order."""
+    def made_of(self, base: str) -> str:
+        """Returns what decides the content, with the fingerprint of the base."""
         order = "reversed" if self.is_reversed else "as it is"
-        name = f"to {self.direction[1]} {order} {self.base.fingerprint()}"
-        return hashlib.sha256(name.encode()).hexdigest()
+        return f"to {self.direction[1]} {order} {base}"
+
+
+def layers_of(corpus: Corpus) -> Iterator[Corpus]:
+    """Yields a corpus, what it is derived from, and so on; the text itself last."""
+    yield corpus
+    while isinstance(corpus, DerivedCorpus):
+        corpus = corpus.base
+        yield corpus
 
 
 def direction_of(corpus: Corpus) -> tuple[str, str]:
@@ -206,9 +219,8 @@ def sample_evenly(items: Iterable[Item], most: int) -> list[Item]:
 
 def tag_of(corpus: Corpus) -> str:
     """Returns the tag that the sources of a corpus begin with as text; "" for none."""
-    while isinstance(corpus, SliceCorpus | DirectedCorpus):
-        corpus = corpus.base
-    return corpus.tag if isinstance(corpus, TaggedCorpus) else ""
+    layers = layers_of(corpus)
+    return next((one.tag for one in layers if isinstance(one, TaggedCorpus)), "")
 
 
 def directions_of(corpus: Corpus) -> tuple[tuple[str, str], ...]:
@@ -259,8 +271,8 @@ def weights_by_size(
     if temperature == 1:
         return tuple(part.weight for part in parts)
     groups = [
-        part.corpus.direction if isinstance(part.corpus, DirectedCorpus) else number
-        for number, part in enumerate(parts)
+        direction if any(direction := direction_of(part)) else number
+        for number, (part, _) in enumerate(parts)
     ]
     sizes: Counter[object] = Counter()
     for group, size in zip(groups, pairs, strict=True):
@@ -323,11 +335,9 @@ def locate_pair(corpus: Corpus, number: int) -> PairLocation:
 
 def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
     """Returns a function that finds pairs as `locate_pair` does; counts parts once."""
-    if isinstance(corpus, SliceCorpus):
-        of_base, start = locator(corpus.base), corpus.start
+    if isinstance(corpus, DerivedCorpus):
+        of_base, start = locator(corpus.base), getattr(corpus, "start", 0)
         return lambda number: of_base(start + number)
-    if isinstance(corpus, DirectedCorpus | TaggedCorpus):
-        return locator(corpus.base)
     if isinstance(corpus, MixtureCorpus):
         parts = [locator(part) for part, _ in corpus.parts]
         counts = [part.num_pairs() for part, _ in corpus.parts[:-1]]

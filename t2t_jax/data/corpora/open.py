@@ -55,13 +55,13 @@ from t2t_jax.data.corpora.corpus import (
     SliceCorpus,
     TaggedCorpus,
     direction_of,
+    layers_of,
     parts_of,
 )
 from t2t_jax.data.corpora.phrasebook import PhrasebookCorpus, open_phrasebook
-from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_files
+from t2t_jax.data.corpora.text_files import TextCorpus, open_text_files
 from t2t_jax.data.corpora.tfds import TfdsCorpus, open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
-from t2t_jax.data.files.file_facts import Count, estimate_lines
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingError
 
@@ -73,7 +73,6 @@ _SINGLE_PLUS = re.compile(rf"\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
 _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
-_COUNTED_BYTES = 2_000_000_000
 _NO_SLICE = re.compile(r"\[[\d:%,-]*\]?$")
 _DIRECTION = f"{LANGUAGE_CODE}-{LANGUAGE_CODE}"
 _DIRECTIONS = re.compile(
@@ -85,12 +84,7 @@ _TAGGED = re.compile(r"(?P<base>.*)#(?P<tag><[^<>#,\s]+>)")
 SLICE = re.compile(r"(?P<base>.*)\[(?P<start>(?:\d+%?)?):(?P<stop>(?:\d+%?)?)\]")
 
 
-def open_corpus(
-    spec: str,
-    *,
-    key: str = "data.train",
-    joiner: str = "",
-) -> Corpus:
+def open_corpus(spec: str, *, key: str = "data.train", joiner: str = "") -> Corpus:
     """Opens the corpus that a spec names; its files exist.
 
     Args:
@@ -147,29 +141,6 @@ def reads_trees(spec: str) -> bool:
     return bool(parts) and all(name.startswith("trees:") for name in parts)
 
 
-def estimate_pairs(corpus: Corpus) -> Count:
-    """Counts the pairs of a corpus, or estimates them if counting would take long.
-
-    Raises:
-      DataError: a file is broken gzip.
-      InputMissingError: a file cannot be read.
-    """
-    if isinstance(corpus, DirectedCorpus | TaggedCorpus):
-        return estimate_pairs(corpus.base)
-    if isinstance(corpus, SliceCorpus):
-        number, is_exact = estimate_pairs(corpus.base)
-        return Count(max(min(number, corpus.stop) - corpus.start, 0), is_exact)
-    if isinstance(corpus, MixtureCorpus):
-        counts = [estimate_pairs(part) for part, _ in corpus.parts]
-        numbers, are_exact = zip(*counts, strict=True)
-        return Count(sum(numbers), all(are_exact))
-    if isinstance(corpus, TextCorpus):
-        return estimate_lines(corpus.source)
-    if isinstance(corpus, TsvCorpus):
-        return estimate_lines(corpus.path)
-    return Count(corpus.num_pairs(), True)
-
-
 class PairCount(NamedTuple):
     """Size of a corpus; if it is unknown, `note` has the reason."""
 
@@ -178,13 +149,10 @@ class PairCount(NamedTuple):
     note: str
 
 
-def count_pairs(spec: str, *, key: str, budget: int = _COUNTED_BYTES) -> PairCount:
+def count_pairs(spec: str, *, key: str) -> PairCount:
     """Counts the pairs of the corpus that a spec names.
 
     Nothing is decoded or downloaded. A missing corpus is not an error.
-
-    Args:
-      budget: uncompressed bytes that may be read of each side.
 
     Raises:
       ConfigError: the spec is invalid.
@@ -196,7 +164,7 @@ def count_pairs(spec: str, *, key: str, budget: int = _COUNTED_BYTES) -> PairCou
     if not spec:
         return PairCount(spec, None, f"config.{key} is empty.")
     try:
-        pairs = open_corpus(spec, key=key).num_pairs(budget=budget)
+        pairs = open_corpus(spec, key=key).num_pairs()
     except (DataError, InputMissingError) as error:
         return PairCount(spec, None, "\n".join(error.problems))
     return PairCount(spec, pairs, "")
@@ -281,8 +249,7 @@ def _directed(
 
 def _named_languages(corpus: Corpus) -> tuple[str, ...]:
     """Returns the languages that the name of a corpus has, as it lies."""
-    while isinstance(corpus, SliceCorpus | TaggedCorpus):
-        corpus = corpus.base
+    *_, corpus = layers_of(corpus)
     if isinstance(corpus, TfdsCorpus):
         return corpus.languages
     if isinstance(corpus, TextCorpus):

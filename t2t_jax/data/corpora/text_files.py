@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -84,10 +83,10 @@ class TextCorpus:
         elif not counts[0]:
             problems.add(f"{self.source} and {self.target} are empty.")
 
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Counts the lines of both sides; `budget` as for `count_lines`."""
+    def num_pairs(self) -> int:
+        """Counts the lines of both sides."""
         sides = (self.source, self.target)
-        counts = [count_lines(path, budget=budget) for path in sides]
+        counts = [count_lines(path) for path in sides]
         problems = LineProblems()
         self._compare(counts, problems)
         problems.raise_if_any()
@@ -131,9 +130,9 @@ class TsvCorpus:
             problems.add(f"{self.path} is empty.")
         problems.raise_if_any()
 
-    def num_pairs(self, *, budget: int = sys.maxsize) -> int:
-        """Counts the lines; `budget` as for `count_lines`."""
-        return count_lines(self.path, budget=budget)
+    def num_pairs(self) -> int:
+        """Counts the lines."""
+        return count_lines(self.path)
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of column numbers, file, and the joiner if any."""

@@ -12,12 +12,10 @@ import contextlib
 import hashlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from t2t_jax.data.files.lines import GZIP_ERRORS, gzip_fault, open_bytes
 from t2t_jax.errors import DataError, InputMissingError, UserError
@@ -31,6 +29,7 @@ _Facts: TypeAlias = dict[str, dict[str, Any]]
 _SETTLED_NS = 2_000_000_000
 _MIN_BYTES = 1 << 20  # a millisecond of reading
 _MAX_FILES = 1_000
+_BLOCK = 1 << 22
 
 
 def digest(path: Path) -> bytes:
@@ -97,38 +96,15 @@ def _checksum(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-_BLOCK = 1 << 22
-_FAST_BYTES = 500_000_000  # under a second to read; two if compressed
-_PROBE_BYTES = 1 << 24
-
-
-class Count(NamedTuple):
-    """A number of lines or pairs."""
-
-    number: int
-    is_exact: bool
-
-
-class _OverBudgetError(DataError):
-    """A file is too large to be counted; holds an estimate of its lines."""
-
-    def __init__(self, path: Path, budget: int, estimate: int):
-        super().__init__(f"{path} holds over {budget:,} bytes and is not counted.")
-        self.estimate = estimate
-
-
-def count_lines(path: Path, *, budget: int = sys.maxsize) -> int:
+def count_lines(path: Path) -> int:
     """Counts the lines of a file without decoding them.
 
-    Args:
-      budget: uncompressed bytes that may be read.
-
     Raises:
-      DataError: the file exceeds the budget or is broken gzip.
+      DataError: the file is broken gzip.
       InputMissingError: the file cannot be read.
     """
     try:
-        return cached_fact(path, "lines", partial(_count_lines, budget=budget))
+        return cached_fact(path, "lines", _count_lines)
     except GZIP_ERRORS as error:
         raise DataError(f"{path}: broken gzip: {gzip_fault(error)}.") from error
     except OSError as error:
@@ -137,34 +113,9 @@ def count_lines(path: Path, *, budget: int = sys.maxsize) -> int:
         ) from error
 
 
-def estimate_lines(path: Path, *, budget: int = _FAST_BYTES) -> Count:
-    """Counts the lines of a file, or estimates them if counting would take long.
-
-    Args:
-      budget: as for `count_lines`.
-
-    Raises:
-      DataError: the file is broken gzip.
-      InputMissingError: the file cannot be read.
-    """
-    try:
-        return Count(count_lines(path, budget=budget), True)
-    except _OverBudgetError as error:
-        return Count(error.estimate, False)
-
-
-def _count_lines(path: Path, budget: int) -> int:
-    """Counts lines; beyond the budget they are estimated from the file's beginning."""
-    lines, read, last = 0, 0, b"\n"
-    size = path.stat().st_size
-    most = budget if size <= budget else min(budget, _PROBE_BYTES)
+def _count_lines(path: Path) -> int:
+    lines, last = 0, b"\n"
     with open_bytes(path) as file:
-        while read <= most and (block := file.read(_BLOCK)):
-            read += len(block)
-            lines += block.count(b"\n")
-            last = block[-1:]
-        if read > most:
-            # Of a .gz file too this is the position on disk, in compressed bytes.
-            share = os.lseek(file.fileno(), 0, os.SEEK_CUR) / size
-            raise _OverBudgetError(path, budget, round(lines / share))
+        while block := file.read(_BLOCK):
+            lines, last = lines + block.count(b"\n"), block[-1:]
     return lines + (last != b"\n")  # The last line may lack its LF.

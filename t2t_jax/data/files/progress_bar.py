@@ -87,7 +87,6 @@ class ProgressBar:
         self._work, self._patience = work, patience
         self._log, self._every_seconds = log, every_seconds or math.inf
         self._stream = stream or sys.stderr
-        self._is_exact = True
         self._progress: Progress | None = None
         self._head_width = 0
         self._began = self._shown = 0.0
@@ -137,16 +136,13 @@ class ProgressBar:
             ended.set()
             thread.join()
 
-    def start(
-        self, *, total: int | None, is_exact: bool = True, done: int = 0
-    ) -> ProgressBar:
+    def start(self, *, total: int | None, done: int = 0) -> ProgressBar:
         """Begins to count.
 
         Args:
           total: units in all; None if unknown.
           done: units done before, excluded from the rate.
         """
-        self._is_exact = is_exact
         self._began = self._shown = time.monotonic()
         if self._log is not None:
             self._head_width = len(self._head(max(done, total or 0), total))
@@ -198,20 +194,17 @@ class ProgressBar:
             self.log("  ".join(filter(None, (task.description + share, text, eta))))
 
     def _update(self, progress: Progress, number: int) -> Task:
-        """Adds finished units, and to an estimated total what exceeds it."""
+        """Adds finished units."""
         task = progress.tasks[0]
         done = int(task.completed) + number
         total = None if task.total is None else int(task.total)
-        if total is not None and not self._is_exact:
-            task.total = total = max(total, done)  # `update` would forget the speed
         head = self._head(done, total)
         progress.update(task.id, completed=done, description=head)
         return task
 
     def _head(self, done: int, total: int | None) -> str:
-        """Returns what is done, such as 'encoded 640/about 1,000 pairs'."""
-        about = "" if self._is_exact else "about "
-        of = "" if total is None else f"/{about}{total:,}"
+        """Returns what is done, such as 'encoded 640/1,000 pairs'."""
+        of = "" if total is None else f"/{total:,}"
         units = self._work.units
         units = units.removesuffix("s") if (total or done) == 1 else units
         return f"{self._work.done} {done:,}{of} {units}".rstrip()

@@ -23,7 +23,6 @@ from t2t_jax.data.corpora.corpus import (
     short_name,
     tag_of,
 )
-from t2t_jax.data.corpora.open import estimate_pairs
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache import shards as token_shards
 from t2t_jax.data.token_cache.encoder import Chunk, PairEncoder, max_characters
@@ -177,10 +176,9 @@ def _build_shards(
     if shards:
         progress.log(f"Resuming after {sum(done):,} encoded pairs.")
     chunks = _chunks(parts, done, most=max_characters(config))
-    total, is_exact = _estimate_total(corpus, progress)
     with (
         contextlib.closing(encode_chunks(chunks, encoder, workers=workers)) as results,
-        progress.start(total=total, is_exact=is_exact, done=sum(done)),
+        progress.start(total=_count(corpus, progress), done=sum(done)),
     ):
         seen = _seen_pairs(shards) if config.drop_duplicates else None
         chunked = groupby(_encoded_chunks(results, seen, progress), key=_shard_of)
@@ -190,11 +188,11 @@ def _build_shards(
     return shards
 
 
-def _estimate_total(corpus: Corpus, progress: ProgressBar) -> tuple[int | None, bool]:
+def _count(corpus: Corpus, progress: ProgressBar) -> int | None:
     if progress.is_enabled:
         with contextlib.suppress(UserError):  # reported when the corpus is read
-            return estimate_pairs(corpus)
-    return None, True
+            return corpus.num_pairs()
+    return None
 
 
 def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Chunk]:

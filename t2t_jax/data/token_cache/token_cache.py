@@ -61,6 +61,11 @@ class TokenSide(NamedTuple):
     tokens: Integers
     offsets: Integers
 
+    def ids(self, numbers: Integers) -> list[list[int]]:
+        """Returns the tokens of some sentences, eos included."""
+        spans = zip(self.offsets[numbers], self.offsets[numbers + 1], strict=True)
+        return [self.tokens[begin:end].tolist() for begin, end in spans]
+
     @property
     def lengths(self) -> Integers:
         """[N] tokens of each sentence, eos included; int32, not cached."""

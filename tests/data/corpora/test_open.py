@@ -4,9 +4,8 @@ import pytest
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import parts_of
-from t2t_jax.data.corpora.open import count_pairs, estimate_pairs, open_corpus
+from t2t_jax.data.corpora.open import count_pairs, open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
-from t2t_jax.data.files import file_facts
 from t2t_jax.errors import ConfigError
 
 
@@ -114,27 +113,6 @@ def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
     assert "data.train is empty" in count_pairs("", key="data.train").note
     with pytest.raises(ConfigError, match="must begin with one of"):
         count_pairs("txt:a,b", key="data.train")
-
-
-def test_a_number_is_estimated_of_every_kind_of_corpus(tmp_path, monkeypatch):
-    counts = {"a.en": (1000, False), "b.tsv": (7, True)}
-    monkeypatch.setattr(
-        "t2t_jax.data.corpora.open.estimate_lines",
-        lambda path: file_facts.Count(*counts[path.name]),
-    )
-    for name in ("a.en", "a.de", "b.tsv"):
-        (tmp_path / name).write_text("x\ty\n")
-    text, tsv = f"text:{tmp_path}/a.en,{tmp_path}/a.de", f"tsv:{tmp_path}/b.tsv"
-    found = {
-        text: (1000, False),
-        f"{text}[3:]": (997, False),
-        f"{text}[:20]": (20, False),
-        tsv: (7, True),
-        f"{tsv}[9:]": (0, True),
-        f"{tsv}++3*{text}[500:]": (507, False),
-        "phrasebook:dev:5": (5, True),
-    }
-    assert {spec: estimate_pairs(open_corpus(spec)) for spec in found} == found
 
 
 def test_a_slice_without_a_colon_is_no_part_of_a_file_name(tmp_path):

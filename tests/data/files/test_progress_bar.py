@@ -54,24 +54,6 @@ def test_results_are_never_printed_to_stderr(monkeypatch, is_terminal):
     assert ("a result" in out.getvalue()) != is_terminal
 
 
-def test_an_estimated_number_is_marked_and_never_exceeded(clock):
-    said = []
-    progress = ProgressBar(said.append, every_seconds=0.1, stream=io.StringIO())
-    with progress.start(total=100, is_exact=False):
-        clock[0] += 1
-        progress.advance(50)
-        clock[0] += 1
-        progress.advance(70)
-    assert said == [
-        "encoded 50/about 100 pairs (50 %)",
-        "encoded 120/about 120 pairs (100 %)  70 pairs/s  ETA 0:00:00",
-    ]
-    screen = Terminal()
-    with ProgressBar(said.append, stream=screen).start(total=9, is_exact=False):
-        pass
-    assert "encoded 0/about 9 pairs" in screen.getvalue()
-
-
 def test_a_narrow_terminal_has_the_numbers_and_the_time_left(clock, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     screen = Terminal()
