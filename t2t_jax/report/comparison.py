@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.errors import DataError, ErrorCollector
-from t2t_jax.evaluation.significance import paired_test, scores_and_tests
+from t2t_jax.evaluation.bleu import BleuSettings
+from t2t_jax.evaluation.significance import scores_and_tests
 from t2t_jax.model.counting import count_parameters
 from t2t_jax.quantities import format_duration
 from t2t_jax.report.curves import MAX_POINTS, NONE, curves, figure, spread, steps_of
@@ -172,7 +173,9 @@ def _evaluations(runs: Sequence[Run]) -> Iterator[Table]:
 
 def _tests(runs: Sequence[Run]) -> Table:
     """Tests the differences to the first run that has translations."""
-    name, base = next((run.name, run.output) for run in runs if run.output)
+    name, config, base = next(
+        (run.name, run.config, run.output) for run in runs if run.output
+    )
     rows, missing = [], []
     first: dict[str, Any] = {}
     for run in runs:
@@ -185,12 +188,10 @@ def _tests(runs: Sequence[Run]) -> Table:
             rows.append((run.name, *[NONE] * 8))
             missing.append(f"{run.name}: not tested, as {reason}.")
             continue
-        scores, test = scores_of(output), None
+        baseline = None if output is base else base.hypotheses
+        scores = scores_of(output, config, baseline=baseline)
         first = first or scores
-        if output is not base:
-            lines = output.hypotheses, output.references
-            test = paired_test(*lines, baseline=base.hypotheses)
-        rows.append((run.name, *test_cells(scores, test)))
+        rows.append((run.name, *test_cells(scores)))
     interval = first["intervals"]
     header = ("run", *TEST_COLUMNS)
     notes = [
@@ -203,15 +204,13 @@ def _tests(runs: Sequence[Run]) -> Table:
     return Table("Paired tests", header, rows, range(1, 9), notes)
 
 
-def test_cells(
-    scores: Mapping[str, Any], test: Mapping[str, Any] | None
-) -> Iterator[str]:
+def test_cells(scores: Mapping[str, Any]) -> Iterator[str]:
     """Yields BLEU and chrF with their intervals, gains and p-values.
 
     Args:
-      scores: from `scores_of`.
-      test: from `paired_test`; None for the first system.
+      scores: from `scores_of`, without a `paired_test` for the first system.
     """
+    test = scores.get("paired_test")
     for name in ("bleu", "chrf"):
         yield f"{scores[name]:.2f}"
         yield f"{scores['intervals'][name]['half_width']:.2f}"
@@ -286,18 +285,23 @@ def best_output(workdir: Workdir, best: Record | None) -> DevOutput | None:
     return None if best is None else DevOutputs(workdir.path).read(best["step"])
 
 
-def scores_of(output: DevOutput) -> dict[str, Any]:
-    """Scores translations, with intervals by bootstrap resampling.
+def scores_of(
+    output: DevOutput, config: Config, *, baseline: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Scores translations by the tokens of a configuration, with intervals.
+
+    Args:
+      baseline: translations of another system; None for no test.
 
     Returns:
-      What `corpus_scores` returns; `intervals`, from `bootstrap_intervals`; `step`
-      and the number of `sentences`.
+      What `scores_and_tests` returns; `step` and the number of `sentences`.
     """
     lines = output.hypotheses, output.references
+    bleu = BleuSettings(config.evaluation.tokenize)
     return {
         "step": output.step,
         "sentences": len(output.references),
-        **scores_and_tests(*lines),
+        **scores_and_tests(*lines, bleu=bleu, baseline=baseline),
     }
 
 

@@ -322,6 +322,25 @@ def test_a_server_lists_the_directions_and_translates_into_each(counting_twice):
     )
 
 
+def test_a_comparison_names_a_language_for_the_models_with_tags(
+    counting, counting_twice, tmp_path, capsys
+):
+    place, folder = counting_twice.parent, tmp_path / "exported"
+    export = ["export", f"--workdir={counting_twice}", "--format=ctranslate2"]
+    assert main([*export, f"--to={folder}", "--check_lines=9"]) == 0
+    files = [f"--source={place / 'in'}", f"--reference={place / 'fr'}"]
+    # The third model has no tags, and counts in German.
+    compare = ["compare", f"--workdirs={counting_twice},{folder},{counting}", *files]
+    capsys.readouterr()
+    assert main([*compare, "--target_language=fr"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    names = (counting_twice.name, folder.name)
+    chrf = [float(row[5]) for row in rows if len(row) == 9 and row[0] in names]
+    assert chrf == [100, 100, pytest.approx(30, abs=30)]
+    assert main(compare) == 64
+    assert "several languages, and a line names no" in capsys.readouterr().err
+
+
 def test_exports_put_the_tags_on_their_sources(counting_twice, tmp_path, capsys):
     ctranslate2 = pytest.importorskip("ctranslate2")
     place, model = counting_twice.parent, t2t_jax.load(counting_twice)

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,19 @@ def test_outputs_are_tested_in_pairs(directories, tmp_path):
     assert set(tables["Paired tests"].rows[1][1:]) == {"\N{EM DASH}"}
     notes = " ".join(tables["Paired tests"].notes)
     assert all(f"{name}: not tested" in notes for name in "bc")
+
+
+@pytest.mark.parametrize("tokenize", ["char", "none"])
+def test_outputs_are_scored_by_the_tokens_of_the_first_run(directories, tokenize):
+    _, tables = tables_of(directories)
+    before = tables["Paired tests"].rows
+    config = make_config(evaluation__tokenize=tokenize)
+    Workdir(Path(directories[0])).write_config(config)
+    _, tables = tables_of(directories)
+    after, notes = tables["Paired tests"].rows, tables["Paired tests"].notes
+    assert f"|tok:{tokenize}|" in notes[1]
+    assert before[1][1] != after[1][1]
+    assert [row[5:] for row in before] == [row[5:] for row in after]
 
 
 def test_translations_that_differ_stand_side_by_side(directories):

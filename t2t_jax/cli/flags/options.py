@@ -109,7 +109,7 @@ class ModelOptions(RunOptions):
     checkpoint: str = flag(default="best", metavar="best|last|STEP")
 
 
-class LanguageOptions(ModelOptions):
+class LanguageOptions(Options):
     """Of the modes that take lines of one of the model's languages.
 
     Attributes:
@@ -184,7 +184,7 @@ class PairOptions(ModelOptions):
     reference: str = flag(FILE, required=True)
 
 
-class SearchOptions(LanguageOptions, DistributedOptions):
+class SearchOptions(LanguageOptions, ModelOptions, DistributedOptions):
     """Of the modes that search for translations.
 
     Flags with a `key` have the value and the meaning of that key of `config`.
@@ -615,7 +615,7 @@ class ReportOptions(ModelOptions, mode="report"):
     to: str = flag(DIRECTORY, metavar="FILE")
 
 
-class CompareOptions(Options, mode="compare"):
+class CompareOptions(LanguageOptions, mode="compare"):
     """Compares several runs; or the scores, speed and size of models on a test set.
 
     Examples:
@@ -635,6 +635,8 @@ class CompareOptions(Options, mode="compare"):
 
     workdir: Workdir  # not a flag
     workdirs: tuple[str, ...] = flag(PATHS, metavar="DIR,DIR", required=True)
+    source_language: str = flag(metavar="CODE", requires="source")
+    target_language: str = flag(metavar="CODE", requires="source")
     source: str = flag(FILE, requires="reference")
     reference: str = flag(FILE, requires="source")
     to: str = flag(DIRECTORY, metavar="FILE", excludes="source")

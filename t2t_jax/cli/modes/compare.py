@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from t2t_jax.cli.console.tables import Section, show
 from t2t_jax.cli.console.text_io import check_page, write_file
 from t2t_jax.cli.evaluation.corpus import read_aligned
 from t2t_jax.cli.flags.options import CompareOptions
+from t2t_jax.data.vocabulary.tokenizers import known_languages
 from t2t_jax.errors import InputMissingError
 from t2t_jax.run.dev_outputs import DevOutput
 from t2t_jax.run.workdir import Workdir
@@ -53,42 +54,41 @@ def run(options: CompareOptions) -> int:
 
 def _compare_models(options: CompareOptions) -> list[Table]:
     """Compares the translations of a test set, their speed and the models' size."""
-    from t2t_jax.evaluation.significance import paired_test
     from t2t_jax.report.comparison import TEST_COLUMNS, scores_of, test_cells
     from t2t_jax.report.page import Table
 
     files = {"source": options.source, "reference": options.reference}
     configs = _configs(options.workdirs)
-    joiner = next(iter(configs.values())).data.subword_joiner
+    base = next(iter(configs.values()))
+    joiner = base.data.subword_joiner
     sources, references = read_aligned(files, joiner=joiner).values()
-    quality, costs, notes, first = [], [], [""], None
+    languages = _languages(options, configs)
+    quality, costs, first = [], [], None
     for name, config in configs.items():
         log(f"Translating {options.source} with {name} …")
-        translate, megabytes = _open(Path(name), config)
+        translate, megabytes = _open(Path(name), config, languages[name])
         translate(sources)  # compiles
         began = time.perf_counter()
         output = [*translate(sources)]
         speed = len(sources) / (time.perf_counter() - began)
-        scores = scores_of(DevOutput(0, sources, references, output))
-        test = None
-        if first is None:
-            first = output
-        else:
-            test = paired_test(output, references, baseline=first)
+        lines = DevOutput(0, sources, references, output)
+        scores = scores_of(lines, base, baseline=first)
+        first = first or output
         shown = Path(name).resolve().name
-        quality.append((shown, *test_cells(scores, test)))
+        quality.append((shown, *test_cells(scores)))
         beam = str(config.decoding.beam_size)
         costs.append((shown, beam, f"{speed:,.1f}", f"{megabytes:.3g}"))
-        notes = [f"{scores['bleu_signature']}; {scores['chrf_signature']}"]
     tests = f"{len(sources):,} lines; intervals and paired tests by bootstrap."
+    signatures = f"{scores['bleu_signature']}; {scores['chrf_signature']}"
     measured = (
         "Lines a second of a second translation of all lines, each as it is, on "
         f"{os.cpu_count()} processors, beside what else runs there. MB of parameters."
     )
     header = ("model", "beam", "lines/s", "MB")
     title = f"Test set {options.source}"
+    notes = [tests, signatures]
     return [
-        Table(title, ("model", *TEST_COLUMNS), quality, range(1, 9), [tests, *notes]),
+        Table(title, ("model", *TEST_COLUMNS), quality, range(1, 9), notes),
         Table("Speed and size", header, costs, range(1, 4), [measured]),
     ]
 
@@ -113,7 +113,30 @@ def _configs(directories: Sequence[str]) -> dict[str, Config]:
     return found
 
 
-def _open(directory: Path, config: Config) -> System:
+def _languages(
+    options: CompareOptions, configs: Mapping[str, Config]
+) -> dict[str, dict[str, str | None]]:
+    """Returns the languages of each model: those that it has tags for.
+
+    If none has, all, which the first of them refuses.
+    """
+    sides = {
+        name: Workdir(Path(name)).read_vocabularies(config.vocabulary).source
+        for name, config in configs.items()
+    }
+    if not any(side.tags for side in sides.values()):
+        return dict.fromkeys(sides, options.languages)
+    wanted = options.source_language, options.target_language
+    known = {name: known_languages(side, *wanted) for name, side in sides.items()}
+    return {
+        name: {"source_language": source or None, "target_language": target or None}
+        for name, (source, target) in known.items()
+    }
+
+
+def _open(
+    directory: Path, config: Config, languages: Mapping[str, str | None]
+) -> System:
     """Loads a model, or an export as CTranslate2, with a search over all processors."""
     import jax
 
@@ -122,7 +145,7 @@ def _open(directory: Path, config: Config) -> System:
 
         model = load(directory)
         size = sum(array.nbytes for array in jax.tree.leaves(model.params))
-        return partial(model.translate, segment="lines"), size / 1e6
+        return partial(model.translate, segment="lines", **languages), size / 1e6
     from t2t_jax.data.vocabulary.pair import VocabularyPair
     from t2t_jax.exchange.exporting.ctranslate2 import (
         CTranslate2Backend,
@@ -139,6 +162,6 @@ def _open(directory: Path, config: Config) -> System:
         threads=os.cpu_count() or 1,
     ).search
     return (
-        lambda lines: [one.text for one in search(lines, greedy=False)],
+        lambda lines: [one.text for one in search(lines, greedy=False, **languages)],
         weights.stat().st_size / 1e6,
     )

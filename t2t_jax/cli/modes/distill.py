@@ -42,6 +42,7 @@ from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.token_cache.filters import DuplicateFilter, text_hashes
 from t2t_jax.data.token_cache.known_words import words_of
+from t2t_jax.data.vocabulary.tokenizers import known_languages
 from t2t_jax.devices.distributed.processes import barrier
 from t2t_jax.errors import DataError, UserError, rewording
 from t2t_jax.files import sha256_of
@@ -183,7 +184,7 @@ def _with_languages(
     """Returns the options with those of two languages that the model's tags name."""
     if source or target:
         side = options.workdir.read_vocabularies(options.config.vocabulary).source
-        source, target = source * side.reads_source, target * bool(side.tags)
+        source, target = known_languages(side, source, target)
     return dataclasses.replace(options, source_language=source, target_language=target)
 
 

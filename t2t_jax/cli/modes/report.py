@@ -42,7 +42,7 @@ def run(options: ReportOptions) -> int:
     output, scores = _best_output(workdir), None
     if output is not None and output.references:
         log("Computing the intervals of the scores …")
-        scores = scores_of(output)
+        scores = scores_of(output, workdir.read_config())
     attention = _attention(options, output)
     write_file(to, run_page(workdir, scores=scores, attention=attention))
     return 0

@@ -281,6 +281,18 @@ def tags_of(tagged: Tagged, source: str, target: str) -> tuple[list[int], list[i
     return own, to
 
 
+def known_languages(tagged: Tagged, source: str, target: str) -> tuple[str, str]:
+    """Returns the languages that are named by tags; "" for one that is not.
+
+    Example:
+      >>> from types import SimpleNamespace
+      >>> vocabulary = SimpleNamespace(tags={"de": 4}, reads_source=False)
+      >>> known_languages(vocabulary, "en", "de")
+      ('', 'de')
+    """
+    return source * tagged.reads_source, target * bool(tagged.tags)
+
+
 class _SentencePiece:
     """A SentencePiece model whose own ids are used."""
 

@@ -399,14 +399,18 @@ class CTranslate2Backend:
         tags = vocabularies.target.tags.values()
         self._suppressed = suppressed_pieces(config, self._target, tags)
 
-    def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
+    def search(
+        self, lines: Sequence[str], *, greedy: bool, **languages: str | None
+    ) -> list[Output]:
         """Translates with CTranslate2 within the length limits of this package.
 
+        `languages` are those of `split_tags`, by default of the tags, if there are any.
         Its alpha is the exponent of n, whatever the configuration divides by. A call
         has one limit, so lines of equal length are translated in one.
         """
         side = self._vocabularies.source
-        texts, tags, forced = side.split_tags(lines, target_language="")
+        named = {"target_language": "", **languages}
+        texts, tags, forced = side.split_tags(lines, **named)
         encoded = zip(tags, side.encode(texts), strict=True)
         subwords = [[*tag, *ids] for tag, ids in encoded]
         found: list[tuple[int, ...]] = [()] * len(lines)
