@@ -336,7 +336,7 @@ def test_a_comparison_names_a_language_for_the_models_with_tags(
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     names = (counting_twice.name, folder.name)
     chrf = [float(row[5]) for row in rows if len(row) == 9 and row[0] in names]
-    assert chrf == [100, 100, pytest.approx(30, abs=30)]
+    assert (chrf[0], chrf[1] > 80, chrf[2] < 30) == (100, True, True), chrf
     assert main(compare) == 64
     assert "several languages, and a line names no" in capsys.readouterr().err
 

@@ -109,7 +109,8 @@ class ModelOptions(RunOptions):
     checkpoint: str = flag(default="best", metavar="best|last|STEP")
 
 
-class LanguageOptions(Options):
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LanguageOptions:
     """Of the modes that take lines of one of the model's languages.
 
     Attributes:
@@ -615,7 +616,7 @@ class ReportOptions(ModelOptions, mode="report"):
     to: str = flag(DIRECTORY, metavar="FILE")
 
 
-class CompareOptions(LanguageOptions, mode="compare"):
+class CompareOptions(LanguageOptions, Options, mode="compare"):
     """Compares several runs; or the scores, speed and size of models on a test set.
 
     Examples:

@@ -161,7 +161,9 @@ def _open(
         positions=exported_positions(config),
         threads=os.cpu_count() or 1,
     ).search
-    return (
-        lambda lines: [one.text for one in search(lines, greedy=False, **languages)],
-        weights.stat().st_size / 1e6,
-    )
+
+    def translate(lines: Sequence[str]) -> list[str]:
+        found = zip(lines, search(lines, greedy=False, **languages), strict=True)
+        return [one.text if line.strip() else "" for line, one in found]
+
+    return translate, weights.stat().st_size / 1e6
