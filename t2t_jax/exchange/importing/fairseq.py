@@ -23,13 +23,14 @@ from t2t_jax.exchange.importing.imported import (
 )
 from t2t_jax.exchange.importing.layout import (
     Array,
-    ParameterTree,
     Source,
+    read_params,
     take_matrices,
     torch_layers,
 )
 from t2t_jax.exchange.importing.vocabularies import ADVICE, Ids, fairseq_vocabularies
 from t2t_jax.exchange.readers.torch_file import read_torch_file
+from t2t_jax.types import Params
 
 _STACKS = ("encoder", "decoder")
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
@@ -237,30 +238,22 @@ _OUTPUTS = ["decoder.output_projection.weight", "decoder.embed_out"]
 
 def _read_weights(
     source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]
-) -> dict[str, Any]:
+) -> Params:
     """Reads the parameters of a `Transformer`."""
-    tree = ParameterTree(config)
-    tree.add_stacks(torch_layers(source))
+    tables, positions = _matrices(source, config, ids), {}
     if config.get("positions") == "learned":
-        _add_positions(source, tree, config)
-    tree.add_matrices(_matrices(source, config, ids), ids)
-    source.check_all_taken(ignored=_IGNORED)
-    return tree.params
-
-
-def _add_positions(
-    source: Source, tree: ParameterTree, config: Mapping[str, Any]
-) -> None:
-    """Adds the learned positions, which fairseq does not scale."""
-    scale = np.float32(1)
-    if config["scale_embeddings"]:
-        scale /= np.sqrt(np.float32(config["d_model"]))
-    rows = config["max_positions"] + config["first_position"]
-    for stack in _STACKS:
-        name = f"{stack}.embed_positions.weight"
-        size = source.shape(name)[:1]
-        table = source.take(name, *size, config["d_model"])
-        tree.add_table(f"{stack}/positions/learned", table[:rows] * scale)
+        # fairseq does not scale them.
+        width, is_scaled = config["d_model"], config["scale_embeddings"]
+        scale = np.sqrt(np.float32(width)) if is_scaled else np.float32(1)
+        rows = config["max_positions"] + config["first_position"]
+        for stack in _STACKS:
+            name = f"{stack}.embed_positions.weight"
+            table = source.take(name, *source.shape(name)[:1], width)
+            positions[stack] = table[:rows] * (1 / scale)
+    take = torch_layers(source)
+    return read_params(
+        source, config, take, tables, ids, positions=positions, ignored=_IGNORED
+    )
 
 
 def _matrices(

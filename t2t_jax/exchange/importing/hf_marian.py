@@ -30,8 +30,8 @@ from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions
 from t2t_jax.exchange.importing.layout import (
     MATRICES,
     Array,
-    ParameterTree,
     Source,
+    read_params,
     take_matrices,
     torch_layers,
 )
@@ -102,15 +102,16 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     is_empty = not (inputs[architecture.pad].any() or bias[architecture.pad])
     if trained.by == "marian" and is_empty:
         ids = ids[0], [None, *ids[1][1:]]  # HF's addition would take probability.
-    tree = ParameterTree(model)
-    tree.add_stacks(torch_layers(source, prefix="model."))
-    tree.add_matrices(tables, ids, bias=bias if model["output_bias"] else None)
-    source.check_all_taken(ignored=() if model["attention_biases"] else biases)
+    take = torch_layers(source, prefix="model.")
+    own_bias = bias if model["output_bias"] else None
+    ignored = () if model["attention_biases"] else biases
     files = (path / name for name in (CONFIG, GENERATION))
     return ImportedModel(
         model=model,
         search=_search(generation, architecture, vocabularies, trained),
-        params=tree.params,
+        params=read_params(
+            source, model, take, tables, ids, bias=own_bias, ignored=ignored
+        ),
         vocabularies=vocabularies.pair,
         files=(*weights, *filter(Path.exists, files), *vocabularies.files),
         notes=_notes(trained, vocabularies, generation, options),

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from flax.traverse_util import unflatten_dict
 
 from t2t_jax.errors import DataError
 from t2t_jax.exchange.importing.vocabularies import Ids
@@ -273,74 +274,58 @@ Kernels are [inputs, outputs], whose heads are contiguous.
 """
 
 
-class ParameterTree:
-    """Parameters of a `Transformer`, by their paths.
+def read_params(
+    source: Source,
+    config: Mapping[str, Any],
+    take: Take,
+    tables: Mapping[str, Array],
+    ids: tuple[Ids, Ids],
+    *,
+    bias: Array | None = None,
+    positions: Mapping[str, Array] | None = None,
+    ignored: Iterable[str] = (),
+) -> Params:
+    """Reads the parameters of a `Transformer`, and checks that no tensor is left over.
 
     Args:
       config: values of `config.model` by key.
+      take: takes the arrays of both stacks from the source.
+      tables: vocabulary matrices [V, D] by the paths of `MATRICES`.
+      ids: the foreign ids of source and target.
+      bias: [V] of the logits, if there is one. Ids that the foreign model does not
+        have get no probability.
+      positions: learned ones [P, D] by stack, if it has any.
+      ignored: tensors without an effect on the outputs.
 
-    Attributes:
-      params: nested dict of float32 arrays.
+    Raises:
+      DataError: a tensor is missing, has another shape, or is left over.
     """
-
-    def __init__(self, config: Mapping[str, Any]):
-        self.params: dict[str, Any] = {}
-        self._config = config
-        self._order = interleaved_from_halves(config["d_model"])
-
-    def add_stacks(self, take: Take) -> None:
-        """Adds the layers of encoder and decoder, and the norms of a pre-norm model."""
-        heads = self._config["num_heads"]
-        for path, shapes in parts_of(self._config):
-            for kind, shape in shapes.items():
-                array = reorder(path, kind, take(path, kind, *shape), self._order)
-                name = path.rpartition("/")[2]
-                if name in ("query", "key", "value"):
-                    array = array.reshape(*shape[:-1], heads, -1)
-                elif name == "output" and kind == "kernel":
-                    array = array.reshape(heads, -1, shape[-1])
-                self._add(path, **{kind: array})
-
-    def add_table(self, path: str, rows: Array, *, ids: Ids | None = None) -> None:
-        """Adds a matrix of embeddings or positions [rows, D].
-
-        Args:
-          ids: the foreign id of each row of ours, None for zeros; None for the same.
-        """
-        if ids is not None:
-            rows = _select_rows(rows, ids)
-        self._add(path, table=rows[:, self._order])
-
-    def add_matrices(
-        self,
-        tables: Mapping[str, Array],
-        ids: tuple[Ids, Ids],
-        *,
-        bias: Array | None = None,
-    ) -> None:
-        """Adds the vocabulary matrices.
-
-        Args:
-          tables: [V, D] by the paths of `MATRICES`.
-          ids: of source and target.
-          bias: [V] of the logits, if there is one. Ids that the foreign model does not
-            have get no probability.
-        """
-        for path, rows in tables.items():
-            self.add_table(path, rows, ids=ids[path != "source_embedding"])
-        if bias is not None:
-            own = [*ids[1]]
-            if own[BOS] in (own[PAD], own[EOS]):
-                own[BOS] = None  # A second copy of a row would take probability.
-            bias = _select_rows(bias, own, fill=_NO_PROBABILITY)
-            self._add([*tables][-1], bias=bias)
-
-    def _add(self, path: str, **arrays: Array) -> None:
-        node = self.params
-        for name in path.split("/"):
-            node = node.setdefault(name, {})
-        for name, array in arrays.items():
-            node[name] = np.ascontiguousarray(array)
+    order, heads = interleaved_from_halves(config["d_model"]), config["num_heads"]
+    params: dict[str, Array] = {}
+    for path, shapes in parts_of(config):
+        name = path.rpartition("/")[2]
+        for kind, shape in shapes.items():
+            array = reorder(path, kind, take(path, kind, *shape), order)
+            if name in ("query", "key", "value"):
+                array = array.reshape(*shape[:-1], heads, -1)
+            elif name == "output" and kind == "kernel":
+                array = array.reshape(heads, -1, shape[-1])
+            params[f"{path}/{kind}"] = array
+    for path, rows in tables.items():
+        own = _select_rows(rows, ids[path != "source_embedding"])
+        params[f"{path}/table"] = own[:, order]
+    for stack, rows in (positions or {}).items():
+        params[f"{stack}/positions/learned/table"] = rows[:, order]
+    if bias is not None:
+        of_target = [*ids[1]]
+        if of_target[BOS] in (of_target[PAD], of_target[EOS]):
+            of_target[BOS] = None  # A second copy of a row would take probability.
+        own = _select_rows(bias, of_target, fill=_NO_PROBABILITY)
+        params[f"{[*tables][-1]}/bias"] = own
+    source.check_all_taken(ignored=ignored)
+    written = {path: np.ascontiguousarray(array) for path, array in params.items()}
+    nested: Params = unflatten_dict(written, sep="/")  # type: ignore[no-untyped-call]
+    return nested
 
 
 def _select_rows(rows: Array, ids: Ids, *, fill: float = 0) -> Array:

@@ -38,7 +38,7 @@ from t2t_jax.exchange.importing.hf_settings import (
 )
 from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY, read_table
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions, Settings
-from t2t_jax.exchange.importing.layout import ParameterTree, torch_layers
+from t2t_jax.exchange.importing.layout import read_params, torch_layers
 from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 
@@ -109,16 +109,13 @@ def read_m2m_100(path: Path, options: ImportOptions) -> ImportedModel:
     if tokens.tag_is_last:
         model["tag_position"] = "last"
     tables, _ = take_tables(source, architecture)
-    tree = ParameterTree(model)
-    tree.add_stacks(torch_layers(source, prefix="model."))
-    tree.add_matrices(tables, (tokens.ids, tokens.ids))
-    source.check_all_taken(ignored=_IGNORED)
+    layers, ids = torch_layers(source, prefix="model."), (tokens.ids, tokens.ids)
     files = (path / name for name in (CONFIG, GENERATION))
     special, unk = {0, 1, *tokens.tags.values()}, M2M_100_IDS["unk"]
     return ImportedModel(
         model=model,
         search=search_of(generation, architecture.marker, special=special, unk=unk),
-        params=tree.params,
+        params=read_params(source, model, layers, tables, ids, ignored=_IGNORED),
         vocabularies=VocabularyPair(tokens.vocabulary, tokens.vocabulary),
         files=(*weights, *filter(Path.exists, files), *tokens.files),
         notes=_notes(tokens, generation),

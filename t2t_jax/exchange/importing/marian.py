@@ -9,7 +9,7 @@ split the text, and a list gives the pieces their ids.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,13 @@ from t2t_jax.exchange.importing.imported import (
     allowed,
     length_limits,
 )
-from t2t_jax.exchange.importing.layout import MATRICES, Array, ParameterTree, Source
+from t2t_jax.exchange.importing.layout import MATRICES, Array, Source, read_params
 from t2t_jax.exchange.importing.vocabularies import Ids, marian_vocabularies
 from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive, read_npz
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml
 from t2t_jax.files import read_limited
 from t2t_jax.model.config import is_size
+from t2t_jax.types import Params
 
 _OPTIONS = "special:model.yml"
 _LAYER_NORM_EPSILON = 1e-6
@@ -91,10 +92,10 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
     if file is None:
         raise InputMissingError(f"{path} has no model.npz. Pass Marian's model file.")
     tensors = read_npz(file)
-    source = Source(tensors, name=str(file))
-    if _OPTIONS not in source:
+    if _OPTIONS not in tensors:
         raise DataError(f"{file} has no {_OPTIONS}. Pass a model of Marian.")
-    content = tensors[_OPTIONS].tobytes().rstrip(b"\0")
+    content = tensors.pop(_OPTIONS).tobytes().rstrip(b"\0")
+    source = Source(tensors, name=str(file))
     options_of_model = parse_yaml(content, name=f"{file}: {_OPTIONS}")
     model = _config_of(Settings(options_of_model, name=file), source)
     is_joint = "Wemb" in source
@@ -102,16 +103,13 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
     sizes = [_rows(source, name) for name in names]
     decoder, files = _read_decoder(file)
     found = marian_vocabularies(file, decoder, given=options.vocabularies, sizes=sizes)
-    tree = ParameterTree(model)
-    tree.add_stacks(functools.partial(_take, source, model))
-    _add_matrices(tree, source, model, names=names, ids=found.ids)
-    source.check_all_taken(ignored=(_OPTIONS,))
+    params = _read_weights(source, model, names, found.ids)
     if options.positions == "huggingface":
         model["position_rates"] = "paper"
     return ImportedModel(
         model=model,
         search=_search(decoder, model),
-        params=tree.params,
+        params=params,
         vocabularies=found.pair,
         files=tuple(dict.fromkeys([file, *files, *found.files])),
         notes=(*_notes(decoder, model, options), *found.notes),
@@ -174,15 +172,10 @@ def _take(
     return row
 
 
-def _add_matrices(
-    tree: ParameterTree,
-    source: Source,
-    config: Mapping[str, Any],
-    *,
-    names: Sequence[str],
-    ids: tuple[Ids, Ids],
-) -> None:
-    """Adds the vocabulary matrices, the bias of the logits, and learned positions.
+def _read_weights(
+    source: Source, config: Mapping[str, Any], names: list[str], ids: tuple[Ids, Ids]
+) -> Params:
+    """Reads the parameters of a `Transformer`.
 
     Args:
       names: of the embeddings of source and target, or of both.
@@ -197,15 +190,17 @@ def _add_matrices(
             return source.take("decoder_ff_logit_out_W", d_model, size).T
         return source.take("decoder_ff_logit_out_Wt", size, d_model)
 
-    bias = None
+    bias, positions = None, {}
     if config["output_bias"]:
         bias = source.take("decoder_ff_logit_out_b", 1, size)[0]
-    tables = {path: matrix(path) for path in MATRICES[config["tying"]]}
-    tree.add_matrices(tables, ids, bias=bias)
     if config["positions"] == "learned":
         table = source.take("Wpos", config["max_positions"], d_model)
-        for stack in ("encoder", "decoder"):
-            tree.add_table(f"{stack}/positions/learned", table)
+        positions = dict.fromkeys(("encoder", "decoder"), table)
+    take = functools.partial(_take, source, config)
+    tables = {path: matrix(path) for path in MATRICES[config["tying"]]}
+    return read_params(
+        source, config, take, tables, ids, bias=bias, positions=positions
+    )
 
 
 _PARTS = {

@@ -23,7 +23,7 @@ from t2t_jax.exchange.importing.imported import (
     Settings,
     allowed,
 )
-from t2t_jax.exchange.importing.layout import MATRICES, Array, ParameterTree, Source
+from t2t_jax.exchange.importing.layout import MATRICES, Array, Source, read_params
 from t2t_jax.exchange.importing.vocabularies import (
     FoundVocabularies,
     Ids,
@@ -138,24 +138,21 @@ def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
         sizes=_matrix_sizes(source),
         divisor=hparams.size("vocab_divisor"),
     )
-    body, tree = _body_of(source), ParameterTree(model)
+    body = _body_of(source)
 
     def take(path: str, kind: str, *shape: int) -> Array:
         return source.take(_tensor_name(source, body, path, kind), *shape)
 
-    tree.add_stacks(take)
     constant, notes = _target_space(source, body, tensors, hparams)
     if constant is not None and model["scale_embeddings"]:
         constant = constant / np.sqrt(np.float32(model["d_model"]))
     tables = _matrices(source, body, found, constant=constant)
     (model["tying"],) = (name for name in MATRICES if MATRICES[name] == tuple(tables))
     no_bias = np.zeros(len([*tables.values()][-1]), np.float32)
-    tree.add_matrices(tables, found.ids, bias=no_bias)
-    source.check_all_taken()
     return ImportedModel(
         model=model,
         search={},
-        params=tree.params,
+        params=read_params(source, model, take, tables, found.ids, bias=no_bias),
         vocabularies=found.pair,
         files=(prefix.with_name(_HPARAMS), *_files_of(prefix), *found.files),
         notes=(*found.notes, *notes),
