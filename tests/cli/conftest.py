@@ -6,7 +6,7 @@ import pytest
 
 from t2t_jax.cli.console import text_io
 from t2t_jax.cli.modes import translate
-from t2t_jax.cli.translation import sharded_job, windows
+from t2t_jax.cli.translation import job, sharded_job
 from t2t_jax.config import Config
 from t2t_jax.run.workdir import Workdir
 from tests.cli.translations import TEXT, Loud, loader, options_of
@@ -20,7 +20,7 @@ def place(tmp_path, monkeypatch):
     run.write_config(Config())
     (tmp_path / "in").write_text("\n".join(TEXT) + "\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(windows, "_MAX_LINES", 3)
+    monkeypatch.setattr(job, "_MAX_LINES", 3)
     monkeypatch.setattr(sharded_job, "_POLL_SECONDS", 0.02)
     monkeypatch.setattr(text_io, "_write_lock", threading.Lock())
     return tmp_path

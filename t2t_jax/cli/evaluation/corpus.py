@@ -20,9 +20,8 @@ from t2t_jax.cli.flags.options import (
     ModelOptions,
 )
 from t2t_jax.cli.processes import load_mean, load_one
-from t2t_jax.cli.translation.job import TranslationJob, distributed
+from t2t_jax.cli.translation.job import LineWindow, TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
-from t2t_jax.cli.translation.windows import LineWindow
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
 from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
 from t2t_jax.data.corpora.open import open_corpus

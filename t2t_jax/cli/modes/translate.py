@@ -9,10 +9,17 @@ from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation import prompt
-from t2t_jax.cli.translation.job import distributed, load_job, serve, validate_options
+from t2t_jax.cli.translation.job import (
+    LineStream,
+    distributed,
+    line_files,
+    load_job,
+    open_windows,
+    serve,
+    validate_options,
+)
 from t2t_jax.cli.translation.progress import TranslationProgress, total_lines
 from t2t_jax.cli.translation.sharded_job import translate_shards
-from t2t_jax.cli.translation.windows import LineStream, line_files, open_windows
 from t2t_jax.decoding.engine.batching import max_batch_rows
 from t2t_jax.errors import UserError
 

@@ -31,15 +31,17 @@ from t2t_jax.cli.console.text_io import (
 )
 from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.cli.processes import differences_from_first, settings_of
-from t2t_jax.cli.translation.job import TranslationJob, load_job, validate_options
-from t2t_jax.cli.translation.progress import TranslationProgress
-from t2t_jax.cli.translation.windows import (
+from t2t_jax.cli.translation.job import (
     LINE_FILES,
+    TranslationJob,
     check_line_counts,
     is_strict,
     line_files,
+    load_job,
+    validate_options,
     windows,
 )
+from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (

@@ -54,7 +54,8 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 # Every step attends to all of the cache, so it grows; each length is compiled.
 _CACHE_LENGTHS = (32, 64, 128)
 
-_MONTHS = 6  # newer releases of JAX that read a file: its promise
+# For half a year newer releases of JAX read a file: its promise.
+_READABLE = datetime.timedelta(days=182)
 _Flat: TypeAlias = Mapping[str, Array]
 _Results: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 
@@ -279,19 +280,8 @@ def _facts(decoding: DecodingConfig) -> dict[str, Any]:
         "platforms": list(PLATFORMS),
         "jax": jax.__version__,
         "written": written.isoformat(),
-        "readable_until": _months_later(written, _MONTHS).isoformat(),
+        "readable_until": (written + _READABLE).isoformat(),
     }
-
-
-def _months_later(day: datetime.date, months: int) -> datetime.date:
-    """Returns the same day of a later month, at most the 28th.
-
-    Example:
-      >>> _months_later(datetime.date(2026, 8, 31), 6).isoformat()
-      '2027-02-28'
-    """
-    years, month = divmod(day.month - 1 + months, 12)
-    return datetime.date(day.year + years, month + 1, min(day.day, 28))
 
 
 MODEL, GREEDY, SCORE = "model.stablehlo", "greedy.stablehlo", "score.stablehlo"

@@ -28,7 +28,7 @@ from t2t_jax.cli.console.text_io import (
     write_file,
     write_lines,
 )
-from t2t_jax.cli.translation.windows import LineStream
+from t2t_jax.cli.translation.job import LineStream
 from t2t_jax.errors import DataError, InputMissingError, OutputError
 
 

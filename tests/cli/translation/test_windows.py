@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_jax.cli.translation import windows as windows_module
-from t2t_jax.cli.translation.windows import windows
+from t2t_jax.cli.translation import job as windows_module
+from t2t_jax.cli.translation.job import windows
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import max_batch_rows, source_batches
 from t2t_jax.errors import DataError
