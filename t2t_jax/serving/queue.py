@@ -71,7 +71,7 @@ class FairQueue:
         self.waiting = 0
         self._clients: OrderedDict[str, OrderedDict[int, Job]] = OrderedDict()
         self._changed = threading.Condition()
-        self._closed = False
+        self.is_closed = False
 
     def put(self, *jobs: Job) -> None:
         """Adds the sentences of a request of one client.
@@ -87,7 +87,7 @@ class FairQueue:
                 for client in {job.client for job in jobs}
                 for other in self._clients.get(client, OrderedDict()).values()
             )
-            if self._closed or own + waiting > self.capacity - self.waiting:
+            if self.is_closed or own + waiting > self.capacity - self.waiting:
                 raise QueueFullError
             for job in filter(lambda job: job.waiting, jobs):
                 self._clients.setdefault(job.client, OrderedDict())[id(job)] = job
@@ -112,7 +112,7 @@ class FairQueue:
           [] when the queue is closed and empty.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self.waiting or self._closed)
+            self._changed.wait_for(lambda: self.waiting or self.is_closed)
             jobs = (job for jobs in self._clients.values() for job in jobs.values())
             kind = next((job.kind for job in jobs), None)
             limit = most(kind) if kind is not None else 0
@@ -124,13 +124,9 @@ class FairQueue:
     def close(self) -> None:
         """Refuses further requests; what waits can still be taken."""
         with self._changed:
-            self._closed = True
+            self.is_closed = True
             self._changed.notify_all()
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._closed
 
     def _take_turn(self, kind: Kind | None, taken: Taken, most: int) -> bool:
         """Takes a sentence of this kind from each client; False if there are none."""

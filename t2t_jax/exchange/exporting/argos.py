@@ -6,7 +6,6 @@ sides, and metadata.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import zipfile
 from pathlib import Path
@@ -39,7 +38,6 @@ _VERSION = "1.0"
 _README = "Translates from {0} to {1}. Made with t2t_jax.\n"
 
 
-@dataclasses.dataclass(frozen=True)
 class ArgosFormat:
     """Packages of Argos Translate."""
 

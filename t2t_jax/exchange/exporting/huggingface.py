@@ -73,7 +73,6 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
 _TOLERANCE = FLOAT32._replace(largest=5e-4)
 
 
-@dataclasses.dataclass(frozen=True)
 class HFMarianFormat:
     """MarianMTModels of Hugging Face Transformers."""
 
@@ -305,10 +304,7 @@ def to_tensors(params: Params, *, config: TransformerConfig, positions: int) -> 
       params: of a post-norm `Transformer` with sinusoids, d_k = d_v = d_model / h.
       positions: number of sinusoids, where HF would compute others.
     """
-    tensors: Tensors = {
-        f"model.{torch_name(path, kind)}": array.T
-        for path, kind, array in foreign_layers(params, config)
-    }
+    tensors = layer_tensors(params, config)
     tables, bias = foreign_matrices(params, config)
     tensors |= {_MATRICES[path]: table for path, table in tables.items()}
     tensors["final_logits_bias"] = bias[None]
@@ -317,6 +313,14 @@ def to_tensors(params: Params, *, config: TransformerConfig, positions: int) -> 
         table = position_table(positions, config.d_model, rates=rates, first=first)
         tensors |= dict.fromkeys(POSITION_TABLES, table)
     return tensors
+
+
+def layer_tensors(params: Params, config: TransformerConfig) -> Tensors:
+    """Returns HF's tensors of both stacks."""
+    return {
+        f"model.{torch_name(path, kind)}": array.T
+        for path, kind, array in foreign_layers(params, config)
+    }
 
 
 def write_weights(to: Path, tensors: Tensors) -> None:

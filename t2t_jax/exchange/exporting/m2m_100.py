@@ -7,7 +7,6 @@ computes nothing that the model does not.
 from __future__ import annotations
 
 import base64
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from t2t_jax.exchange.exporting.huggingface import (
     configuration,
     exported_positions,
     generation,
+    layer_tensors,
     write_json,
     write_weights,
 )
@@ -38,9 +38,7 @@ from t2t_jax.exchange.importing.hf_settings import CONFIG, GENERATION, M2M_100_I
 from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY
 from t2t_jax.exchange.importing.imported import DEFAULTS
 from t2t_jax.exchange.importing.layout import (
-    foreign_layers,
     foreign_matrices,
-    torch_name,
 )
 from t2t_jax.exchange.importing.m2m_100 import COMPUTED, LANGUAGES, SPM, read_m2m_100
 from t2t_jax.functional.feed_forward import ACTIVATIONS
@@ -57,7 +55,6 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
 class M2M100Format:
     """M2M100ForConditionalGeneration of Hugging Face Transformers."""
 
@@ -85,12 +82,9 @@ class M2M100Format:
         found = generation(config, ids, unk=M2M_100_IDS["unk"], tags=tags)
         write_json(to / GENERATION, {**found, "early_stopping": "never"})
         params, model = original.model.params, config.model
-        tensors = {
-            f"model.{torch_name(path, kind)}": array.T
-            for path, kind, array in foreign_layers(params, model)
-        }
         tables, _ = foreign_matrices(params, model)
         rows = tables["embedding"][_order(vocabulary.size)]
+        tensors = layer_tensors(params, model)
         write_weights(to, {**tensors, "model.shared.weight": rows})
 
     def load(self, directory: Path, original: Original) -> Backend:

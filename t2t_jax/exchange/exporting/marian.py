@@ -8,7 +8,6 @@ not have, are left out.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -57,7 +56,6 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
 class MarianFormat:
     """Models of Marian, which `--mode=import` reads as well."""
 

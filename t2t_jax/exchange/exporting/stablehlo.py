@@ -60,7 +60,6 @@ _Flat: TypeAlias = Mapping[str, Array]
 _Results: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 
 
-@dataclasses.dataclass(frozen=True)
 class StableHLOFormat:
     """Programs of `jax.export`, with parameters and vocabularies beside them."""
 

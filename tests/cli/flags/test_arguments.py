@@ -17,6 +17,7 @@ from tests.refusals import problems_of
 pytestmark = pytest.mark.usefixtures("empty_directory")
 
 PAIR = "evaluate --workdir=w --source=a --reference=b"
+EXPORT = "export --workdir=w --format=safetensors --to=x"
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,9 @@ PAIR = "evaluate --workdir=w --source=a --reference=b"
         (f"{PAIR} --protocol=parsing --lowercase", "--lowercase", "protocol=tokenized"),
         (f"{PAIR} --ensemble=a --protocol=parsing", "--protocol", "--ensemble"),
         ("translate --workdir=w --resume", "--resume", "requires --shards"),
+        (f"{EXPORT} --source=a", "--source", "requires --reference"),
+        (f"{EXPORT} --max_bleu_loss=2", "--max_bleu_loss", "--format=ctranslate2"),
+        (f"{EXPORT} --languages=en,d", "--languages", "two codes"),
         ("translate --workdir=w --prefixes=x --stream", "--prefixes", "--stream are"),
         ("status --workdir=w --config.seed=1", "--config", "takes no configuration"),
         # Short forms of keys.

@@ -30,24 +30,6 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
 
 
 @pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (["--format=model_dir"], r"requires --to"),
-        (["--format=model_dir", "--to=x", "--source=a"], r"requires --reference"),
-        (
-            ["--format=safetensors", "--to=x", "--max_bleu_loss=2"],
-            r"--max_bleu_loss requires --format=ctranslate2",
-        ),
-        (["--format=model_dir", "--to=x", "--check_lines=0"], r"an integer from 1"),
-        (["--format=model_dir", "--to=x", "--languages=en,d e"], r"two codes"),
-    ],
-)
-def test_flags_that_make_no_export_are_refused(tmp_path, flags, message):
-    with pytest.raises(UserError, match=message):
-        run(tmp_path, *flags)
-
-
-@pytest.mark.parametrize(
     ("place", "message"),
     [
         (".", r"it exists and is not empty\. Choose a new"),
