@@ -127,7 +127,6 @@ class FairQueue:
             self.is_closed = True
             self._changed.notify_all()
 
-
     def _take_turn(self, kind: Kind | None, taken: Taken, most: int) -> bool:
         """Takes a sentence of this kind from each client; False if there are none."""
         before = len(taken)
