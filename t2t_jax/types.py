@@ -131,7 +131,8 @@ class StepModel(Protocol):
     starts with axis B; only the cache has an axis for beams.
 
     A model may also have a `source_size`, the size of its source vocabulary: then
-    the search functions reject other tokens.
+    the search functions reject other tokens. And `restricted(ids_C)` for
+    `decoding.shortlist`, which returns a model of these target ids alone.
     """
 
     def encode(self, source_BxS: Array) -> PyTree:

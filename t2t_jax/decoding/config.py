@@ -81,6 +81,10 @@ class DecodingConfig:
       mbr: Minimum Bayes risk: "chrf" takes, of `beam_size` hypotheses or samples, those
         that are most like all the others, by the mean chrF with each as the reference
         (Eikema and Aziz, arXiv 2005.10283); "none" the most probable.
+      shortlist: File of `--mode=shortlist`: for each sentence the search considers only
+        the target pieces that are probable translations of its own, and frequent ones,
+        over which probabilities are normalized; "" for all pieces, as in the paper.
+        Forced prefixes and terms are produced all the same.
       sample: Whether to sample tokens from the model's distribution instead of
         searching; `beam_size` is then the number of samples for `mbr`, else ignored.
       temperature (ratio): Above 0; the logits are divided by it before sampling.
@@ -115,6 +119,7 @@ class DecodingConfig:
     compute_dtype: str = "auto"
     n_best: int = 1
     mbr: str = "none"
+    shortlist: str = ""
     sample: bool = False
     temperature: float = 1.0
     top_k: int = 0
@@ -149,6 +154,10 @@ class DecodingConfig:
             f"decoding.constraint={self.constraint} restricts a beam search and "
             "decoding.sample draws every token. Unset config.decoding.constraint or "
             "config.decoding.sample.": is_free or not self.sample,
+            f"decoding.shortlist={self.shortlist} is for a beam search without a "
+            f"constraint, and decoding.sample={self.sample} and decoding.constraint="
+            f"{self.constraint}. Unset config.decoding.shortlist, or change these "
+            "keys.": not self.shortlist or (is_free and not self.sample),
             "decoding.constraint=tree needs room for two brackets and the end, and "
             "no other limits: decoding.max_extra_tokens="
             f"{self.max_extra_tokens} of at least 3, decoding.max_length_ratio="

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,11 @@ class EnsembleStepModel:
         """The size of the source vocabulary; None if the members do not define it."""
         sizes = (getattr(member, "source_size", None) for member in self.members)
         return min((size for size in sizes if size is not None), default=None)
+
+    def restricted(self, ids_C: Array) -> EnsembleStepModel:
+        """Returns the ensemble whose members decode these target ids only."""
+        members: Any = self.members
+        return EnsembleStepModel(tuple(one.restricted(ids_C) for one in members))
 
     def encode(self, source_BxS: Array) -> _Trees:
         """Encodes the source ([B, S], pad = 0) with every member."""

@@ -35,6 +35,7 @@ _PAPER: dict[str, Any] = {
     "constraint": "none",
     "n_best": 1,
     "mbr": "none",
+    "shortlist": "",
     "sample": False,
 }
 _DEPENDENCIES = ("jax", "sacrebleu", "sacremoses", "sentencepiece")

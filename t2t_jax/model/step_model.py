@@ -50,8 +50,68 @@ class BoundModel:
         """
         return self._apply(_encode_and_project, source_BxS)
 
+    def restricted(self, ids_C: Array) -> RestrictedStepModel:
+        """Returns the model that decodes these target ids only.
+
+        Args:
+          ids_C: [C] int32; pad, bos, eos and unk are first.
+        """
+        names = self.params.keys() & {"embedding", "target_embedding", "pre_softmax"}
+        rows = _gather({name: self.params[name] for name in names}, ids_C)
+        config = dataclasses.replace(self.model.config, vocab_size=len(ids_C))
+        model = self.model.clone(config=config)
+        own = dataclasses.replace(self, model=model, params={**self.params, **rows})
+        return RestrictedStepModel(self, own)
+
     def _apply(self, method: str | Callable[..., Any], *args: PyTree) -> Any:
         return self.model.apply({"params": self.params}, *args, method=method)
+
+
+@jax.jit
+def _gather(matrices: Params, ids_C: Array) -> Params:
+    """Gathers the rows of vocabulary matrices, and of their biases."""
+    return jax.tree.map(lambda leaf: jnp.take(leaf, ids_C, axis=0), matrices)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class RestrictedStepModel:
+    """A model that decodes some of its target ids, each sentence some of these.
+
+    Its tokens are indices into these ids, so that a step computes no other logits.
+
+    Attributes:
+      full: encodes the source.
+      own: decodes; its vocabulary matrices have the rows of the ids.
+    """
+
+    full: BoundModel
+    own: Any
+
+    def encode(self, source: tuple[Array, Array]) -> tuple[Any, Array]:
+        """Encodes [B, S] tokens, and keeps [B, C] which ids a sentence may have."""
+        source_BxS, allowed_BxC = source
+        return self.full.encode(source_BxS), allowed_BxC
+
+    def init_cache(self, memory: Any, num_beams: int, length: int) -> Any:
+        """Allocates the cache of every beam."""
+        return self.own.init_cache(memory[0], num_beams, length)
+
+    def step(
+        self, tokens_BxW: Array, memory: Any, cache: Any, position: Array
+    ) -> tuple[jax.Array, Any]:
+        """Decodes one token of every beam: logits [B, W, C], -inf where not allowed."""
+        memory, allowed_BxC = memory
+        logits_BxWxC, cache = self.own.step(tokens_BxW, memory, cache, position)
+        return jnp.where(allowed_BxC[:, None], logits_BxWxC, -jnp.inf), cache
+
+    def reorder(self, cache: Any, parents_BxW: Array) -> Any:
+        """Continues the beams `parents_BxW` [B, W] of each sentence."""
+        return self.own.reorder(cache, parents_BxW)
+
+    def grow(self, cache: Any, length: int) -> Any:
+        """Grows the cache to `length` positions."""
+        return self.own.grow(cache, length)
 
 
 def _encode_and_project(model: Any, source_BxS: Array) -> Any:

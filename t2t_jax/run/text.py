@@ -36,14 +36,20 @@ _SEPARATORS = set("+,:#*[]$~")
 
 
 def with_absolute_text(config: Config) -> Config:
-    """Returns a configuration whose corpora and first model have absolute paths.
+    """Returns a configuration whose corpora, first model and shortlist are absolute.
 
     Relative paths are those of the working directory. Other keys stay as they are:
     `vocabulary.file` is read once.
     """
-    first = config.init_from and os.path.abspath(config.init_from)
+    first, some = config.init_from, config.decoding.shortlist
     to_absolute = partial(absolute_spec, directory=os.getcwd())
-    return dataclasses.replace(_with_specs(config, to_absolute), init_from=first)
+    return dataclasses.replace(
+        _with_specs(config, to_absolute),
+        init_from=first and os.path.abspath(first),
+        decoding=dataclasses.replace(
+            config.decoding, shortlist=some and os.path.abspath(some)
+        ),
+    )
 
 
 def _with_specs(config: Config, change: Callable[[str], str], **changes: Any) -> Config:
@@ -88,6 +94,7 @@ def without_folders(config: Config) -> Config:
         _with_specs(config, spec_of_names, cache_dir=""),
         vocabulary=dataclasses.replace(config.vocabulary, **files),
         init_from=os.path.basename(config.init_from.rstrip("/")),
+        decoding=dataclasses.replace(config.decoding, shortlist=""),
     )
 
 

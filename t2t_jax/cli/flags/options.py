@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from t2t_jax.cli.flags.values import (
     ADDRESS,
+    CANDIDATES,
     COUNT,
     DIRECTORY,
     FILE,
@@ -203,6 +204,7 @@ class SearchOptions(LanguageOptions, ModelOptions, DistributedOptions):
     length_normalization: str = flag(key="decoding.length_normalization")
     n_best: int = flag(key="decoding.n_best")
     mbr: str = flag(key="decoding.mbr")
+    shortlist: str = flag(key="decoding.shortlist")
     segment: str = flag(key="decoding.segment")
     min_tokens: int = flag(key="decoding.min_tokens")
     max_extra_tokens: int = flag(key="decoding.max_extra_tokens")
@@ -438,6 +440,7 @@ class ExportOptions(ModelOptions, mode="export"):
     max_bleu_loss: float | None = flag(LOSS, requires=_QUANTIZED)
     languages: tuple[str, str] | None = flag(LANGUAGES)
     license: str = flag(LICENSE)
+    shortlist: str = flag(key="decoding.shortlist")
     check_lines: int = flag(COUNT, default="100")
 
 
@@ -696,6 +699,34 @@ class InspectDataOptions(ModelOptions, mode="inspect_data"):
     split: str = flag(default="train", metavar="SPLIT", choices=("train", "dev"))
     lines: int = flag(COUNT, excludes="drop_worst")
     drop_worst: float = flag(PERCENT, requires="to")
+
+
+class ShortlistOptions(RunOptions, mode="shortlist"):
+    """Makes the file of --shortlist, the target pieces that words may need.
+
+    Examples:
+      shortlist --workdir=runs/mine --to=shortlist.npz
+      shortlist --workdir=imported --source=a.en --reference=a.de --to=shortlist.npz
+
+    Attributes:
+      source: Source sentences to learn from, instead of data.train.
+      reference: Their translations.
+      to: File to write.
+      best: Most target pieces of each source piece, the most probable ones.
+      frequent: Target pieces of every sentence, the most frequent ones.
+      pairs: Learn from at most so many pairs, evenly spaced; each two pieces of a pair
+        take 4 bytes of memory.
+    """
+
+    is_read_only = True
+    uses_jax = False
+
+    source: str = flag(FILE, requires="reference")
+    reference: str = flag(FILE, requires="source")
+    to: str = flag(DIRECTORY, metavar="FILE", required=True)
+    best: int = flag(CANDIDATES, default="100")
+    frequent: int = flag(CANDIDATES, default="100")
+    pairs: int = flag(COUNT, default="500000")
 
 
 class StatusOptions(RunOptions, mode="status"):

@@ -88,6 +88,9 @@ SHARDS = COUNT._replace(
     valid=f"an integer from 1 to {_MAX_SHARDS:,}",
     accepts=lambda number: 1 <= number <= _MAX_SHARDS,
 )
+CANDIDATES = COUNT._replace(
+    valid="an integer from 1 to 999", accepts=lambda number: 1 <= number <= 999
+)
 INDEX = FlagType(_integer, "an integer from 0", "I", empty=None)
 FILE = FlagType(_path, _A_PATH, "FILE", may_be_empty=False)
 DIRECTORY = FILE._replace(metavar="DIR")

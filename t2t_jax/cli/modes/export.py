@@ -44,6 +44,7 @@ def run(options: ExportOptions) -> int:
         max_bleu_loss=options.max_bleu_loss,
         languages=options.languages,
         license=options.license,
+        shortlist=config.decoding.shortlist,
     )
     FORMATS[spec.format].check_supported(config)
     _warn_of_license(options)

@@ -53,6 +53,7 @@ def chunked_search(
     max_extra_tokens: int,
     search_params: SearchParams,
     constraint: Constraint = UNCONSTRAINED,
+    allowed_BxC: Array | None = None,
     **batch_inputs: PyTree,
 ) -> BeamResult:
     """Runs `beam_search` or `sample` at the cost of the longest output only.
@@ -69,6 +70,8 @@ def chunked_search(
         its memory and cache start with axis B.
       source_BxS: [B, S] int tokens, pad after the end; B is a multiple of the devices.
       constraint: of a beam search; not for sampling.
+      allowed_BxC: [B, C] bool, which ids a sentence may have, of a
+        `RestrictedStepModel`; None for another model.
       batch_inputs: leaves [B, ...]: `prefixes_BxP`; `constraint_rows`, what the
         constraint has to know of each sentence; and for sampling `keys_BxK`, uint32,
         the data of a PRNG key for each sentence.
@@ -90,7 +93,8 @@ def chunked_search(
     mesh, ends = devices_of(model), chunk_ends(max_length)
     search = make_search(model, search_params, constraint)
     parts = jax.tree.map(
-        lambda rows: shard_rows(rows, mesh), (source_BxS, dict(batch_inputs))
+        lambda rows: shard_rows(rows, mesh),
+        (source_BxS, allowed_BxC, dict(batch_inputs)),
     )
     sizes = (max_extra_tokens, max_length, ends[0])
     memory, state = on_devices(start, mesh, sizes, search, parts)
@@ -216,11 +220,12 @@ def start(
     max_length: int,
     cache_length: int,
     search: Search,
-    part: tuple[Array, dict[str, PyTree]],
+    part: tuple[Array, Array | None, dict[str, PyTree]],
 ) -> tuple[PyTree, _State]:
     """Encodes the sources and initializes the decoding state: (memory, state)."""
-    source_BxS, batch_inputs = part
-    memory = search.model.encode(source_BxS)
+    source_BxS, allowed_BxC, batch_inputs = part
+    source: Any = source_BxS if allowed_BxC is None else (source_BxS, allowed_BxC)
+    memory = search.model.encode(source)
     limits_B = per_sentence_limits(
         source_BxS,
         search.params,

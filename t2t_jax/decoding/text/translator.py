@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 import numpy.typing as npt
 
@@ -32,6 +33,7 @@ from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
 from t2t_jax.decoding.search.beam_search import BeamResult
 from t2t_jax.decoding.search.static_params import SearchParams, params_from_config
 from t2t_jax.decoding.search.tree_constraint import TreeConstraint, tree_constraint
+from t2t_jax.decoding.shortlist import Shortlist, load_shortlist
 from t2t_jax.decoding.text.segments import (
     Segment,
     is_text,
@@ -55,7 +57,7 @@ from t2t_jax.decoding.text.translation import (
     to_translations,
 )
 from t2t_jax.errors import UserError
-from t2t_jax.types import PAD, StepModel
+from t2t_jax.types import PAD, UNK, StepModel
 
 if TYPE_CHECKING:
     from t2t_jax.data.source_lines import SourceLines
@@ -341,6 +343,8 @@ class Translator:
             fit=functools.partial(rows_that_fit, self.model, self.config),
         )
         keys = [stage.key for stage in stages if stage.key is not None]
+        if self.config.shortlist:  # The number of candidates is that of a batch.
+            keys.append("shortlist")
         for translations in run_batches(
             translate_batch,
             batches,
@@ -361,16 +365,48 @@ class Translator:
     ) -> BeamResult:
         rows, length = source_BxS.shape
         max_length = self.config.longest_output(length)
-        inputs: dict[str, Any] = {}
+        model, params, inputs = self.model, self._search_params, dict[str, Any]()
+        batch = self._shortlist and self._shortlist.of_batch(source_BxS, segments)
         for stage in stages:
-            inputs |= stage.inputs(segments, rows, max_length)
-        return chunked_search(
-            self.model,
+            own = batch.segments if batch else segments
+            inputs |= stage.inputs(own, rows, max_length)
+        if batch:
+            model = self.model.restricted(batch.ids_C)  # type: ignore[attr-defined]
+            tags = range(UNK + 1, UNK + 1 + len(params.forbidden))
+            params = dataclasses.replace(params, forbidden=tuple(tags))
+            inputs["allowed_BxC"] = batch.allowed_BxC
+            if "constraint" in inputs:  # Its arrays are of all ids.
+                inputs["constraint"] = jax.tree.map(
+                    lambda leaf_V: leaf_V[batch.ids_C], inputs["constraint"]
+                )
+        found = chunked_search(
+            model,
             source_BxS,
             max_extra_tokens=self.config.max_extra_tokens,
-            search_params=self._search_params,
+            search_params=params,
             **inputs,
         )
+        if not batch:
+            return found
+        return found._replace(tokens_BxWxT=batch.ids_C[found.tokens_BxWxT])
+
+    @functools.cached_property
+    def _shortlist(self) -> Shortlist | None:
+        """Loads the shortlist of the configuration.
+
+        Raises:
+          UserError: the model has its matrix of logits elsewhere.
+        """
+        if not self.config.shortlist:
+            return None
+        members = getattr(self.model, "members", [self.model])
+        if not all(hasattr(one, "restricted") for one in members):
+            raise UserError(
+                f"decoding.shortlist={self.config.shortlist} needs models that "
+                "compute logits of some ids: a Transformer that searches with a cache, "
+                "or the recurrent baseline. Unset config.decoding.shortlist."
+            )
+        return load_shortlist(self.config.shortlist, self.vocabularies)
 
     @functools.cached_property
     def _search_params(self) -> SearchParams:

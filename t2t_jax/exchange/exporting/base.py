@@ -27,6 +27,7 @@ class ExportSpec(NamedTuple):
         quantization.
       languages: codes of source and target; None to infer them.
       license: of the model, for its card; "" if not given.
+      shortlist: file of `--mode=shortlist`, for formats that have one; "" for none.
     """
 
     format: str
@@ -34,6 +35,7 @@ class ExportSpec(NamedTuple):
     max_bleu_loss: float | None = None
     languages: tuple[str, str] | None = None
     license: str = ""
+    shortlist: str = ""
 
 
 class Original(NamedTuple):

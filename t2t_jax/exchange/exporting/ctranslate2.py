@@ -10,7 +10,7 @@ import base64
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +24,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
+from t2t_jax.decoding.shortlist import Shortlist, load_shortlist
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
@@ -68,6 +69,10 @@ class CTranslate2Format:
             vocabularies=original.model.vocabularies,
             quantization=spec.quantization,
         )
+        if spec.shortlist:
+            found = load_shortlist(spec.shortlist, original.model.vocabularies)
+            lines = vocabulary_map(found, *piece_names(original.model.vocabularies))
+            (to / "vmap.txt").write_text("".join(lines), encoding="utf-8")
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads it with CTranslate2 on the CPU."""
@@ -333,6 +338,28 @@ def piece_names(vocabularies: VocabularyPair) -> tuple[list[str], list[str]]:
     source, target = (side.pieces(range(side.size)) for side in vocabularies)
     source[: UNK + 1] = target[: UNK + 1]
     return _distinct(source), _distinct(target)
+
+
+def vocabulary_map(
+    shortlist: Shortlist, sources: Sequence[str], targets: Sequence[str]
+) -> Iterator[str]:
+    r"""Yields the lines of `vmap.txt`, with which CTranslate2 has `use_vmap=True`.
+
+    A line is a source piece, a tab, and its candidates with spaces between; those of
+    every sentence have no source piece. A piece with a space is left out.
+
+    Example:
+      >>> always, best = np.array([0, 1, 2, 3, 5]), np.array([[0]] * 4 + [[4], [0]])
+      >>> pieces = ["<pad>", "<s>", "</s>", "<unk>", "a", "b"]
+      >>> list(vocabulary_map(Shortlist(always, best, 6), pieces, pieces))
+      ['\t<s> </s> <unk> b\n', 'a\ta\n']
+    """
+    rows = zip(["", *sources], [shortlist.always_A, *shortlist.best_VxK], strict=True)
+    for source, ids in rows:
+        names = [targets[id_] for id_ in ids.tolist() if id_ != PAD]
+        names = [name for name in names if name and not set(name) & {*" \t\n"}]
+        if names and not set(source) & {*" \t\n"}:
+            yield f"{source}\t{' '.join(names)}\n"
 
 
 def suppressed_pieces(

@@ -80,6 +80,7 @@ def search_config(config: DecodingConfig, *, greedy: bool) -> DecodingConfig:
         config,
         n_best=1,
         mbr="none",
+        shortlist="",
         sample=False,
         compute_dtype="auto",
         segment="lines",

@@ -58,7 +58,7 @@ def _matches(table: Mapping[str, str]) -> dict[str, Match]:
 _SEARCH = """decoding.beam_size decoding.length_penalty decoding.sample
   decoding.max_extra_tokens decoding.min_tokens decoding.length_normalization
   decoding.beam_rule decoding.max_length_ratio decoding.allow_unk decoding.constraint
-  decoding.mbr"""
+  decoding.mbr decoding.shortlist"""
 
 # name | how the paper has it: the keys that change it
 _MATCHES = _matches(

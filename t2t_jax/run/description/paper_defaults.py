@@ -106,6 +106,8 @@ _TRANSLATION = {
     "{0} over the words of the source",
     "decoding.mbr": "choice of the output | the most probable (§6.1) | the one "
     "with the highest mean {0} to all of the beam",
+    "decoding.shortlist": "logits | of all subwords (§3.4) | of probable translations "
+    "of the source",
     "decoding.sample": "search | beam search (§6.1) | sampling",
     "init_from": "initial parameters | random | those of {0}",
     "training.frozen": "frozen parameters | none | {0}",

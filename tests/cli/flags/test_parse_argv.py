@@ -174,6 +174,7 @@ SHORT = {
     "length_normalization": "power",
     "n_best": 3,
     "mbr": "chrf",
+    "shortlist": "",
     "segment": "lines",
     "min_tokens": 2,
     "max_extra_tokens": 11,

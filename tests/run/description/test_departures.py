@@ -73,6 +73,7 @@ CHOICES = {
     "decoding.length_normalization": ("power", "length penalty"),
     "decoding.beam_rule": ("shrinking", "width of the beam"),
     "decoding.mbr": ("chrf", "choice of the output"),
+    "decoding.shortlist": ("a.npz", "logits"),
     "decoding.max_length_ratio": (3.0, "longest output by ratio"),
     "decoding.allow_unk": (False, "unk"),
     "checkpoint.every_minutes": (7.0, "spacing of checkpoints"),

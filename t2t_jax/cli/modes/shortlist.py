@@ -1,0 +1,63 @@
+"""`--mode=shortlist`: makes the lexical shortlist of a model from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from t2t_jax.cli.console.stderr import log
+from t2t_jax.cli.console.text_io import open_output
+from t2t_jax.cli.evaluation.corpus import open_pair
+from t2t_jax.cli.flags.options import ShortlistOptions
+from t2t_jax.data.corpora.corpus import Corpus, with_tags
+from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.decoding.shortlist import Pair, learn_shortlist
+
+_WINDOW = 4_096
+
+
+def run(options: ShortlistOptions) -> int:
+    """Writes the shortlist to `options.to`; returns 0.
+
+    Raises:
+      UserError: the workdir, its text or a flag is invalid.
+    """
+    options.workdir.require()
+    config = options.workdir.read_config()
+    vocabularies = options.workdir.read_vocabularies(config.vocabulary)
+    joiner, inputs = config.data.subword_joiner, filter(None, [options.source])
+    corpus: Corpus
+    if options.source:
+        corpus = open_pair(options.source, options.reference, joiner=joiner)
+    else:
+        spec, _ = train_and_dev(config.data)
+        corpus = open_corpus(spec, key="data.train", joiner=joiner)
+    every = max(1, -(-corpus.num_pairs() // options.pairs))
+    text = islice(with_tags(corpus, vocabularies.source), 0, None, every)
+
+    def pairs() -> Iterator[Pair]:
+        while some := [*islice(text, _WINDOW)]:
+            sources, targets = zip(*some, strict=True)
+            yield from zip(
+                vocabularies.source.encode_sources(sources, target_language=""),
+                vocabularies.target.encode(targets),
+                strict=True,
+            )
+
+    longest = config.data.max_length
+    with open_output(options.to, flag="to", inputs=inputs) as out:
+        found = learn_shortlist(
+            (pair for pair in pairs() if max(map(len, pair)) < longest),
+            vocabularies,
+            best=options.best,
+            frequent=options.frequent,
+        )
+        out.write(found.to_bytes(vocabularies))
+    covered = (found.best_VxK[:, 0] > 0).mean()
+    log(
+        f"Wrote {options.to}: up to {options.best} target pieces for each of "
+        f"{covered:.0%} of the source pieces, and {len(found.always_A):,} for every "
+        f"sentence. Use it with --config.decoding.shortlist={options.to}."
+    )
+    return 0
