@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 1 << 30
 """Size limit of a file, and of its arrays: 1,000 ids for each of 250,000 pieces."""
 
-_MAKE = "Make one of this model with python -m t2t_jax.main --mode=shortlist."
+_MAKE = "Make one of this model, with the mode shortlist of the command line."
 _PAIRS = 20_000  # of a chunk
 _PASSES = 5
 _ERRORS = (
