@@ -84,17 +84,21 @@ def protocol_scores(
     language: str = "",
     baseline: Sequence[str] | None = None,
     bleu: BleuSettings = DEFAULT_BLEU,
+    tokenized: bool = False,
+    lowercase: bool = False,
 ) -> dict[str, Any]:
-    """Computes all scores of the paper's protocol.
+    """Computes all scores of the paper's protocol, or of the protocol `tokenized`.
 
     Args:
-      tokenize, language: Moses's tokenizer and the language of its rules, for
-        paper-style BLEU.
+      tokenize, language: Moses's tokenizer and the language of its rules, for BLEU of
+        tokens and no other score.
       bleu: of sacreBLEU's own BLEU.
+      tokenized: whether BLEU of tokens is `tokenized_bleu`, with `lowercase`, and not
+        the paper's.
 
     Returns:
-      BLEU, chrF and TER with their signatures, `paper_bleu`, `intervals`, and with a
-      baseline `paired_test`.
+      BLEU, chrF and TER with their signatures, `paper_bleu` or `tokenized_bleu`,
+      `intervals`, and with a baseline `paired_test`.
 
     Raises:
       DataError, TypeError: as in `bleu.check_aligned`.
@@ -102,41 +106,12 @@ def protocol_scores(
     Paper: §6.1.
     """
     both = hypotheses, references
-    return {
-        **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
-        "paper_bleu": paper_bleu(*both, tokenize=tokenize, language=language),
-    }
-
-
-def tokenized_scores(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    tokenize: Callable[[str], str],
-    language: str = "",
-    lowercase: bool = False,
-    baseline: Sequence[str] | None = None,
-    bleu: BleuSettings = DEFAULT_BLEU,
-) -> dict[str, Any]:
-    """Computes all scores of the protocol `tokenized`.
-
-    Args:
-      tokenize, language, lowercase: of `tokenized_bleu`, and of no other score.
-      bleu: of sacreBLEU's own BLEU.
-
-    Returns:
-      BLEU, chrF and TER with their signatures, `tokenized_bleu`, `intervals`, and with
-      a baseline `paired_test`.
-
-    Raises:
-      DataError, TypeError: as in `bleu.check_aligned`.
-    """
-    both = hypotheses, references
-    how: Any = {"tokenize": tokenize, "language": language, "lowercase": lowercase}
-    return {
-        **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
-        "tokenized_bleu": tokenized_bleu(*both, **how, baseline=baseline),
-    }
+    how: Any = {"tokenize": tokenize, "language": language}
+    found = scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline)
+    if tokenized:
+        how |= {"lowercase": lowercase, "baseline": baseline}
+        return found | {"tokenized_bleu": tokenized_bleu(*both, **how)}
+    return found | {"paper_bleu": paper_bleu(*both, **how)}
 
 
 def fingerprint_params(params: Params) -> str:
