@@ -190,7 +190,7 @@ def train_prepared(
     Returns:
       The progress, which is incomplete only after a request to stop.
     """
-    from t2t_jax.report.writer import ReportWriter
+    from t2t_jax.report.run_page import ReportWriter
     from t2t_jax.run.trainer import Trainer
 
     trainer = Trainer(

@@ -16,8 +16,8 @@ from t2t_jax.devices.fault_injection import with_injected_nan
 from t2t_jax.devices.sharding.mesh import ROW_AXES, mesh_or_default
 from t2t_jax.devices.sharding.rules import batch_sharding, dtype_shape, replicated
 from t2t_jax.errors import ConfigError
+from t2t_jax.functional.chunked_loss import scan_sum
 from t2t_jax.functional.moving_average import moving_average
-from t2t_jax.functional.scan_sum import scan_sum
 from t2t_jax.model.architectures import resolve_module
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import Sums, batch_sums, forward_loss, training_loss

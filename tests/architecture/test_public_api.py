@@ -124,8 +124,7 @@ def test_messages_that_python_users_meet_name_arguments_and_no_flags():
     # Advice to run a command line, and what only the command line shows, may name them.
     flags = re.compile(r"--(?!mode=recover)[a-z]{2}|same command\b")
     shown = (
-        *("run/estimates.py", "devices/distributed/signals.py"),
-        *("report/run_page.py", "report/writer.py"),
+        *("run/estimates.py", "devices/distributed/signals.py", "report/run_page.py"),
         "data/vocabulary/tokenizers.py",  # The flags of spm_train.
     )
     wrong = {

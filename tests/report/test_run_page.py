@@ -4,8 +4,7 @@ import pytest
 
 from t2t_jax.config import Config
 from t2t_jax.report.curves import MAX_POINTS
-from t2t_jax.report.run_page import run_page
-from t2t_jax.report.writer import ReportWriter
+from t2t_jax.report.run_page import ReportWriter, run_page
 from t2t_jax.run.workdir import Workdir
 from tests.report.made_up_run import eval_record, train_record, write_records, write_run
 from tests.report.test_page import read
@@ -138,7 +137,7 @@ def test_pages_take_a_hundredth_of_the_time(workdir, monkeypatch):
         written.append(now[0])
         return "page"
 
-    monkeypatch.setattr("t2t_jax.report.writer.run_page", two_seconds)
+    monkeypatch.setattr("t2t_jax.report.run_page.run_page", two_seconds)
     writer = ReportWriter(workdir, log=print, clock=lambda: now[0])
     for seconds, is_over in ((0, False), (199, False), (1, False), (1, True)):
         now[0] += seconds

@@ -30,15 +30,13 @@ def run(options: ReportOptions) -> int:
     Raises:
       UserError: not a run, or the page cannot be written.
     """
-    from t2t_jax.report.writer import report_path
+    from t2t_jax.report.comparison import scores_of
+    from t2t_jax.report.run_page import report_path, run_page
 
     workdir = options.workdir
     workdir.require()
     own = report_path(workdir)
     to = check_page(options.to or own, own=own)
-    from t2t_jax.report.comparison import scores_of
-    from t2t_jax.report.run_page import run_page
-
     output, scores = _best_output(workdir), None
     if output is not None and output.references:
         log("Computing the intervals of the scores …")
