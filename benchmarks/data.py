@@ -12,8 +12,7 @@ plans epochs of them, without any text.
 cores. `plan_seconds`: a whole epoch, of which the first batch is there after
 `first_batch_seconds`. `assemble_tokens_per_second`: real tokens of both sides, on one
 core, median of rounds. `real_token_fraction`: real tokens among all the slots of an
-epoch, and `sharded_real_token_fraction` the same where each batch has empty rows added
-until `--row_shards` devices share it evenly. `peak_memory_mb`: of all processes
+epoch. `peak_memory_mb`: of all processes
 together, from the text to the last batch. Figures of packed rows of three lengths are
 under `packed_row_lengths=3`, those of a row for each pair under `length_buckets`.
 """
@@ -38,7 +37,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from made_up_text import MAX_LENGTH, SPREAD, draw_lengths, learn_vocabulary, write_text
-from memory import PeakMemory
+from memory import peak_memory
 
 from t2t_jax.data.batching.collate import collate
 from t2t_jax.data.batching.planner import PlannedBatch, plan_epoch
@@ -71,7 +70,7 @@ def measure(source: str, options: argparse.Namespace) -> dict[str, Any]:
         if learning.exitcode:
             raise SystemExit(f"{source or 'made-up text'}: no vocabulary was learnt.")
         spec = (folder / "spec").read_text()
-        with PeakMemory() as memory:
+        with peak_memory() as most:
             config = DataConfig(
                 max_length=options.row_length, workers=options.workers, cache_dir=name
             )
@@ -89,7 +88,7 @@ def measure(source: str, options: argparse.Namespace) -> dict[str, Any]:
             "mean_length": round(float(np.mean(cache.target_lengths)), 2),
             "workers": num_workers(options.workers),
             "prepare_pairs_per_second": round(cache.counts["read"] / seconds),
-            "peak_memory_mb": round(memory.megabytes),
+            "peak_memory_mb": round(most[0]),
             **figures,
         }
 
@@ -107,13 +106,13 @@ def measure_lengths(options: argparse.Namespace) -> dict[str, Any]:
     """Measures plans alone."""
     lengths = draw_lengths(options.pairs, spread=options.spread)
     lengths = lengths[:, lengths.max(axis=0) <= options.row_length]
-    with PeakMemory() as memory:
+    with peak_memory() as most:
         figures = measure_layouts((lengths[0], lengths[1]), options)
     return {
         "corpus": f"made-up lengths, spread {options.spread}",
         "pairs": lengths.shape[1],
         "mean_length": round(float(lengths[1].mean()), 2),
-        "peak_memory_mb": round(memory.megabytes),
+        "peak_memory_mb": round(most[0]),
         **figures,
     }
 
@@ -125,11 +124,8 @@ def measure_layouts(
     cache: TokenCache | None = None,
 ) -> dict[str, Any]:
     """Measures each kind of batches; of the default the figures are not nested."""
-    default, *others = (
-        (kind, measure_layout(lengths, keys, options, cache=cache))
-        for kind, keys in KINDS.items()
-    )
-    return {**default[1], **dict(others)}
+    found = {k: measure_layout(lengths, KINDS[k], options, cache=cache) for k in KINDS}
+    return {**found.pop("packed"), **found}
 
 
 def measure_layout(
@@ -157,9 +153,6 @@ def measure_layout(
     real = sum(int(side.sum(dtype=np.int64)) for side in lengths)
     figures = {
         "real_token_fraction": round(real / (2 * count_slots(shapes)), 4),
-        "sharded_real_token_fraction": round(
-            real / (2 * count_slots(shapes, row_multiple=options.row_shards)), 4
-        ),
         "num_shapes": len(shapes),
         "plan_seconds": round(seconds, 3),
         "first_batch_seconds": round(first_seconds, 3),
@@ -171,12 +164,9 @@ def measure_layout(
     return figures
 
 
-def count_slots(shapes: Counter[tuple[int, int]], *, row_multiple: int = 1) -> int:
+def count_slots(shapes: Counter[tuple[int, int]]) -> int:
     """Returns the slots a side of so many batches of each (rows, length)."""
-    return sum(
-        batches * math.ceil(rows / row_multiple) * row_multiple * length
-        for (rows, length), batches in shapes.items()
-    )
+    return sum(batches * math.prod(shape) for shape, batches in shapes.items())
 
 
 def assembling_rate(
@@ -207,17 +197,12 @@ def show(report: dict[str, Any]) -> None:
             f"with {report['workers']} workers"
         )
     print(f"peak memory: {report['peak_memory_mb']:,} MB")
-    shards = f"{report['row_shards']} shards"
-    print(
-        f"layout           real {shards:>10}  shapes  plan s  first batch s"
-        "  assembled tokens/s"
-    )
+    print("layout           real  shapes  plan s  first batch s  assembled tokens/s")
     for kind in KINDS:
         figures = report.get(kind, report)
         rate = figures.get("assemble_tokens_per_second")
         print(
             f"{kind:14}{figures['real_token_fraction']:7.3f}"
-            f"{figures['sharded_real_token_fraction']:11.3f}"
             f"{figures['num_shapes']:8}{figures['plan_seconds']:8.2f}"
             f"{figures['first_batch_seconds']:15.2f}"
             f"{f'{rate:,}' if rate else '':>20}"
@@ -237,15 +222,11 @@ def main() -> None:
     )
     parser.add_argument("--vocabulary_size", default=3_000, type=int)
     parser.add_argument("--workers", default=0, type=int, help="0: one a core")
-    parser.add_argument("--row_shards", default=8, type=int, help="devices")
     parser.add_argument("--rounds", default=5, type=int)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if options.lengths_only:
-        report = measure_lengths(options)
-    else:
-        report = measure(options.source, options)
-    report["row_shards"] = options.row_shards
+    lengths = options.lengths_only
+    report = measure_lengths(options) if lengths else measure(options.source, options)
     report["versions"] = {
         "python": platform.python_version(),
         **{name: version(name) for name in ("numpy", "sentencepiece")},

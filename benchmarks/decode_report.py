@@ -4,33 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from step_report import IDLE
+from step_report import show_contestants, show_machine
 
 _WIDTH = 18
 
 
 def show(report: dict[str, Any]) -> None:
     """Prints everything that `decode.measure` has put into a report."""
-    hardware = report["hardware"]
-    threads = f", {report['threads']} threads" if report["threads"] else ""
-    print(
-        f"{report['size']} on {report['ours']['device']}{threads}, beam "
-        f"{report['beam_size']}, alpha {report['length_penalty']}; {hardware['cpu']}, "
-        f"{hardware['cores']} cores, load {hardware['load']}, {hardware['date']}"
-    )
-    if hardware["load"] > IDLE:
-        print("The machine was not idle when this began: look at the rounds.")
+    search = f", beam {report['beam_size']}, alpha {report['length_penalty']}"
+    show_machine(report, search)
     contestants = {"ours": report["ours"], **report["peers"]}
     if "lines" in report:
         _show_text(report, contestants)
     else:
         _show_batches(report, contestants)
-    for name, figures in contestants.items():
-        told = ", ".join(f"{key} {value}" for key, value in figures["versions"].items())
-        memory = f"{figures['peak_memory_mb']:,.0f} MB at the peak"
-        print(f"{name}: {figures['dtype']}, {memory}; {told}")
-    for name, ratio in report["ratios"].items():
-        print(f"ratio to {name}: {ratio:.2f}")
+    facts = {
+        name: f"{figures['dtype']}, {figures['peak_memory_mb']:,.0f} MB at the peak"
+        for name, figures in contestants.items()
+    }
+    show_contestants(report, contestants, facts)
 
 
 def _show_batches(

@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 _SECONDS = 0.1
 
 
-class PeakMemory:
-    """Watches this process and all that it starts, in a `with` statement; on Linux.
+@contextmanager
+def peak_memory() -> Iterator[list[float]]:
+    """Watches this process and all that it starts, ten times a second; on Linux.
 
     Memory that processes share is counted once, in proportional parts. Files that are
     mapped count as far as they have been touched, though they could be dropped.
 
-    Attributes:
-      megabytes: the most that was seen, of 10^6 bytes; looked at ten times a second.
+    Yields:
+      the most that was seen so far, of 10^6 bytes, as the only item.
     """
+    done, most = threading.Event(), [0.0]
 
-    def __init__(self) -> None:
-        self.megabytes = 0.0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> PeakMemory:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
+    def watch() -> None:
         while True:
-            self.megabytes = max(self.megabytes, _of_tree(Path("/proc/self")) / 1000)
-            if self._done.wait(_SECONDS):
+            most[0] = max(most[0], _of_tree(Path("/proc/self")) / 1000)
+            if done.wait(_SECONDS):
                 return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield most
+    finally:
+        done.set()
+        thread.join()
 
 
 def _of_tree(process: Path) -> int:

@@ -86,14 +86,8 @@ def _translate(workdir: str, clock: Callable[[str], None]) -> None:
     clock("(second line)")
 
 
-def main() -> int:
-    """Prints the phases as JSON."""
-    clock = _Clock()
-    _import_all(sys.argv[1], clock)
-    _translate(sys.argv[1], clock)
-    print(json.dumps(clock.found))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    _clock = _Clock()
+    _import_all(sys.argv[1], _clock)
+    _translate(sys.argv[1], _clock)
+    print(json.dumps(_clock.found))

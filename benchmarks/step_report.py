@@ -6,20 +6,12 @@ from typing import Any
 
 _WIDTH = 24
 _RATE = "target_tokens_per_second"
-IDLE = 0.5
-"""The load above which a machine is not idle."""
+_IDLE = 0.5  # a larger load is another program
 
 
 def show(report: dict[str, Any]) -> None:
     """Prints everything in a report that `train_step.measure` has made."""
-    hardware = report["hardware"]
-    threads = f", {report['threads']} threads" if report["threads"] else ""
-    print(
-        f"{report['size']} on {report['ours']['device']}{threads}; {hardware['cpu']}, "
-        f"{hardware['cores']} cores, load {hardware['load']}, {hardware['date']}"
-    )
-    if hardware["load"] > IDLE:
-        print("The machine is not idle: these figures are of no use.")
+    show_machine(report)
     ours, variants = report["ours"], report["variants"]
     contestants = {"ours": ours, **variants, **report["peers"]}
     if "text" in report:
@@ -27,14 +19,35 @@ def show(report: dict[str, Any]) -> None:
     else:
         print(f"{report['pairs']} pairs x {report['length']} tokens of each side")
         _show_steps(contestants)
-    for name, figures in contestants.items():
-        told = ", ".join(f"{key} {value}" for key, value in figures["versions"].items())
-        print(f"{name}: {figures['parameters']:,} parameters; {told}")
-    for name, ratio in report["ratios"].items():
-        print(f"ratio to {name}: {ratio:.2f}")
+    facts = {k: f"{x['parameters']:,} parameters" for k, x in contestants.items()}
+    show_contestants(report, contestants, facts)
     for name, figures in variants.items():
         ratio = figures[_RATE] / ours[_RATE]
         print(f"with {name}: {ratio:.3f} times ours as it is")
+
+
+def show_machine(report: dict[str, Any], search: str = "") -> None:
+    """Prints what was measured on, and whether it was idle."""
+    hardware = report["hardware"]
+    threads = f", {report['threads']} threads" if report["threads"] else ""
+    print(
+        f"{report['size']} on {report['ours']['device']}{threads}{search}; "
+        f"{hardware['cpu']}, {hardware['cores']} cores, load {hardware['load']}, "
+        f"{hardware['date']}"
+    )
+    if hardware["load"] > _IDLE:
+        print("The machine was not idle when this began: look at the rounds.")
+
+
+def show_contestants(
+    report: dict[str, Any], contestants: dict[str, Any], facts: dict[str, str]
+) -> None:
+    """Prints the versions of each, and the ratios."""
+    for name, figures in contestants.items():
+        told = ", ".join(f"{key} {value}" for key, value in figures["versions"].items())
+        print(f"{name}: {facts[name]}; {told}")
+    for name, ratio in report["ratios"].items():
+        print(f"ratio to {name}: {ratio:.2f}")
 
 
 def _show_steps(contestants: dict[str, dict[str, Any]]) -> None:
