@@ -4,8 +4,8 @@ Most programs here run once or a few times on models of a few thousand parameter
 to compile them is two thirds of the time that the tests take. `IN_HASTE` makes it three
 times cheaper: a training step of one layer took 1.5 s of CPU, 4.4 s with the first flag
 alone, and 6.5 s without the three (JAX 0.10.2). `OPTIMIZED` in the environment compiles
-as users do: the long suite does, and so do the processes of those tests of the everyday
-checks that stop, kill and resume whole runs, and compare them to the bit
+as users do: the long suite does, with all its kills and resumed runs, and of the
+everyday checks one run that is stopped and resumed to the bit, and README.md's program
 (`compiled_as_for_users`).
 """
 

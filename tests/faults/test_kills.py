@@ -7,12 +7,8 @@ import os
 import random
 import signal
 
-import pytest
-
 from tests.faults import chaos, running
 from tests.integration import tiny
-
-pytestmark = pytest.mark.usefixtures("compiled_as_for_users")
 
 STEPS = 24
 CHANGED = {

@@ -66,8 +66,7 @@ def _not_mounted(workdir):
     (workdir / "config.json").unlink()
 
 
-@pytest.mark.parametrize("changed", [{}, OTHER], ids=["the same", "another"])
-@pytest.mark.parametrize("mode", ["train", "prepare"])
+@pytest.mark.parametrize(("mode", "changed"), [("train", {}), ("prepare", OTHER)])
 @pytest.mark.parametrize(
     ("hurt", "expected"),
     [

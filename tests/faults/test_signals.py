@@ -110,6 +110,7 @@ def test_a_second_signal_leaves_at_once_and_nothing_saved_is_lost(tmp_path, tiny
 
 @pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.soak)])
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(tmp_path, processes):
+    """The others wait while one prepares the text."""
     workdir = tmp_path / "run"
     endless = {"steps": 100_000, "evaluation__every_steps": 100_000}
     fault = f"term@3:{processes - 1}"
@@ -122,9 +123,15 @@ def test_a_signal_to_one_rank_stops_all_after_the_same_step(tmp_path, processes)
     (step,) = re.findall(r"Saved step ([\d,]+)", said)
     step = int(step.replace(",", ""))
     assert saved(workdir)[-1] == step
+    assert said.count("Training a vocabulary") == 1
+    for rank in range(processes):
+        assert f"[rank {rank}] process {rank} of {processes}, coordinator 12" in said
+    assert f"1 local devices of {processes}" in said
     for rank in range(1, processes):
         log = (workdir / "logs" / f"rank-{rank}.log").read_text(encoding="utf-8")
         assert f"Saved step {step:,}" in log
+        assert "Preparing" not in log
+        assert "parameters" in log
 
 
 @pytest.mark.soak

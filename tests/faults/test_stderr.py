@@ -51,16 +51,19 @@ def unheard(workdir, fault, **changed):
 
 def test_a_signal_ends_what_compiles_unheard(tmp_path):
     with unheard(tmp_path / "run", "sleep_compiling@0") as (process, reader):
-        while not (tmp_path / "run" / "config.json").exists():
-            time.sleep(0.05)
-        time.sleep(4)
+        said = b""
+        while b" parameters" not in said:
+            more = os.read(reader, 4096)
+            assert more, said
+            said += more
+        time.sleep(1)
         os.close(reader)
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=240) == 75
 
 
 def test_a_run_that_hangs_unheard_is_ended(tmp_path):
-    slow = {"training__step_timeout": 8, "checkpoint__every_steps": 0}
+    slow = {"training__step_timeout": 5, "checkpoint__every_steps": 0}
     with unheard(tmp_path / "run", "sleep@6", **slow) as (process, reader):
         while not running.last_step(tmp_path / "run"):
             assert process.poll() is None

@@ -42,9 +42,8 @@ print(json.dumps({"file": t2t_jax.__file__, "steps": steps}))
 """
 # They read files of all folders, and need no model.
 _TESTED = (
-    "tests/architecture",
     "tests/configs",
-    "tests/docs",
+    "tests/docs/test_generated.py",
     "tests/report/test_doctor.py",
 )
 

@@ -74,12 +74,6 @@ def test_eight_devices_in_any_mesh_take_the_same_steps_as_one(
     require_same_curve(alone, tmp_path / "run")
 
 
-def test_micro_batches_take_the_same_steps(alone, tmp_path):
-    stderr = train(tmp_path / "run", devices=1, training__micro_batches=4)
-    assert "1 device x 4 micro-batches x 256 = 1,024 tokens a side" in stderr
-    require_same_curve(alone, tmp_path / "run")
-
-
 def test_two_processes_of_four_devices_take_the_same_steps_and_write_once(
     alone, tmp_path
 ):

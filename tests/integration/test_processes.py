@@ -1,6 +1,5 @@
 """Several processes on this machine, started as a user would start them."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -29,36 +28,6 @@ def test_a_failure_in_preparing_is_everybody_s(tmp_path):
     assert "[rank 0] error: no.en: no such file." in said
     assert "[rank 1] error: process 0 has failed (exit code 66): " in said
     assert "Traceback" not in said
-
-
-def test_text_is_prepared_once_and_training_stops_together(tmp_path):
-    """The second process waits while the first prepares; a signal stops both."""
-    workdir = tmp_path / "run"
-    argv = tiny.arguments(
-        workdir, steps=100_000, evaluation__every_steps=100_000, logging__every_steps=1
-    )
-    started = start(*argv)
-    metrics, log = workdir / "metrics.jsonl", workdir / "logs" / "rank-1.log"
-    deadline = time.monotonic() + 2 * SECONDS
-    while time.monotonic() < deadline and started.poll() is None:
-        if metrics.exists() and metrics.stat().st_size:
-            break
-        time.sleep(0.1)
-    started.send_signal(signal.SIGTERM)
-    code, said = end(started)
-    assert code == 75, said
-    assert end_codes(said) == {0: 75, 1: 75}
-    assert said.count("Training a vocabulary") == 1
-    assert "[rank 0] process 0 of 2, coordinator 127.0.0.1:" in said
-    assert "[rank 1] process 1 of 2, coordinator 127.0.0.1:" in said
-    assert "1 local devices of 2" in said
-    assert "Preparing" not in log.read_text(encoding="utf-8")
-    assert "parameters" in log.read_text(encoding="utf-8")
-    told = [json.loads(line) for line in metrics.read_text().splitlines()]
-    steps = [record["step"] for record in told if record["kind"] == "train"]
-    assert steps == sorted(set(steps))
-    saved = [path.name for path in (workdir / "checkpoints").iterdir()]
-    assert str(steps[-1]) in saved
 
 
 def test_other_text_of_another_process_is_refused(tmp_path):

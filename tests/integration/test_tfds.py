@@ -16,6 +16,7 @@ from tests.integration import tiny
 SMALLER = {
     **{key: value for key, value in tiny.TINY.items() if key.startswith("model.")},
     "vocabulary.size": 1_500,
+    "data.tokens_per_batch": 2_048,
     "steps": 3,
     "evaluation.every_steps": 3,
     "evaluation.bleu_sentences": 5,

@@ -6,7 +6,6 @@ of a resumed run were not compared.
 
 import dataclasses
 import json
-import re
 import subprocess
 import sys
 
@@ -99,17 +98,15 @@ def test_what_is_no_callback_is_refused(callbacks, tmp_path):
 
 
 PROGRAM = """
-import json, os, signal, sys
+import json, sys
 import jax
 import t2t_jax
 from tests.integration.test_train_from_python import PAIRS
 
-address, rank, workdir, values, end = sys.argv[1:]
+address, rank, workdir, values = sys.argv[1:]
 jax.distributed.initialize(address, 2, int(rank), heartbeat_timeout_seconds=10)
 
 def callback(record, state):
-    if str(record["step"]) == end:
-        os.kill(os.getpid(), signal.SIGKILL)
     if record["step"] == 7 and rank == "1":
         raise ZeroDivisionError("mine")
 
@@ -124,10 +121,10 @@ print(model.step, again.step, model.translate(["Two men."]))
 """
 
 
-def on_two(tmp_path, config, *, end=""):
+def on_two(tmp_path, config):
     """Runs the program in two processes of four devices; returns how they ended."""
     address, values = running.free_address(), json.dumps(config.to_dict())
-    given = (str(tmp_path / "run"), values, end)
+    given = (str(tmp_path / "run"), values)
     started = [
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM, address, str(rank), *given],
@@ -142,16 +139,13 @@ def on_two(tmp_path, config, *, end=""):
     return [(p.returncode, *e) for p, e in zip(started, ended, strict=True)]
 
 
-def test_two_processes_that_are_killed_are_one_run_of_eight_devices(tmp_path):
+def test_two_processes_are_one_run_of_eight_devices(tmp_path):
     how = {"evaluation__every_steps": 0, "data__tokens_per_batch": 512}
     config = configured(tmp_path, checkpoint__every_steps=2, **how)
     t2t_jax.train(config, tmp_path / "whole", train=PAIRS, quiet=True)
-    for rank, (code, _, said) in enumerate(on_two(tmp_path, config, end="5")):
-        assert code == -9, (rank, said.decode())
     (one, first, said), (two, second, other) = on_two(tmp_path, config)
     assert (one, two) == (0, 0), f"{said.decode()}\n{other.decode()}"
-    # That of step 4 may not have been written to its end.
-    assert re.search(rb"Resuming from step [24] .*Resuming from step 7 ", said, re.S)
+    assert b"Resuming from step 7 " in said
     assert b"A callback of another process has raised" in first
     assert b"mine\n12 12 " in second
     assert first.splitlines()[-1] == second.splitlines()[-1]

@@ -60,6 +60,12 @@ def steps(text):
     return found
 
 
+@pytest.fixture(scope="module")
+def read(text):
+    """What is reconstructed of each step, from the first."""
+    return [read_batch(text, step) for step in range(1, STEPS + 1)]
+
+
 def pairs_in(batch, vocabulary):
     for row in range(len(batch.rows)):
         for segment in range(1, batch.target_segments[row].max() + 1):
@@ -74,11 +80,9 @@ def as_text(found):
     return sorted((pair.source, pair.target) for pair in found.pairs)
 
 
-def test_each_step_s_batch_is_the_one_that_training_gets(text, steps):
+def test_each_step_s_batch_is_the_one_that_training_gets(steps, read):
     assert steps[-1][0].epoch > 0  # or the end of an epoch is not looked at
-    for step, (place, pairs) in enumerate(steps, start=1):
-        found = read_batch(text, step)
-        assert (found.position, as_text(found)) == (place, pairs)
+    assert [(found.position, as_text(found)) for found in read] == steps
 
 
 def test_records_shorten_the_planning_and_change_nothing(text, steps):
@@ -98,11 +102,10 @@ def test_records_shorten_the_planning_and_change_nothing(text, steps):
     assert as_text(read_batch(text, 25, records=[wrong])) == steps[1][1]
 
 
-def test_a_pair_is_at_the_reported_line(text):
+def test_a_pair_is_at_the_reported_line(read):
     seen = {}
-    for step in range(1, STEPS):
-        for pair in read_batch(text, step).pairs:
-            seen.setdefault(pair.location.corpus, []).append(pair)
+    for pair in (pair for found in read for pair in found.pairs):
+        seen.setdefault(pair.location.corpus, []).append(pair)
     (own,) = (corpus for corpus in seen if corpus.startswith("text:"))
     for pair in seen[own]:
         number = pair.location.line - 1

@@ -30,7 +30,9 @@ def treebank(name):
 
 
 @pytest.mark.parametrize("symbols", ["XX", "tags", "numbers"])
-@pytest.mark.parametrize("name", ["sample", "train", "dev", "test"])
+@pytest.mark.parametrize(
+    "name", ["sample", pytest.param("train", marks=pytest.mark.soak), "dev", "test"]
+)
 def test_every_tree_comes_back_as_it_was(name, symbols):
     """From the text of a corpus, which is what a model reads and is to write."""
     path, trees = treebank(name)

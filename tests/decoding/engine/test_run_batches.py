@@ -279,7 +279,7 @@ MODEL = jax.device_put(recurrent(7, V, eos_bias=1.0), jax.devices()[0])
 
 
 def test_batches_are_cut_to_the_memory_there_is(monkeypatch):
-    large = {"beam_size": 17, "max_extra_tokens": 500, "tokens_per_batch": 40_000}
+    large = {"beam_size": 5, "max_extra_tokens": 30, "tokens_per_batch": 4_000}
     memory, lines, given = (
         Memory(monkeypatch, 999),
         sentences(100),
@@ -288,6 +288,7 @@ def test_batches_are_cut_to_the_memory_there_is(monkeypatch):
     found = given.translate(lines)
     whole = [rows for rows, _ in memory.shapes]
     each = module._row_bytes(MODEL, given.config, 16)
+    monkeypatch.setattr(module, "_FEW_SLOTS", 0)
     monkeypatch.setattr(module, "host_memory", lambda: 4 * int(2.5 * each))
     assert given.translate(lines) == found
     assert {rows for rows, _ in memory.shapes[len(whole) :]} == {2} != set(whole)
