@@ -74,21 +74,6 @@ def test_one_unit_of_several_is_enough():
     assert select(both, ["steps"]).steps == (50, 100, 150)
 
 
-def test_a_step_named_twice_is_kept_twice_and_is_a_fault():
-    selection = select(marks(10, 20, 20, 30), ["steps"])
-    assert selection.steps == (10, 20, 20, 30)
-    assert selection.faults[1:] == ("20 comes 2 times",)
-    # All the same one: no gap is within a fifth of anything.
-    assert select(marks(10, 10), ["steps"]).faults[1:] == ("10 comes 2 times",)
-
-
-def test_only_periodic_checkpoints_are_averaged():
-    mixed = [*marks(10, 20), *marks(30, kinds=("best",))]
-    assert select(mixed, ["steps"]).faults == ("30 is not periodic but best",)
-    also = [*marks(10, 20), *marks(30, kinds=("periodic", "final"))]
-    assert select(also, ["steps"]).faults == ()
-
-
 @pytest.mark.parametrize(
     ("every", "units"),
     [

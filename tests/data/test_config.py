@@ -26,24 +26,6 @@ def test_rows_are_halved_as_long_as_two_slots_are_left(row_length, most):
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"max_length": 1}, r"data\.max_length=1 .*Change config\.data\.max_length\."),
-        ({"dev_pairs": -1}, r"Change config\.data\.dev_pairs\."),
-        ({"subword_joiner": "@ @"}, r"Set config\.data\.subword_joiner=\"@@\"\."),
-        ({"tokens_per_batch": 255}, r"Change config\.data\.tokens_per_batch\."),
-        (
-            {"layout": "length_buckets", "packed_row_lengths": 2},
-            r"packed_row_lengths=2 requires data.layout.*config\.data\.packed_row",
-        ),
-    ],
-)
-def test_each_rule_of_the_data_is_reported(keys, message):
-    with pytest.raises(ConfigError, match=message):
-        DataConfig(**keys)
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
         ({"size": 4}, r"vocabulary\.size=4 must be at least 5"),
         ({"size": 260, "byte_fallback": True}, "at least 261: four special ids, 256"),
         ({"character_coverage": 1.5}, r"character_coverage=1\.5 must be above 0"),

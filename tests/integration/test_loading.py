@@ -82,22 +82,6 @@ def test_a_model_of_float32_searches_in_bfloat16(workdir, model):
     assert math.isclose(both.score, near.score, rel_tol=1e-5)  # the mean of two equals
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"compute_dtype": "int8"}, "^compute_dtype='int8' is not known; known are"),
-        ({"beem_size": 3}, "beem_size is not a search .* Did you mean beam_size"),
-        ({"beam_size": 151}, "beam_size=151 must be at most the 150 subwords"),
-        ({"temperature": 0, "sample": True}, "^temperature=0 .* set beam_size=1"),
-        ({"seed": 3}, "^seed requires sample=True"),
-        ({"attention": True, "attention_layer": 7}, "attention_layer=7 must be one of"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused_by_name(model, settings, message):
-    with pytest.raises(UserError, match=message):
-        model.translator(**settings)
-
-
 def test_models_of_other_vocabularies_do_not_go_together(workdir, newspaper):
     with pytest.raises(DataError, match="must have the vocabularies of the first"):
         t2t_jax.load(workdir, ensemble=[newspaper])
@@ -121,22 +105,6 @@ def test_what_is_chosen_is_what_is_loaded(workdir, checkpoint):
 def test_an_unknown_checkpoint_names_those_that_are_there(workdir, checkpoint, find):
     with pytest.raises(DataError, match=r"best, last, or one of .*: 5, "):
         find(workdir, checkpoint=checkpoint)
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("rum", r"no such directory\. Did you mean .*/run\? Train first"),
-        ("quite-another", r"no such directory\. Runs near it: .*/run\. Train"),
-        ("", r"config.json is missing\. Runs near it: .*/run\b.*\. Train"),
-    ],
-)
-def test_a_misspelt_run_is_answered_with_the_runs_near_it(
-    workdir, tmp_path, monkeypatch, name, message
-):
-    monkeypatch.chdir(tmp_path)  # which has no runs
-    with pytest.raises(InputMissingError, match=message):
-        t2t_jax.load(workdir.parent / name)
 
 
 @pytest.mark.parametrize("ensemble", [False, True])

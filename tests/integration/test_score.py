@@ -112,20 +112,6 @@ def test_json_lines_hold_the_same_and_the_tokens_too(trained, tmp_path):
     assert [record["num_tokens"] for record in records][2:] == [1, 1]
 
 
-def test_a_source_that_was_cut_is_marked_and_warned_of(trained):
-    key = "--config.decoding.max_source_length=9"
-    done = score(
-        trained.workdir, "-", trained.target, key, stdin=b"one\n" * 399 + b"one " * 9
-    )
-    rows = table(done)
-    assert [row["source_cut"] for row in rows] == [False] * 399 + [True]
-    assert (
-        b"WARNING: Truncated 1 of 400 sources that were longer than 8 subwords"
-        in done.stderr
-    )
-    assert b"Sources cut: 1." in done.stderr
-
-
 def test_no_lines_are_no_rows(trained, tmp_path):
     (tmp_path / "empty").touch()
     done = score(trained.workdir, tmp_path / "empty", tmp_path / "empty")

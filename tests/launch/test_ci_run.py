@@ -94,11 +94,3 @@ def test_what_fails_runs_once_more_and_what_fails_again_fails(run, tier, code, a
     assert done.returncode == (again if code == 1 else code)
     assert sum("--last-failed " in line for line in calls) == (code == 1)
     assert ("tests/test_a.py::test_b" in done.stdout) == (code == 1)
-
-
-def test_a_demo_that_fails_ends_the_run(run, checkout):
-    command(checkout / "launch", "demo.sh", "echo BLEU; exit 65")
-    _git(checkout, "commit", "--quiet", "--all", "--message=c")
-    (checkout.parent / "calls").touch()
-    done, calls = run()
-    assert (done.returncode, calls) == (65, [])

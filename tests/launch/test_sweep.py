@@ -83,12 +83,6 @@ def test_rows_are_trained_in_order_and_compared_even_if_one_fails(sweep):
     ]
 
 
-def test_a_stopped_row_stops_the_sweep(sweep):
-    assert sweep.run("c.py", "a", "b", codes="a=75") == 75
-    assert sweep.ran() == [train("a")]
-    assert "The same command resumes" in sweep.said
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
 def test_a_signal_goes_on_to_the_row_which_saves(sweep, number):
     started = sweep.start("c.py", "a", "b", codes="a=wait")
@@ -98,13 +92,6 @@ def test_a_signal_goes_on_to_the_row_which_saves(sweep, number):
     assert started.returncode == 75
     assert sweep.ran() == [train("a"), "saved"]
     assert "stopped in row a" in said
-
-
-@pytest.mark.parametrize("argv", [["c.py"], ["--wrong", "c.py", "a"], ["c.py", "a b"]])
-def test_a_wrong_argument_is_refused(sweep, argv):
-    assert sweep.run(*argv) == 64
-    assert "usage:" in sweep.said
-    assert sweep.ran() == []
 
 
 def test_on_slurm_rows_are_an_array_and_the_comparison_comes_after(sweep):

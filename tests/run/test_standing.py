@@ -4,7 +4,7 @@ from t2t_jax.config import Config
 from t2t_jax.report.curves import steps_of
 from t2t_jax.run.status import standing
 from t2t_jax.run.workdir import Workdir
-from tests.report.made_up_run import eval_record, records, train_record, write_records
+from tests.report.made_up_run import eval_record, records, write_records
 
 
 @pytest.fixture
@@ -25,14 +25,6 @@ def stand(workdir, found, steps=100, **options):
     return standing(workdir, config, steps_of(found), **options)
 
 
-def test_a_locked_run_is_running_and_its_rest_is_estimated(workdir):
-    with workdir.locked():
-        found = stand(workdir, [train_record(10), train_record(20)], 200)
-    assert found["state"] == "running"
-    assert found["seconds_left"] is not None
-    assert found["done_at"] is not None
-
-
 @pytest.mark.parametrize(
     ("found", "steps", "state", "reason"),
     [
@@ -51,17 +43,6 @@ def test_the_end_of_a_training_is_seen_though_it_is_still_locked(
     assert over["state"] == state
     assert over["reason"].startswith(reason)
     assert over["seconds_left"] is None
-
-
-def test_a_stopped_run_stands_at_its_newest_checkpoint(workdir):
-    """Though the last record may be many steps older."""
-    write_stopped(workdir, 60)
-    with workdir.locked():
-        found = stand(workdir, [train_record(1)], is_over=True)
-    assert (found["step"], found["reason"]) == (
-        60,
-        "Saved at step 60, where training resumes.",
-    )
 
 
 def test_of_equally_good_evaluations_the_lowest_loss_is_the_best(workdir):

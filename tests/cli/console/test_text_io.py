@@ -10,7 +10,6 @@ seen.
 import gzip
 import io
 import os
-import re
 import sys
 import threading
 import time
@@ -21,7 +20,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_jax.cli.console.text_io import (
-    check_page,
     make_directory,
     open_output,
     text_lines,
@@ -29,7 +27,7 @@ from t2t_jax.cli.console.text_io import (
     write_lines,
 )
 from t2t_jax.cli.translation.job import LineStream
-from t2t_jax.errors import DataError, InputMissingError, OutputError
+from t2t_jax.errors import DataError, InputMissingError
 
 
 @pytest.mark.parametrize(
@@ -81,32 +79,6 @@ def _stream(path):
 
 def _read(path):
     return list(text_lines(str(path)))
-
-
-@pytest.mark.parametrize(
-    ("act", "path", "error", "said"),
-    [
-        (_read, "text.gz", DataError, "--input=text.gz is broken gzip: not a gzip"),
-        (_read, "nothere", InputMissingError, "--input=nothere must be a file"),
-        (_read, "-", InputMissingError, "stdin, which is closed"),
-        (_write, "-", OutputError, "stdout, which is closed"),
-        (_write, "no/where.txt", OutputError, "--output=no/where.txt must be a file"),
-        (_write_in_place, "text", OutputError, "--hypotheses=text is one of the input"),
-        (_write_in_place, "link", OutputError, "is one of the input files"),
-        (_stream, "out.txt", OutputError, "--stream cannot write to a file"),
-    ],
-)
-def test_a_file_that_cannot_be_used_is_named(
-    empty_directory, monkeypatch, act, path, error, said
-):
-    for name in ("text", "text.gz"):
-        (empty_directory / name).write_bytes(b"a\nb\n")
-    (empty_directory / "link").symlink_to("text")
-    for stream in ("stdin", "stdout"):
-        monkeypatch.setattr(sys, stream, None)
-    with pytest.raises(error, match=re.escape(said)):
-        act(path)
-    assert (empty_directory / "text").read_bytes() == b"a\nb\n"
 
 
 def test_a_file_appears_only_when_it_is_complete(tmp_path):
@@ -208,17 +180,3 @@ def test_files_are_replaced_others_are_left_and_paths_are_printed(tmp_path, caps
     assert (folder / "mine").read_text() == "kept"
     assert (folder / "theirs").read_bytes() == "ä".encode()
     assert capsys.readouterr().out == f"{folder / 'theirs'}\n" * 2
-
-
-def test_what_cannot_be_written_is_refused_before_the_work(tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match=r"Cannot create --to=.*file: File exists"):
-        make_directory(str(tmp_path / "file"))
-    with pytest.raises(OutputError, match=r"file is not a directory\. Choose another"):
-        check_page(tmp_path / "file" / "page.html")
-    with pytest.raises(OutputError, match="it is a directory"):
-        check_page(tmp_path)
-    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
-    for check, path in ((make_directory, tmp_path), (check_page, tmp_path / "page")):
-        with pytest.raises(OutputError, match=r"is not writable\."):
-            check(str(path))

@@ -26,9 +26,7 @@ from t2t_jax.cli.translation.sharded_job import LineIndex, OutputShards
 from t2t_jax.errors import (
     ConfigError,
     DataError,
-    InputMissingError,
     OutputError,
-    UserError,
 )
 from tests.cli import threads
 from tests.cli.translations import SPOKEN, Loud, lines_of, loader, options_of
@@ -91,21 +89,6 @@ def test_a_finished_output_is_kept_by_resume_and_replaced_without(speak, capsys)
     assert len(speak(*JOB).calls) == 3
 
 
-@pytest.mark.parametrize("gone", ["out", "out.shards.json"])
-def test_an_output_that_is_gone_is_made_again(place, speak, gone):
-    speak(*JOB)
-    (place / gone).unlink()
-    assert len(speak(*JOB, "--resume").calls) == 3
-    assert lines_of("out") == SPOKEN
-
-
-def test_an_earlier_job_is_not_continued_without_resume(killed_in, monkeypatch):
-    killed_in(4, "--shards=3")
-    monkeypatch.delattr(sharded_job, "load_job")  # refused before it is called
-    with pytest.raises(OutputError, match="Pass --resume to continue it, or remove"):
-        translate.run(options_of(*JOB))
-
-
 @pytest.mark.parametrize("is_finished", [False, True])
 @pytest.mark.parametrize(
     ("argv", "reason"),
@@ -151,12 +134,6 @@ def test_a_finished_output_that_was_edited_is_not_replaced(place, speak):
     assert lines_of("out") == ["corrected by hand"]
 
 
-def test_an_unfinished_job_counts_more_than_the_output_of_before(speak, killed_in):
-    speak(*JOB)
-    killed_in(4, "--shards=3")
-    assert [first for first, _ in speak(*JOB, "--resume").calls] == [4]
-
-
 def test_corrupt_records_are_named_and_stay(place, speak):
     speak(*JOB)
     (place / "out.shards.json").write_text("{")
@@ -167,22 +144,6 @@ def test_corrupt_records_are_named_and_stay(place, speak):
     with pytest.raises(DataError, match=r"has no readable manifest\.json"):
         speak(*JOB, "--resume")
     assert os.listdir("out.shards") == ["diary"]
-
-
-@pytest.mark.parametrize(
-    ("argv", "kind", "message"),
-    [
-        (["--output=-"], UserError, "--shards requires files for --input and --outpu"),
-        (["--input=/dev/null"], InputMissingError, "--input=/dev/null must be a file"),
-        (["--prefixes=no"], InputMissingError, "--prefixes=no must be a file"),
-        (["--output=in"], OutputError, "is one of the input files"),
-        (["--output=run"], OutputError, "must be a file for --shards"),
-    ],
-)
-def test_files_that_a_job_cannot_use_are_refused(speak, argv, kind, message):
-    with pytest.raises(kind, match=message):
-        speak(*JOB, *argv)
-    assert sorted(os.listdir()) == ["in", "run"]
 
 
 @pytest.mark.parametrize("when", [2, 4])
@@ -278,13 +239,6 @@ def test_a_job_whose_shards_another_merges_as_it_begins_is_done(
     speak(*JOB, "--resume", loud=loud)
     assert [len(others[1].calls), loud.calls] == [1, []]
     assert lines_of("out") == SPOKEN
-
-
-def test_a_directory_that_does_not_become_visible_is_named(speak, monkeypatch):
-    monkeypatch.setattr(sharded_job, "SHARED_FS_TIMEOUT", 0.1)
-    monkeypatch.setattr(OutputShards, "create", lambda *_, resume: None)
-    with pytest.raises(OutputError, match="a file system that all processes share"):
-        speak(*JOB)
 
 
 def test_the_record_is_there_before_the_shards_go_and_one_job_merges(

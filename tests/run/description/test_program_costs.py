@@ -74,12 +74,6 @@ def test_a_collective_is_hidden_by_the_work_after_its_start():
         assert found.ms == pytest.approx(work + waited)
 
 
-def test_a_synchronous_collective_is_waited_for():
-    line = START[1].replace("-start", "").replace("%start", "ROOT %done")
-    found = costs([START[0], line])
-    assert found.ms == found.bounds["links"] == found.collectives["all-reduce"].ms > 0
-
-
 @pytest.mark.parametrize(
     ("axis", "rate"),
     [

@@ -172,19 +172,6 @@ def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
     assert (origin["run"], origin["data"]["train"]["pairs"]) == ("run", 199)
 
 
-@pytest.mark.parametrize(("last", "forced"), [(2, False), (3, True)])
-def test_an_average_records_whether_it_was_forced(workdir, tmp_path, last, forced):
-    average_checkpoints(workdir, to=tmp_path / "model", last=last, force=True)
-    written = json.loads((tmp_path / "model" / "model.json").read_text())
-    assert written["forced"] == forced
-
-
-def test_the_search_is_the_run_s_unless_another_is_asked_for(workdir):
-    assert load_average(workdir).decoding == CONFIG.decoding
-    other = DecodingConfig(beam_size=3)
-    assert load_average(workdir, decoding=other).decoding == other
-
-
 def test_a_mean_has_the_words_of_its_run(workdir, tmp_path):
     words = KnownWords(distinct_hashes(["the old man"]))
     path = workdir.path / known_words.FILE
