@@ -15,7 +15,7 @@ from t2t_jax.cli.modes import export
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.errors import ConfigError, InputMissingError, UserError
+from t2t_jax.errors import ConfigError, InputMissingError, OutputError, UserError
 from t2t_jax.run.dev_outputs import DevOutputs
 from t2t_jax.run.workdir import Workdir
 from tests.exchange.exporting.test_model_card import CONFIG, ORIGIN, card
