@@ -60,14 +60,6 @@ def test_lines_that_are_not_utf_8_are_counted_and_have_a_status(job, capsys, way
     assert ": 4 not UTF-8, 1 empty." in said
 
 
-def test_a_stream_counts_them_too(job, capfdbinary):
-    assert job(TEXT, "--format=tsv", "--stream", "--output=-") == 0
-    shown = capfdbinary.readouterr()
-    statuses = [row.split(b"\t")[2].decode() for row in shown.out.splitlines()]
-    assert statuses == STATUSES
-    assert b"Translated 7 lines: 4 not UTF-8, 1 empty." in shown.err
-
-
 def test_a_line_whose_prefix_is_not_utf_8_is_marked(job, place):
     (place / "begin").write_bytes(b"\xef\xbb\xbfdie\n\xff\n")
     assert job(b"das Haus\nrot\n", "--format=jsonl", "--prefixes=begin") == 0

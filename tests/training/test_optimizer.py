@@ -129,12 +129,6 @@ def test_all_parts_of_an_optimizer_follow_the_schedule(name):
     require_same(last, jax.tree.map(jnp.zeros_like, last))
 
 
-def test_the_paper_s_numbers_are_the_defaults():
-    config = OptimizerConfig()
-    assert (config.beta1, config.beta2, config.epsilon) == (0.9, 0.98, 1e-9)
-    assert (config.warmup_steps, config.peak_learning_rate) == (4_000, 0.0)
-
-
 @pytest.mark.parametrize(
     ("key", "values"),
     [

@@ -55,15 +55,6 @@ def test_lines_end_at_newlines_only_and_none_is_lost(
         assert list(text_lines("-")) == lines
 
 
-def test_stdout_gets_utf8_and_newlines_whatever_the_locale(monkeypatch):
-    raw = io.BytesIO()
-    narrow = io.TextIOWrapper(raw, encoding="ascii", newline="\r\n")
-    monkeypatch.setattr(sys, "stdout", narrow)
-    with open_output("-") as out:
-        write_lines(out, ["größe", "b"])
-    assert raw.getvalue() == "größe\nb\n".encode()
-
-
 def _write(path, lines=("a",), **how):
     with open_output(str(path), **how) as out:
         write_lines(out, lines)

@@ -8,7 +8,7 @@ from t2t_jax.data.corpora.corpus import parts_of
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.lines import read_lines
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError
 from tests.exchange.real_models import real_file
 
 
@@ -42,37 +42,6 @@ def test_the_fingerprint_is_of_the_content_and_its_sides(text_corpus):
     assert text_corpus(b"one\n", b"eins\n", suffix=".txt").fingerprint() == fingerprint
     assert text_corpus(b"eins\n", b"one\n").fingerprint() != fingerprint
     assert text_corpus(b"one\n", b"zwei\n").fingerprint() != fingerprint
-
-
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_unequal_sides_are_reported_with_both_counts(text_corpus, order):
-    sides = (b"1\n2\n3\n", b"1\n" * 5)
-    corpus = text_corpus(sides[order[0]], sides[order[1]])
-    counts = [(3, 5)[side] for side in order]
-    message = f"has {counts[0]} lines and .* has {counts[1]}: "
-    for read in (_count, lambda corpus: corpus.num_pairs()):
-        with pytest.raises(DataError, match=message):
-            read(corpus)
-
-
-def test_problems_of_both_sides_come_together(text_corpus):
-    corpus = text_corpus(b"a\n\xff\nc\nd\n", b"a\nb\n\0\n")
-    with pytest.raises(DataError) as caught:
-        _count(corpus)
-    first, second, third = caught.value.problems
-    assert "source:2: invalid UTF-8" in first
-    assert "target:3: holds a NUL byte" in second
-    assert "has 4 lines" in third
-    assert "has 3" in third
-
-
-def test_all_missing_files_are_reported_on_opening(tmp_path):
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputMissingError) as caught:
-        open_corpus(f"text:{tmp_path}/absent,{tmp_path}/folder")
-    first, second = caught.value.problems
-    assert "absent: no such file" in first
-    assert "folder must be a file, and is a directory" in second
 
 
 def test_home_and_variables_are_expanded(write, tmp_path, monkeypatch):

@@ -1,11 +1,10 @@
 import gzip
-import os
 import tracemalloc
 
 import pytest
 
 from t2t_jax.data.files.lines import MAX_LINE_BYTES, read_lines
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -28,19 +27,6 @@ def test_a_line_ends_at_lf_and_nowhere_else(tmp_path, content, lines):
     (tmp_path / "packed.gz").write_bytes(gzip.compress(content))
     assert list(read_lines(tmp_path / "plain")) == lines
     assert list(read_lines(tmp_path / "packed.gz")) == lines
-
-
-def test_invalid_utf8_and_nul_are_reported_with_file_and_line(tmp_path):
-    path = tmp_path / "news"
-    path.write_bytes(b"good\nab\xffc\ngood\n\0\n")
-    lines = read_lines(path)
-    assert next(lines) == "good"
-    with pytest.raises(DataError) as caught:
-        next(lines)
-    assert caught.value.problems == (
-        f"{path}:2: invalid UTF-8 (byte 0xff in column 3). Convert the file to UTF-8.",
-        f"{path}:4: holds a NUL byte. Remove it.",
-    )
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -80,22 +66,6 @@ def test_broken_gzip_is_reported(tmp_path, damage, fault):
     (tmp_path / "news.gz").write_bytes(damage(whole))
     with pytest.raises(DataError, match=rf"news\.gz:\d+: broken gzip: {fault}\."):
         list(read_lines(tmp_path / "news.gz"))
-
-
-@pytest.mark.parametrize(
-    ("make", "what"),
-    [
-        (lambda path: None, "no such file"),
-        (lambda path: path.mkdir(), "is a directory"),
-        (os.mkfifo, "is a pipe"),
-        (lambda path: path.symlink_to(path), "is a loop of links"),
-        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
-    ],
-)
-def test_a_path_that_is_not_a_file_is_reported_as_what_it_is(tmp_path, make, what):
-    make(tmp_path / "news")
-    with pytest.raises(InputMissingError, match=rf"news.* {what}"):
-        list(read_lines(tmp_path / "news"))
 
 
 def test_memory_is_bounded_while_a_line_is_read(tmp_path):
