@@ -17,7 +17,7 @@ from mimetypes import MimeTypes
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
 
@@ -28,11 +28,9 @@ from t2t_jax.serving.queue import Job, Kind, QueueFullError
 from t2t_jax.serving.request_limits import (
     CLOSE,
     App,
-    ClientGoneError,
     Guard,
     Metrics,
     bearer_key,
-    headers_of,
     read_body,
     require_key,
 )
@@ -156,7 +154,7 @@ class _Api:
             )
             if task.done():
                 return _json(task.result())
-            raise ClientGoneError if gone.done() else _timed_out()
+            raise ClientDisconnect if gone.done() else _timed_out()
         finally:
             task.cancel()
             gone.cancel()
@@ -212,7 +210,7 @@ class _Api:
 
     async def metrics(self, request: Request) -> Response:
         """Returns metrics in the text format of Prometheus."""
-        require_key(bearer_key(headers_of(request.scope)), self._config)
+        require_key(bearer_key(request.headers), self._config)
         return Response(self._metrics.text(), media_type=Metrics.content_type)
 
     async def refuse(self, request: Request) -> Response:
@@ -220,12 +218,11 @@ class _Api:
         raise RequestError(403, "This is disabled on this server.")
 
     async def _fields(self, request: Request) -> dict[str, Any]:
-        headers = headers_of(request.scope)
-        key: object = bearer_key(headers)
+        key: object = bearer_key(request.headers)
         if key is not None:  # before the body, which only clients with a key may send
             require_key(key, self._config)
-        body = await read_body(headers, request.receive, self._config)
-        content_type = headers.get("content-type", "")
+        body = await read_body(request, self._config)
+        content_type = request.headers.get("content-type", "")
         query = request.scope["query_string"]
         fields = await self._in_thread(parse_body, content_type, body, query)
         key = fields.get("api_key") if key is None else key

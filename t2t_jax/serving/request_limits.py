@@ -25,7 +25,9 @@ from prometheus_client import (
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Router
 
@@ -67,10 +69,6 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::\d{1,5})?")
 _PART = 1 << 16  # bytes that a client has to accept within `write_timeout`
 
 _LOGGER = logging.getLogger(__name__)
-
-
-class ClientGoneError(Exception):
-    """The client closed the connection."""
 
 
 _BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -161,7 +159,7 @@ class Guard:
         try:
             self._check(scope)
             await self._router(scope, receive, response.send)
-        except ClientGoneError:
+        except ClientDisconnect:
             response.abort()
         except HTTPException as error:  # RequestError, and the router's own
             await response.send_error(error, receive)
@@ -172,9 +170,11 @@ class Guard:
 
     def _check(self, scope: Scope) -> None:
         """Refuses requests of foreign hosts and origins, and of two framings."""
-        names = [name for name, _ in scope["headers"]]
-        headers, framings = headers_of(scope), {b"content-length", b"transfer-encoding"}
-        if names.count(b"host") > 1 or framings <= set(names):
+        headers, framings = (
+            Headers(scope=scope),
+            {"content-length", "transfer-encoding"},
+        )
+        if len(headers.getlist("host")) > 1 or framings <= set(headers.keys()):
             # Servers and proxies that read these differently can be played off.
             raise RequestError(400, "Invalid request", CLOSE)
         host = headers.get("host", "")
@@ -218,7 +218,7 @@ class _GuardedResponse:
                 await self._send(message)
         except TimeoutError:
             self.abort()
-            raise ClientGoneError from None
+            raise ClientDisconnect from None
 
     async def send_error(self, error: HTTPException, receive: Receive) -> None:
         """Sends an error as JSON, or aborts a response that has begun."""
@@ -228,7 +228,7 @@ class _GuardedResponse:
         headers = {"content-type": "application/json", **(error.headers or {})}
         body = to_json({"error": error.detail})
         response = Response(body, error.status_code, headers)
-        with suppress(ClientGoneError):
+        with suppress(ClientDisconnect):
             await response(self._scope, receive, self.send)
 
     def abort(self) -> None:
@@ -242,11 +242,6 @@ class _GuardedResponse:
         return list((({} if is_open else _ALONE) | _HEADERS | found).items())
 
 
-def headers_of(scope: Scope) -> dict[str, str]:
-    """Returns the headers of a request; names are in lower case."""
-    return {n.decode("latin-1"): v.decode("latin-1") for n, v in scope["headers"]}
-
-
 def _name_of(host: str) -> str:
     """Returns the name in a header Host, without a port; "" if it is not one.
 
@@ -258,31 +253,26 @@ def _name_of(host: str) -> str:
     return (match[1] or match[2]) if match else ""
 
 
-async def read_body(
-    headers: Mapping[str, str], receive: Receive, config: ServingConfig
-) -> bytes:
+async def read_body(request: Request, config: ServingConfig) -> bytes:
     """Reads the body of a request.
 
     Raises:
       RequestError: it is too large, or does not arrive in time.
-      ClientGoneError: the client closed the connection.
+      ClientDisconnect: the client closed the connection.
     """
-    length, most = headers.get("content-length", "0"), config.max_body_bytes
+    length, most = request.headers.get("content-length", "0"), config.max_body_bytes
     about = f"Invalid request: the body exceeds text limit ({most} bytes)"
     too_large = RequestError(413, about, CLOSE)
     if length.isascii() and length.isdecimal() and int(length) > _DRAIN * most:
         raise too_large
-    body, size, more = bytearray(), 0, True
+    body, size = bytearray(), 0
     try:
         async with asyncio.timeout(config.read_timeout):
-            while more and size <= _DRAIN * most:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGoneError
-                part = message.get("body", b"")
+            async for part in request.stream():
                 size += len(part)
                 body += part if size <= most else b""
-                more = message.get("more_body", False)
+                if size > _DRAIN * most:
+                    break
     except TimeoutError:
         raise RequestError(408, LATE, CLOSE) from None
     if size > most:

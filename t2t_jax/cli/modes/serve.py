@@ -16,7 +16,6 @@ from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import flush_before_exit
 from t2t_jax.cli.flags.options import ServeOptions
 from t2t_jax.data.corpora.corpus import truncate
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
 from t2t_jax.run.text import Pair, languages_of
@@ -172,7 +171,7 @@ def _named_workdirs(part: str) -> list[tuple[Pair, Workdir]]:
         return [((named[1], named[2]), workdir)]
     config = workdir.read_config()
     pairs = languages_of(workdir, config)
-    tags = VocabularyPair.load(workdir.path, config=config.vocabulary).source.tags
+    tags = workdir.read_vocabularies(config.vocabulary).source.tags
     if tags:
         sources = dict.fromkeys(source for source, _ in pairs)
         every = [(one, to) for one in sources or tags for to in tags if one != to]

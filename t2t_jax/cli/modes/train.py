@@ -10,7 +10,6 @@ from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import TrainOptions
 from t2t_jax.config import Config
 from t2t_jax.data.corpora.open import split_directions, split_spec
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import StoppedError
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.start import open_shared_run, require_configured
@@ -71,8 +70,8 @@ def _next_commands(workdir: Workdir, config: Config) -> str:
     flags = f"--workdir={shlex.quote(str(workdir.path))}"
     named = [split_directions(part)[1] for part in split_spec(config.data.train)]
     if directions := [one for part in named for one in part]:
-        both = VocabularyPair.load(workdir.path, config=config.vocabulary)
-        (source, target), vocabulary = directions[0], both.source
+        vocabulary = workdir.read_vocabularies(config.vocabulary).source
+        source, target = directions[0]
         if vocabulary.reads_source:
             flags += f" --source_language={source}"
         if len(vocabulary.tags) > 1:
