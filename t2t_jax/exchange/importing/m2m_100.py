@@ -256,9 +256,8 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
         names = values.choice("language_codes", LANGUAGES, default="m2m100").split()
         yield from enumerate((f"__{name}__" for name in names), used)
     listed = fast.get("added_tokens")
-    tokens = listed if isinstance(listed, list) else []
+    tokens = [*map(_object, listed if isinstance(listed, list) else [])]
     numbered = _object(tokenizer, "added_tokens_decoder")
-    tokens = [*map(_object, tokens)]
     tokens += [{**_object(one), "id": _number(id_)} for id_, one in numbered.items()]
     _refuse_ordinary(tokens, _read(directory, ADDED), directory)
     explicit: list[tuple[Any, Any]] = [

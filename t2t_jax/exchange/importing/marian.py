@@ -237,12 +237,10 @@ def marian_name(path: str, kind: str) -> str:
 def _model_file(path: Path) -> Path | None:
     """Returns the model itself: of several in a directory, `model.npz`."""
     if path.is_dir():
-        found = sorted(path.glob("*.npz"))
-        named = [one for one in found if one.name == "model.npz"]
-        usable = [
-            one for one in named or found if _has_options(one, if_bad=bool(named))
-        ]
-        return usable[0] if usable and (named or len(usable) == 1) else None
+        named = [one] if (one := path / "model.npz").is_file() else []
+        files, if_bad = named or path.glob("*.npz"), bool(named)
+        usable = [one for one in files if _has_options(one, if_bad=if_bad)]
+        return usable[0] if len(usable) == 1 else None
     is_model = path.suffix == ".npz" and _has_options(path, if_bad=path.is_file())
     return path if is_model else None
 
