@@ -148,12 +148,11 @@ class DataConfig:
             f"data.layout='packed', not {self.layout!r}. Set "
             "config.data.packed_row_lengths=1.",
         )
-        joiner = self.subword_joiner
+        joiner, bare = self.subword_joiner, "".join(self.subword_joiner.split())
         problems.check(
-            not any(character.isspace() for character in joiner),
+            joiner == bare,
             f"data.subword_joiner={joiner!r} must not contain spaces: the one after it "
-            'is removed with it. Set config.data.subword_joiner="'
-            f'{"".join(joiner.split())}".',
+            f'is removed with it. Set config.data.subword_joiner="{bare}".',
         )
         problems.choose("data.layout", self.layout, LAYOUTS)
         problems.try_call(lambda one: one.modifier_rates, self)
@@ -168,9 +167,12 @@ class DataConfig:
 
     def _rules(self) -> dict[str, tuple[bool, str]]:
         """Returns, by key, whether a rule holds, and the rule."""
-        row, ratio = self.row_length, self.max_length_ratio
+        row, tokens = self.row_length, self.tokens_per_batch
+        ratio = self.max_length_ratio
         rate = "be a probability from 0 to 1"
         source, target = self.bpe_dropout
+        is_ratio = ratio == 0 or 1 <= ratio < math.inf
+        least = f"be at least data.row_length={row}: a batch has a row or more"
         return {
             "max_length": (self.max_length >= 2, "be at least 2: a subword and eos"),
             "row_length": (row >= 2, "be at least 2"),
@@ -179,14 +181,8 @@ class DataConfig:
             "source_bpe_dropout": (0 <= source <= 1, rate),
             "target_bpe_dropout": (0 <= target <= 1, rate),
             "temperature": (1 <= self.temperature <= 1000, "be from 1 to 1000"),
-            "max_length_ratio": (
-                ratio == 0 or 1 <= ratio < math.inf,
-                "be at least 1, or 0 to keep every pair",
-            ),
-            "tokens_per_batch": (
-                self.tokens_per_batch >= row,
-                f"be at least data.row_length={row}: a batch has a row or more",
-            ),
+            "max_length_ratio": (is_ratio, "be at least 1, or 0 to keep every pair"),
+            "tokens_per_batch": (tokens >= row, least),
             "packed_row_lengths": self._row_rule(),
         }
 

@@ -90,9 +90,8 @@ def measure_source_lines(
         return list(map(count_sentences, vocabulary.decode(cache.source.ids(pairs))))
 
     some = min(len(lengths), _SAMPLED_LINES)
-    sample = sentences(np.arange(some) * len(lengths) // max(some, 1))
+    spread = _spread(sentences(np.arange(some) * len(lengths) // max(some, 1)))
     longest = sentences(np.argsort(lengths, kind="stable")[-_LONGEST_LINES:])
-    spread = _spread(sample)
     most = max(spread.maximum, *longest, 0)
     return SourceLines(_spread(lengths), spread._replace(maximum=most))
 

@@ -112,11 +112,7 @@ def open_corpus(spec: str, *, key: str = "data.train", joiner: str = "") -> Corp
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
     # A mixture among the parts is replaced by its own parts, with its weight.
-    flat = (
-        Part(inner.corpus, part.weight)
-        for part in parts
-        for inner in parts_of(part.corpus)
-    )
+    flat = (Part(one, weight) for some, weight in parts for one, _ in parts_of(some))
     return MixtureCorpus(spec, tuple(flat))
 
 
@@ -231,20 +227,19 @@ def _directed(
             f"#{first} by the name of the text, and begins with "
             f"{'-'.join(directions[0])}. Change config.{key}."
         )
-    found = tuple(
-        Part(
-            DirectedCorpus(
-                f"{part.corpus.spec}#{'-'.join(direction)}",
-                part.corpus,
-                direction,
-                is_reversed=number > 0,
-            ),
-            1.0,
-        )
-        for number, direction in enumerate(directions)
-        for part in parts
-    )
-    return found[0].corpus if len(found) == 1 else MixtureCorpus(spec, found)
+    found = [
+        DirectedCorpus(f"{one.spec}#{'-'.join(to)}", one, to, is_reversed=number > 0)
+        for number, to in enumerate(directions)
+        for one, _ in parts
+    ]
+    return _joint(spec, found)
+
+
+def _joint(spec: str, corpora: Sequence[Corpus]) -> Corpus:
+    """Returns a corpus of several that are not mixtures, each with weight 1."""
+    if len(corpora) == 1:
+        return corpora[0]
+    return MixtureCorpus(spec, tuple(Part(one, 1.0) for one in corpora))
 
 
 def _named_languages(corpus: Corpus) -> tuple[str, ...]:
@@ -253,10 +248,8 @@ def _named_languages(corpus: Corpus) -> tuple[str, ...]:
     if isinstance(corpus, TfdsCorpus):
         return corpus.languages
     if isinstance(corpus, TextCorpus):
-        names = (
-            path.name.removesuffix(".gz") for path in (corpus.source, corpus.target)
-        )
-        return tuple(name.rpartition(".")[2] for name in names)
+        paths = corpus.source, corpus.target
+        return tuple(one.name.removesuffix(".gz").rpartition(".")[2] for one in paths)
     return ("en", "de") if isinstance(corpus, PhrasebookCorpus) else ()
 
 
@@ -304,14 +297,12 @@ def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
         )
     if prefix == "phrasebook":
         return open_phrasebook(spec, rest, key=key)
-    opened: Sequence[Corpus]
-    if prefix == "trees":
-        opened = open_trees(spec, rest, key=key)
-    else:
-        opened = open_text_files(spec, rest, key=key, joiner=joiner)
-    if len(opened) == 1:
-        return opened[0]
-    return MixtureCorpus(spec, tuple(Part(corpus, 1.0) for corpus in opened))
+    opened: Sequence[Corpus] = (
+        open_trees(spec, rest, key=key)
+        if prefix == "trees"
+        else open_text_files(spec, rest, key=key, joiner=joiner)
+    )
+    return _joint(spec, opened)
 
 
 def require_joined(spec: str, *, key: str) -> None:

@@ -60,16 +60,14 @@ class TextCorpus:
     joiner: str = ""
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        problems = LineProblems()
-        counts = [0, 0]
+        problems, counts, missing = LineProblems(), [0, 0], object()
         sides = (checked_lines(path, problems) for path in (self.source, self.target))
-        missing = object()
         for source, target in zip_longest(*sides, fillvalue=missing):
             counts[0] += source is not missing
             counts[1] += target is not missing
-            if not problems.count and isinstance(source, str):
-                if isinstance(target, str):
-                    yield _undo_both(source, target, self.joiner)
+            are_text = isinstance(source, str) and isinstance(target, str)
+            if are_text and not problems.count:
+                yield _undo_both(str(source), str(target), self.joiner)
         if not problems.cut_short:
             self._compare(counts, problems)
         problems.raise_if_any()
@@ -85,8 +83,7 @@ class TextCorpus:
 
     def num_pairs(self) -> int:
         """Counts the lines of both sides."""
-        sides = (self.source, self.target)
-        counts = [count_lines(path) for path in sides]
+        counts = [count_lines(self.source), count_lines(self.target)]
         problems = LineProblems()
         self._compare(counts, problems)
         problems.raise_if_any()
@@ -168,9 +165,9 @@ def open_text_files(
         change = "nothing, and pass its pairs to t2t_jax.train again"
     require_files(*sources, *targets, change=change)
     pairs = list(zip(sources, targets, strict=True))
-    names = [f"text:{source},{target}" for source, target in pairs]
-    names = names if len(names) > 1 else [spec]
-    return [TextCorpus(n, *p, joiner) for n, p in zip(names, pairs, strict=True)]
+    if len(pairs) == 1:
+        return [TextCorpus(spec, *pairs[0], joiner)]
+    return [TextCorpus(f"text:{a},{b}", a, b, joiner) for a, b in pairs]
 
 
 def _open_tsv(spec: str, rest: str, key: str, joiner: str) -> list[TsvCorpus]:
@@ -185,8 +182,9 @@ def _open_tsv(spec: str, rest: str, key: str, joiner: str) -> list[TsvCorpus]:
         )
     paths = expand_files(rest, spec, key)
     require_files(*paths, change=f"config.{key}")
-    names = [f"tsv:{path}{end}" for path in paths] if len(paths) > 1 else [spec]
-    return [TsvCorpus(n, p, columns, joiner) for n, p in zip(names, paths, strict=True)]
+    if len(paths) == 1:
+        return [TsvCorpus(spec, paths[0], columns, joiner)]
+    return [TsvCorpus(f"tsv:{path}{end}", path, columns, joiner) for path in paths]
 
 
 def _joiner_bytes(joiner: str) -> bytes:

@@ -13,14 +13,13 @@ as damage here.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from t2t_jax.data.files.lines import LineProblems
@@ -78,9 +77,8 @@ class TfdsCorpus:
         try:
             return _BREAK.sub(" ", text.decode())
         except UnicodeDecodeError as error:
-            fault = f"invalid UTF-8 ({error.reason})."
+            fault, name = f"invalid UTF-8 ({error.reason}).", f"{self.spec}, {language}"
             place = f"{self.spec}: example {number}, {language}"
-            name = f"{self.spec}, {language}"
             problems.add_line(name, number, fault, location=place)
             return ""
 
@@ -98,12 +96,10 @@ class TfdsCorpus:
         ]
         sizes = {name: splits[name].num_bytes for name in sorted(splits)}
         records = builder.as_data_source(split=self.split)
-        count = len(records)
+        count, texts = len(records), hashlib.sha256()
         sample = sorted({count * part // _SAMPLED for part in range(_SAMPLED)})
-        texts = hashlib.sha256()
-        for pair in self._read(records, sample if count else []):
-            for text in pair:
-                texts.update(hashlib.sha256(text).digest())
+        for text in chain.from_iterable(self._read(records, sample if count else [])):
+            texts.update(hashlib.sha256(text).digest())
         made_of = ["tfds", builder.info.full_name, *self.languages, pieces, sizes]
         made_of.append(texts.hexdigest())
         return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
@@ -130,11 +126,6 @@ class TfdsCorpus:
             ) from error
 
 
-def _import_tfds() -> ModuleType:
-    """Imports tensorflow_datasets on first use, as it takes half a second."""
-    return importlib.import_module("tensorflow_datasets")
-
-
 def open_set(directory: Path) -> Any:
     """Opens a prepared set from its metadata files, as TFDS's builder.
 
@@ -142,8 +133,10 @@ def open_set(directory: Path) -> Any:
       DataError: the metadata are damaged, or name classes outside TFDS.
     """
     try:
+        import tensorflow_datasets  # half a second
+
         _check_feature_classes(directory / "features.json")
-        return _import_tfds().builder_from_directory(directory)
+        return tensorflow_datasets.builder_from_directory(directory)
     except Exception as error:
         raise DataError(
             f"{directory}: not a valid TFDS set ({error}). Remove it, and prepare it "
@@ -227,12 +220,13 @@ def _find(home: Path, name: str) -> Path | None:
     directory = home / name
     if (directory / _INFO_FILE).is_file():
         return directory
-    versions = [path.parent for path in directory.glob(f"*/{_INFO_FILE}")]
-    return max(
-        (path for path in versions if _VERSION.fullmatch(path.name)),
-        key=lambda path: [int(number) for number in path.name.split(".")],
-        default=None,
-    )
+    paths = (path.parent for path in directory.glob(f"*/{_INFO_FILE}"))
+    versions = {
+        tuple(map(int, path.name.split("."))): path
+        for path in paths
+        if _VERSION.fullmatch(path.name)
+    }
+    return versions[max(versions)] if versions else None
 
 
 def _require_split(
@@ -248,10 +242,8 @@ def _require_split(
             f"--dataset_version_dir={directory}\nwrites one that is read at random."
         ) from error
     except ValueError as error:
-        known = ", ".join(
-            f"{name} ({splits[name].num_examples:,} examples)"
-            for name in sorted(splits)
-        )
+        sizes = (f"{n} ({splits[n].num_examples:,} examples)" for n in sorted(splits))
+        known = ", ".join(sizes)
         raise ConfigError(
             f"{key}={spec!r} is not a valid split; the set has "
             f"{known or 'no split'}. Change config.{key}."
@@ -267,10 +259,11 @@ def _require_split(
 def _languages(
     info: Any, direction: str | None, *, spec: str, key: str
 ) -> tuple[str, str]:
-    text = _import_tfds().features.Text
+    from tensorflow_datasets import features
+
     # Their stored order is not deterministic.
     kinds = dict(sorted(info.features.items()))
-    names = [name for name, kind in kinds.items() if isinstance(kind, text)]
+    names = [name for name, kind in kinds.items() if isinstance(kind, features.Text)]
     known = {f"{one}-{two}": (one, two) for one in names for two in names if one != two}
     if direction is None and info.supervised_keys is not None:
         direction = "-".join(map(str, info.supervised_keys))

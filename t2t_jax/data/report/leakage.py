@@ -6,6 +6,7 @@ The training text is not read again: a token cache holds a hash of each sentence
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,11 +63,8 @@ def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
         for held, side, rows in zip(hashes, train.hashes, in_train, strict=True)
     ]
     rows = in_train[0]
-    row_of.append(
-        _first_rows(
-            pair_hashes(*hashes), pair_hashes(*(s[rows] for s in train.hashes)), rows
-        )
-    )
+    both = pair_hashes(*(side[rows] for side in train.hashes))
+    row_of.append(_first_rows(pair_hashes(*hashes), both, rows))
     filled = np.array([bool(s.strip() and t.strip()) for s, t in pairs])
     found = [(rows >= 0) & filled for rows in row_of]
     counts = [int(one.sum()) for one in found]
@@ -92,11 +90,8 @@ def _rows_with(held_out: Hashes, hashes: Hashes) -> Integers:
     # The last bits alone rule out almost every row, ten times faster than a search.
     possible: Flags = np.zeros(_BITS + 1, np.bool_)
     possible[held_out & np.uint64(_BITS)] = True
-    rows = [
-        start
-        + np.flatnonzero(possible[hashes[start : start + _BLOCK] & np.uint64(_BITS)])
-        for start in range(0, len(hashes), _BLOCK)
-    ]
+    blocks = ((n, hashes[n : n + _BLOCK]) for n in range(0, len(hashes), _BLOCK))
+    rows = [n + np.flatnonzero(possible[one & np.uint64(_BITS)]) for n, one in blocks]
     candidates = np.concatenate([np.zeros(0, np.int64), *rows])
     found: Integers = candidates[np.isin(hashes[candidates], held_out)]
     return found
@@ -169,12 +164,10 @@ def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
     source, target = cache.hashes
     found, start = {}, 0
     for corpus, pairs in zip(cache.corpora, cache.part_pairs, strict=True):
-        copies = 0
-        for block in range(start, start + pairs, _BLOCK):
-            rows = slice(block, min(block + _BLOCK, start + pairs))
-            copies += int(np.count_nonzero(source[rows] == target[rows]))
-        found[corpus.spec] = {"pairs": pairs, "copies": copies}
-        start += pairs
+        bounds = [*range(start, start + pairs, _BLOCK), start := start + pairs]
+        blocks = [slice(*pair) for pair in pairwise(bounds)]
+        copies = sum(np.count_nonzero(source[b] == target[b]) for b in blocks)
+        found[corpus.spec] = {"pairs": pairs, "copies": int(copies)}
     return found
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from itertools import zip_longest
+import operator
+from itertools import chain, islice, zip_longest
 from typing import Any, TypeAlias
 
 from t2t_jax.data.config import FILTERS, SIDES, DataConfig
-from t2t_jax.data.corpora.corpus import locate_pair, short_name
+from t2t_jax.data.corpora.corpus import Corpus, locate_pair, short_name
 from t2t_jax.data.report.leakage import find_copies
 from t2t_jax.data.token_cache.filters import ALWAYS_COUNTED, REASONS
 from t2t_jax.data.token_cache.shards import MAX_EXAMPLES
@@ -38,44 +39,37 @@ def describe_data(
       number of distinct source words, the copies of each part, and BPE-dropout and
       modifiers, if there are any, without which all tokens are counted. And the leaks.
     """
-    sides = vocabularies._asdict()
     report: dict[str, Any] = {
-        f"{side}_vocabulary": {
-            "size": vocabulary.size,
-            "fingerprint": vocabulary.fingerprint,
-        }
-        for side, vocabulary in sides.items()
+        f"{side}_vocabulary": {"size": one.size, "fingerprint": one.fingerprint}
+        for side, one in vocabularies._asdict().items()
     }
     if vocabularies.shared:
         report = {"vocabulary": report["target_vocabulary"]}
-    for name, cache in (("train", train), ("dev", dev)):
-        if cache is not None:
-            report[name] = _describe_corpus(cache)
-    least = min_batches(train, config)
-    report["train"]["batches_per_epoch_at_least"] = least
-    report["train"]["copies"] = find_copies(train)
+    report["train"] = found = _describe_corpus(train)
+    if dev is not None:
+        report["dev"] = _describe_corpus(dev)
+    found["batches_per_epoch_at_least"] = min_batches(train, config)
+    found["copies"] = find_copies(train)
     if any(config.bpe_dropout):
-        rates = dict(zip(SIDES, config.bpe_dropout, strict=True))
-        report["train"]["bpe_dropout"] = rates
+        found["bpe_dropout"] = dict(zip(SIDES, config.bpe_dropout, strict=True))
     if config.modifier_rates:
-        report["train"]["modifiers"] = config.modifier_rates
+        found["modifiers"] = config.modifier_rates
     if train.source_words is not None:
-        report["train"]["source_words"] = len(train.source_words)
+        found["source_words"] = len(train.source_words)
     return {**report, "leaks": leaks}
 
 
 def _describe_corpus(cache: TokenCache) -> dict[str, Any]:
     """Returns the facts of a corpus, and of each of several parts."""
-    examples = [
-        _examples_with_locations(cache, part) for part in range(len(cache.corpora))
-    ]
+    parts = zip(cache.corpora, cache.meta["parts"], strict=True)
+    examples = [_with_locations(corpus, part["examples"]) for corpus, part in parts]
     found = {
         "spec": cache.meta["spec"],
         "fingerprint": cache.meta["corpus"],
         **_corpus_statistics(cache.meta, _select_examples(examples)),
     }
+    every = zip(cache.meta["parts"], cache.weights, examples, strict=True)
     if len(cache.weights) > 1:
-        every = zip(cache.meta["parts"], cache.weights, examples, strict=True)
         found["parts"] = [
             {"spec": part["spec"], "weight": weight, **_corpus_statistics(part, some)}
             for part, weight, some in every
@@ -85,11 +79,9 @@ def _describe_corpus(cache: TokenCache) -> dict[str, Any]:
 
 def min_batches(cache: TokenCache, config: DataConfig) -> int:
     """Returns the batches of an epoch without any padding."""
-    tokens = [
-        sum(
-            weight * _tokens(part["lengths"][side])
-            for part, weight in zip(cache.meta["parts"], cache.weights, strict=True)
-        )
+    parts = [part["lengths"] for part in cache.meta["parts"]]
+    tokens: list[float] = [
+        sum(map(operator.mul, cache.weights, (_tokens(part[side]) for part in parts)))
         for side in SIDES
     ]
     return math.ceil(max(tokens) / config.tokens_per_batch)
@@ -99,28 +91,22 @@ def _tokens(lengths: list[int]) -> int:
     return sum(length * count for length, count in enumerate(lengths))
 
 
-def _examples_with_locations(cache: TokenCache, part: int) -> _Examples:
-    corpus = cache.corpora[part]
+def _with_locations(corpus: Corpus, examples: _Examples) -> _Examples:
     return {
-        reason: [
-            {**pair, **locate_pair(corpus, pair["line"])._asdict()} for pair in pairs
-        ]
-        for reason, pairs in cache.meta["parts"][part]["examples"].items()
+        reason: [one | locate_pair(corpus, one["line"])._asdict() for one in pairs]
+        for reason, pairs in examples.items()
     }
 
 
 def _select_examples(parts: list[_Examples]) -> _Examples:
     """Selects a few examples by reason, from as many parts as possible."""
-    return {
-        reason: [
-            pair
-            for examples in zip_longest(*(part.get(reason, ()) for part in parts))
-            for pair in examples
-            if pair is not None
-        ][:MAX_EXAMPLES]
-        for reason in REASONS
-        if reason in ALWAYS_COUNTED or any(reason in part for part in parts)
-    }
+    found = {}
+    for reason in REASONS:
+        if reason in ALWAYS_COUNTED or any(reason in part for part in parts):
+            rounds = zip_longest(*(part.get(reason, ()) for part in parts))
+            pairs = filter(None, chain.from_iterable(rounds))
+            found[reason] = [*islice(pairs, MAX_EXAMPLES)]
+    return found
 
 
 def _corpus_statistics(stats: dict[str, Any], examples: _Examples) -> dict[str, Any]:
@@ -163,17 +149,11 @@ def histogram(lengths: dict[str, list[int]]) -> dict[str, Any]:
 
 def summary_line(cache: TokenCache) -> str:
     """Returns a line with the pairs read, kept, and dropped by reason."""
-    counts = cache.counts
-    words = {
-        "read": "pairs read",
-        "kept": "kept",
-        "empty": "empty",
-        "too_long": f"longer than {cache.meta['max_length']} subwords",
-        "ratio": "of unequal length",
-        "copies": "copies",
-        "duplicates": "repeated",
-        **{name: f"by the filter {name}" for name in FILTERS},
-    }
+    counts, most = cache.counts, cache.meta["max_length"]
+    words = {"read": "pairs read", "kept": "kept", "empty": "empty"}
+    words |= {"too_long": f"longer than {most} subwords", "ratio": "of unequal length"}
+    words |= {"copies": "copies", "duplicates": "repeated"}
+    words |= {name: f"by the filter {name}" for name in FILTERS}
     parts = (
         f"{counts[name]:,} {said}"
         for name, said in words.items()

@@ -76,11 +76,9 @@ def merge_hashes(parts: Iterable[Hashes], *, most: int = MAX_WORDS) -> Hashes:
       >>> merge_hashes(some, most=3).tolist()
       [1, 3, 7]
     """
-    seen, left = DuplicateFilter(), most
+    seen = DuplicateFilter()
     for part in parts:
-        if not left:
-            break
-        left -= seen.add(part, most=left)
+        seen.add(part, most)
     return seen.values()
 
 
@@ -125,9 +123,8 @@ class KnownWords:
         """Loads the words of a run or a model; None if they are missing or invalid."""
         path = directory / FILE
         with contextlib.suppress(OSError, ValueError, EOFError, tokenize.TokenError):
-            if not path.is_file() or (
-                path.stat().st_size > 8 * MAX_WORDS + _HEADER_BYTES
-            ):
+            most = 8 * MAX_WORDS + _HEADER_BYTES
+            if not path.is_file() or path.stat().st_size > most:
                 return None
             # Mapped, so that a wrong size in the header allocates no memory; copied,
             # as truncating a mapped file would kill the process.

@@ -109,11 +109,8 @@ class BytePairEncoder:
                     following[place] = following[merged]
                     previous[following[merged]] = place
                     changed += [previous[place], place]
-        *continued, last = filter(None, pieces)
-        return [
-            *(piece + _CONTINUES for piece in continued),
-            last.removesuffix(_END_OF_WORD),
-        ]
+        *others, last = filter(None, pieces)
+        return [*(one + _CONTINUES for one in others), last.removesuffix(_END_OF_WORD)]
 
 
 def split_characters(symbol: str) -> list[str]:
@@ -136,9 +133,8 @@ def symbol_of(piece: str) -> str:
       >>> symbol_of("er"), symbol_of("lo@@")
       ('er</w>', 'lo')
     """
-    if piece.endswith(_CONTINUES):
-        return piece.removesuffix(_CONTINUES)
-    return piece + _END_OF_WORD
+    whole = piece.removesuffix(_CONTINUES)
+    return whole if whole != piece else piece + _END_OF_WORD
 
 
 def piece_of(symbol: str) -> str:
@@ -148,9 +144,8 @@ def piece_of(symbol: str) -> str:
       >>> piece_of("er</w>"), piece_of("lo")
       ('er', 'lo@@')
     """
-    if symbol.endswith(_END_OF_WORD):
-        return symbol.removesuffix(_END_OF_WORD)
-    return symbol + _CONTINUES
+    word = symbol.removesuffix(_END_OF_WORD)
+    return word if word != symbol else symbol + _CONTINUES
 
 
 def join_pieces(pieces: Iterable[str]) -> str:

@@ -133,10 +133,8 @@ def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
             "text, or none, for its tag alone."
         )
     # So many that enough are new if all of the known ones are among them.
-    size = 5 + len(known) + most + len(set().union(*sample))
-    config = VocabularyConfig(
-        size=min(size, MAX_SUBWORDS), character_coverage=_COVERAGE
-    )
+    size = min(5 + len(known) + most + len(set().union(*sample)), MAX_SUBWORDS)
+    config = VocabularyConfig(size=size, character_coverage=_COVERAGE)
     model = train_sentencepiece(sample, config, key="pieces", is_limit=True)
     found = [one.piece for one in parse_sentencepiece(model, name=_NAME).pieces]
     new = [piece for piece in found if piece not in known]
@@ -169,9 +167,8 @@ def _with_pieces(
         options["language_tokens"] = {**languages, **tags}
     options["sentencepiece"] = content
     pieces = options.pop("pieces")
-    first = len(pieces)
-    if isinstance(languages, dict):
-        first = min(map(pieces.index, languages.values()))
+    is_named = isinstance(languages, dict)
+    first = min(map(pieces.index, languages.values())) if is_named else len(pieces)
     pieces = [*pieces[:first], *learned, *pieces[first:], *tags.values()]
     return Vocabulary(table_file(table["kind"], pieces, **options))
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
-from t2t_jax.data.files.progress_bar import ProgressBar
+from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.vocabulary.tokenizers import tags_among
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
@@ -95,7 +95,7 @@ class VocabularyPair(NamedTuple):
         *,
         config: VocabularyConfig,
         seed: int,
-        log: Callable[[str], None],
+        log: Log,
         target_languages: Sequence[str] = (),
     ) -> VocabularyPair:
         """Loads the configured files, and trains the vocabularies without one.
@@ -115,9 +115,7 @@ class VocabularyPair(NamedTuple):
                 "vocabulary.source_file: two vocabularies that are trained have "
                 "different pieces. Set both, or vocabulary.source_size=0 to train one."
             )
-        train = partial(
-            _load_or_train, seed=seed, log=log, target_languages=target_languages
-        )
+        train = partial(_load_or_train, seed=seed, log=log, tags=target_languages)
         if not config.source_size:
             lines = (line for pair in pairs for line in pair)
             shared = train(lines, config, side="")
@@ -147,10 +145,9 @@ class VocabularyPair(NamedTuple):
                     f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
                     f"{getattr(config, key)}. {advice or change}"
                 )
-            for symbol, ids in zip(
-                config.symbol_list, vocabulary.encode(config.symbol_list), strict=True
-            ):
+            for symbol in config.symbol_list:
                 is_tag = tags_among([symbol]).keys() & vocabulary.tags
+                (ids,) = vocabulary.encode([symbol])
                 if not is_tag and symbol not in vocabulary.pieces(ids):
                     raise DataError(
                         f"{name} must have {symbol!r} of vocabulary.symbols as a piece "
@@ -178,9 +175,9 @@ def _load_or_train(
     config: VocabularyConfig,
     *,
     side: str,
+    log: Log,
     seed: int,
-    log: Callable[[str], None],
-    target_languages: Sequence[str],
+    tags: Sequence[str],
 ) -> Vocabulary:
     if config.file:
         advice = f"Change config.vocabulary.{side}file."
@@ -189,7 +186,7 @@ def _load_or_train(
     key, began = f"vocabulary.{side}size", time.monotonic()
     with ProgressBar(log).heartbeat("Training the vocabulary"):
         how: Any = {"seed": seed, "config": config, "key": key}
-        how["target_languages"] = target_languages
+        how["target_languages"] = tags
         trained = Vocabulary.train(lines, config.size, classes=side == "source_", **how)
     log(f"Trained the vocabulary in {time.monotonic() - began:,.1f} s.")
     return trained

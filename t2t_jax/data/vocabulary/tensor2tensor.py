@@ -66,11 +66,8 @@ class SubwordEncoder:
 
     def __init__(self, subwords: Sequence[str], *, num_reserved: int):
         self._subwords = list(subwords)
-        self._ids = {
-            subword: number
-            for number, subword in enumerate(subwords)
-            if number >= num_reserved
-        }
+        own = self._subwords[num_reserved:]
+        self._ids = {one: number for number, one in enumerate(own, num_reserved)}
         alphabet = set(_ESCAPES).union(*self._ids)
         if missing := sorted(alphabet - self._ids.keys()):
             raise DataError(
@@ -101,11 +98,8 @@ class SubwordEncoder:
     def _cut(self, token: str) -> tuple[int, ...]:
         """Cuts a token into the longest subwords, from its beginning."""
         escaped = token.replace("\\", r"\\").replace("_", r"\u")
-        rest, ids = (
-            "".join(c if c in self._known else f"\\{ord(c)};" for c in escaped),
-            [],
-        )
-        rest += "_"
+        known, ids = self._known, []
+        rest = "".join(c if c in known else f"\\{ord(c)};" for c in escaped) + "_"
         while rest:
             sizes = range(min(len(rest), self._longest), 0, -1)
             size = next(size for size in sizes if rest[:size] in self._ids)

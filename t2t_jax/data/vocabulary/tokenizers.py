@@ -31,6 +31,8 @@ _LANGUAGE = re.compile(r">>([^\s<>]+)<<")
 _SPACE = "\u2581"
 _VERSION = 1
 
+_Ids: TypeAlias = Mapping[str, int]
+_Json: TypeAlias = Mapping[str, Any]
 _Split: TypeAlias = Callable[[str], list[int]]
 _Join: TypeAlias = Callable[[list[int]], str]
 
@@ -303,10 +305,8 @@ class _SentencePiece:
         self.size: int = processor.get_piece_size()
         # Not user-defined symbols, which are pieces of the text.
         kept = list(filter(processor.is_control, range(self.size)))
-        tags = tags_among(map(processor.id_to_piece, kept))
-        self.tags: Mapping[str, int] = {
-            one: kept[number] for one, number in tags.items()
-        }
+        tags = tags_among(map(processor.id_to_piece, kept)).items()
+        self.tags: Mapping[str, int] = {one: kept[number] for one, number in tags}
 
     def encode(
         self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
@@ -358,7 +358,7 @@ class _Table:
 
 
 def _sentencepiece_table(
-    pieces: list[str], ids: Mapping[str, int], table: Mapping[str, Any]
+    pieces: list[str], ids: _Ids, table: _Json
 ) -> tuple[_Split, _Join]:
     """Pieces of a SentencePiece model, with the ids of a table."""
     processor = _sentencepiece(table["sentencepiece"])
@@ -379,18 +379,14 @@ def _sentencepiece_table(
     return split, join
 
 
-def _subwords(
-    pieces: list[str], ids: Mapping[str, int], table: Mapping[str, Any]
-) -> tuple[_Split, _Join]:
+def _subwords(pieces: list[str], ids: _Ids, table: _Json) -> tuple[_Split, _Join]:
     """Subwords of tensor2tensor."""
     del ids, table
     encoder = SubwordEncoder(pieces, num_reserved=len(SPECIAL_PIECES))
     return encoder.encode, encoder.decode
 
 
-def _byte_pairs(
-    pieces: list[str], ids: Mapping[str, int], table: Mapping[str, Any]
-) -> tuple[_Split, _Join]:
+def _byte_pairs(pieces: list[str], ids: _Ids, table: _Json) -> tuple[_Split, _Join]:
     """Words, split by merges, or given in pieces."""
     merges = table.get("merges")
     cut: Callable[[str], list[str]] = str.split
@@ -402,9 +398,7 @@ def _byte_pairs(
     )
 
 
-def _words(
-    pieces: list[str], ids: Mapping[str, int], table: Mapping[str, Any]
-) -> tuple[_Split, _Join]:
+def _words(pieces: list[str], ids: _Ids, table: _Json) -> tuple[_Split, _Join]:
     """Words with spaces between them; unknown ones by their class, if there are any."""
     first = len(SPECIAL_PIECES)
     end = first + int(table["num_words"])
@@ -440,9 +434,8 @@ def _processor(model: bytes, *, name: str, advice: str) -> Any:
         raise DataError(
             f"{name}: is not a SentencePiece model: {error}. {advice}"
         ) from error
-    ids = [
-        getattr(processor, f"{piece}_id")() for piece in ("pad", "bos", "eos", "unk")
-    ]
+    names = ("pad", "bos", "eos", "unk")
+    ids = [getattr(processor, f"{piece}_id")() for piece in names]
     if ids != [PAD, BOS, EOS, UNK]:
         raise DataError(
             f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has pad {ids[0]}, "
