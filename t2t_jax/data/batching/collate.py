@@ -85,14 +85,10 @@ def _scatter_side(
     inputs[1:] = outputs[:-1]
     inputs[starts] = BOS
 
-    def scatter(values: Integers, empty: int) -> Integers:
-        flat = np.full(shape[0] * shape[1], empty, np.int32)
+    def scatter(values: Integers) -> Integers:
+        flat = np.full(shape[0] * shape[1], PAD, np.int32)  # 0, as no segment is
         flat[slots] = values
         return flat.reshape(shape)
 
-    return _Side(
-        inputs=scatter(inputs, PAD),
-        outputs=scatter(outputs, PAD),
-        segments=scatter(np.repeat(segments, lengths), 0),
-        positions=scatter(positions, 0),
-    )
+    parts = inputs, outputs, np.repeat(segments, lengths), positions
+    return _Side(*map(scatter, parts))

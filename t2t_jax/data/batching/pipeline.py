@@ -246,15 +246,10 @@ def batches(
     cache, start = _encode(pairs, vocabulary, config), DataPosition(*start)
     how: Any = {"config": config, "seed": seed, "log": lambda text: None}
     tokens = SampledEpochs(cache, vocabulary, **how) if config.samples_epochs else None
-    stream = train_stream(
-        cache,
-        config,
-        seed=seed,
-        start=start,
-        row_multiple=meshes.row_shards(mesh) * micro_batches,
-        share=meshes.local_batch_shard(mesh, process=jax.process_index()),
-        tokens=tokens,
-    )
+    how = {"seed": seed, "start": start, "tokens": tokens}
+    how["row_multiple"] = meshes.row_shards(mesh) * micro_batches
+    how["share"] = meshes.local_batch_shard(mesh, process=jax.process_index())
+    stream = train_stream(cache, config, **how)
     return Batches(stream, partial(make_global_batch, mesh=mesh), start)
 
 
@@ -272,8 +267,8 @@ def _encode(
             else open_pairs(pairs, config=config)
         )
         cache = build_or_open(corpus, vocabularies, config=config)
-    name = cache.fingerprint
-    if name != all_of.broadcast_from_first(processes, "pairs of batches", name):
+    first = all_of.broadcast_from_first(processes, "pairs", cache.fingerprint)
+    if cache.fingerprint != first:
         raise DataError(
             "Every process must read the same pairs with the same vocabulary, and this "
             "one has others than process 0. Pass the same to all of them."
@@ -334,21 +329,14 @@ def _plan_epochs(
     start: DataPosition,
 ) -> Iterator[tuple[DataPosition, PlannedBatch, TokenCache]]:
     """Plans all epochs; yields the position after each batch, its plan and tokens."""
-    skipped = start.batch
     shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
+    how: Any = {"config": config, "seed": seed, "shapes": shapes}
+    how |= {"part_pairs": cache.part_pairs, "weights": cache.weights}
+    skipped = start.batch
     for epoch in count(start.epoch):
         sampled = tokens.open(epoch) if tokens else cache
-        plan = plan_epoch(
-            sampled.source_lengths,
-            sampled.target_lengths,
-            config=config,
-            seed=seed,
-            epoch=epoch,
-            part_pairs=cache.part_pairs,
-            weights=cache.weights,
-            shapes=shapes,
-        )
-        done = 0
+        lengths, done = (sampled.source_lengths, sampled.target_lengths), 0
+        plan = plan_epoch(*lengths, **how, epoch=epoch)
         for done, (planned, following) in enumerate(pairwise(chain(plan, [None])), 1):
             if planned is not None and done > skipped:
                 is_last = following is None

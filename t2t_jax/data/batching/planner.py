@@ -164,11 +164,10 @@ def train_shapes(config: DataConfig, lengths: tuple[Integers, Integers]) -> list
     With BPE-dropout or modifiers lengths differ between epochs, and shapes do not:
     there is one more length bucket, of the longest allowed pairs.
     """
-    shapes = batch_shapes(config, lengths)
-    longest = config.max_length
-    if config.samples_epochs and config.layout == "length_buckets":
-        if not shapes or shapes[-1][1] < longest:
-            shapes.append((config.tokens_per_batch // longest, longest))
+    shapes, longest = batch_shapes(config, lengths), config.max_length
+    differ = config.samples_epochs and config.layout == "length_buckets"
+    if differ and (not shapes or shapes[-1][1] < longest):
+        shapes.append((config.tokens_per_batch // longest, longest))
     return shapes
 
 

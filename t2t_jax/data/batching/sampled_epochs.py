@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -65,11 +66,10 @@ class SampledEpochs:
         self._cache, self._config, self._seed = cache, config, seed
         self._log, self._ahead = log, ahead
         self._tables = load_tables(vocabularies, config)
-        self._modified = (
-            ModifiedPairs(cache, vocabularies, config=config, seed=seed)
-            if config.modifier_rates
-            else None
-        )
+        self._modified = None
+        if config.modifier_rates:
+            how: Any = {"config": config, "seed": seed}
+            self._modified = ModifiedPairs(cache, vocabularies, **how)
         self._closed = threading.Event()
         self._next: tuple[int, Future[TokenCache]] | None = None
 
@@ -96,12 +96,9 @@ class SampledEpochs:
             f"{describe_sampling(self._config)}: sampling the subwords of "
             f"{self._cache.num_pairs:,} pairs for epoch {epoch} …"
         )
-        began = time.monotonic()
-        sampled = self._start(epoch).result()
-        before, after = (
-            len(cache.source.tokens) + len(cache.target.tokens)
-            for cache in (self._cache, sampled)
-        )
+        began, sampled = time.monotonic(), self._start(epoch).result()
+        both = self._cache, sampled
+        before, after = (len(x.source.tokens) + len(x.target.tokens) for x in both)
         self._log(
             f"Sampled {after:,} subwords, {after / max(before, 1):.2f} times those "
             f"of the text as it is, in {time.monotonic() - began:,.1f} s."
@@ -137,16 +134,14 @@ class SampledEpochs:
         Raises:
           CancelledError: `close` has been called.
         """
-        source, target = self._cache.source, self._cache.target
+        sides = [self._cache.source, self._cache.target]
         if self._modified:
             both = [self._modified.encode(*one, epoch) for one in self._chunks()]
-            source = _joined(source, [one for one, _ in both])
-            target = _joined(target, [other for _, other in both])
-        return dataclasses.replace(
-            self._cache,
-            source=self._sample_side(source, 0, epoch),
-            target=self._sample_side(target, 1, epoch),
+            sides = [*map(_joined, sides, zip(*both, strict=True))] if both else sides
+        source, target = (
+            self._sample_side(side, n, epoch) for n, side in enumerate(sides)
         )
+        return dataclasses.replace(self._cache, source=source, target=target)
 
     def _chunks(self) -> Iterator[tuple[int, int]]:
         """Yields the bounds of chunks of pairs.

@@ -63,9 +63,7 @@ class MixtureCorpus:
         problems = LineProblems()
         for corpus, _ in self.parts:
             try:
-                for pair in corpus:
-                    if not problems.count:
-                        yield pair
+                yield from (pair for pair in corpus if not problems.count)
             except DataError as error:
                 for problem in error.problems:
                     problems.add(problem)

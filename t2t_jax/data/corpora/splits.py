@@ -57,21 +57,16 @@ def open_held_out(
       InputMissingError: a file does not exist or cannot be read.
     """
     errors = ErrorCollector()
-    found = [
-        errors.try_call(_open_if_prepared, name, log=log, joiner=joiner)
-        for name in split_spec(spec)
-    ]
+
+    def open_one(name: str) -> Corpus | None:
+        try:
+            return open_corpus(name, key="data.held_out", joiner=joiner)
+        except InputMissingError:
+            if not name.startswith("tfds:"):
+                raise
+            log(f"{name} is not prepared: it is not checked against the training text.")
+            return None
+
+    found = [errors.try_call(open_one, name) for name in split_spec(spec)]
     errors.raise_if_any()
     return tuple(corpus for corpus in found if corpus is not None)
-
-
-def _open_if_prepared(
-    name: str, *, log: Callable[[str], None], joiner: str
-) -> Corpus | None:
-    try:
-        return open_corpus(name, key="data.held_out", joiner=joiner)
-    except InputMissingError:
-        if not name.startswith("tfds:"):
-            raise
-        log(f"{name} is not prepared: it is not checked against the training text.")
-        return None

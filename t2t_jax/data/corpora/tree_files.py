@@ -79,8 +79,8 @@ class TreeCorpus:
 
     def _report(self, problems: LineProblems, begin: int, fault: str) -> None:
         what = "the tree that begins here is not in Penn brackets"
-        name, advice = str(self.path), "Fix or remove it."
-        problems.add_line(name, begin, f"{what}.", advice, detail=f"{what}: {fault}.")
+        how = {"advice": "Fix or remove it.", "detail": f"{what}: {fault}."}
+        problems.add_line(str(self.path), begin, f"{what}.", **how)
 
     def num_pairs(self) -> int:
         """Counts the trees."""

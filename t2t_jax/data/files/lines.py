@@ -30,9 +30,8 @@ _MAX_LISTED = 20
 _MAX_NUMBERS = 5
 
 # UTF-32 before UTF-16, whose byte order mark is a prefix of UTF-32's.
-_MAGIC_NUMBERS = {
-    b"\xff\xfe\0\0": "UTF-32",
-    b"\0\0\xfe\xff": "UTF-32",
+_MAGIC_NUMBERS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32"}
+_MAGIC_NUMBERS |= {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
     b"\x1f\x8b\x08": "gzip",
@@ -66,11 +65,10 @@ class _Fault:
     def message(self) -> str:
         if self.count == 1:
             return self.text + self.advice
+        text, more = self.text.removesuffix("."), f"{self.count - 1:,} more"
         listed = ", ".join(self.numbers) + ", …" * (self.count > 1 + len(self.numbers))
-        return (
-            f"{self.text.removesuffix('.')}; the same fault in {self.count - 1:,} more "
-            f"line{'s' * (self.count > 2)} ({listed}).{self.advice}"
-        )
+        lines = f"line{'s' * (self.count > 2)} ({listed})"
+        return f"{text}; the same fault in {more} {lines}.{self.advice}"
 
 
 class LineProblems:
@@ -280,14 +278,14 @@ def gzip_fault(error: Exception) -> str:
       >>> gzip_fault(EOFError("Compressed file ended before the end-of-stream marker"))
       'it ends too early. Copy it again'
     """
+    if str(error).startswith("Not a gzipped file"):
+        return "not a gzip file. Rename it without .gz, or copy it again"
     fault = "its content is damaged"
     if isinstance(error, EOFError):
         fault = "it ends too early"
-    elif str(error).startswith("Not a gzipped file"):
-        fault = "not a gzip file. Rename it without .gz, or copy it again"
     elif str(error).startswith("CRC check failed"):
         fault = "its checksum is wrong"
-    return fault if "." in fault else f"{fault}. Copy it again"
+    return f"{fault}. Copy it again"
 
 
 def open_bytes(path: str | Path) -> IO[bytes]:

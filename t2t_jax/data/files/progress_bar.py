@@ -88,8 +88,7 @@ class ProgressBar:
         self._log, self._every_seconds = log, every_seconds or math.inf
         self._stream = stream or sys.stderr
         self._progress: Progress | None = None
-        self._head_width = 0
-        self._began = self._shown = 0.0
+        self._head_width, self._began, self._shown = 0, 0.0, 0.0
 
     @property
     def is_enabled(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def build_cache(
         numbers = range(len(parts_of(corpus)))
         of_parts = [[shard for shard in shards if shard.part == n] for n in numbers]
         parts = [token_shards.statistics_of(some, dtype) for some in of_parts]
-        _check_not_empty(corpus, parts, config)
+        _check_not_empty(corpus, [part["counts"] for part in parts], config)
     except DataError:
         shutil.rmtree(building, ignore_errors=True)
         deque(corpus, maxlen=0)  # reports the faults of later parts, too
@@ -105,9 +105,8 @@ def build_cache(
 
 
 def _check_not_empty(
-    corpus: Corpus, stats: list[dict[str, Any]], config: DataConfig
+    corpus: Corpus, every: Sequence[Mapping[str, int]], config: DataConfig
 ) -> None:
-    every = [one["counts"] for one in stats]
     problems = [
         f"{part.corpus.spec}: no pair is left of {counts['read']}: {counts['empty']} "
         f"have an empty side, {counts['too_long']} are longer than data.max_length="
@@ -117,9 +116,8 @@ def _check_not_empty(
         "corpus or config.data.max_length."
         for part, counts in zip(parts_of(corpus), every, strict=True)
         # Duplicates of another part's pairs do not make a part empty.
-        if not counts["kept"]
-        + counts["duplicates"]
-        + counts.get("duplicate_targets", 0)
+        if not {"kept", "duplicates", "duplicate_targets"}
+        & {*filter(counts.get, counts)}
     ]
     if problems:
         raise DataError(problems)
@@ -168,10 +166,9 @@ def _build_shards(
     """Finds the complete shards of a corpus and writes the others."""
     parts = parts_of(corpus)
     shards = token_shards.find_shards(building)
-    done = [0] * len(parts)
+    done, workers = [0] * len(parts), num_workers(config.workers)
     for shard in shards:
         done[shard.part] += sum(shard.reasons)
-    workers = num_workers(config.workers)
     progress.log(f"Preparing {short_name(corpus.spec)} …")
     if shards:
         progress.log(f"Resuming after {sum(done):,} encoded pairs.")
@@ -235,6 +232,5 @@ def _shard_of(chunk: EncodedChunk) -> tuple[int, int]:
 def _seen_pairs(shards: Sequence[Shard]) -> DuplicateFilter:
     seen = DuplicateFilter()
     for shard in shards:
-        hashes = (shard.array(f"{side}.hashes", np.uint64) for side in SIDES)
-        seen.is_new(pair_hashes(*hashes))
+        seen.is_new(pair_hashes(*(shard.array(f"{s}.hashes", "<u8") for s in SIDES)))
     return seen

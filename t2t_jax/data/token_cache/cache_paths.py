@@ -42,12 +42,9 @@ def write_errors(home: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise write_error(
-            home,
-            error,
-            problem="the token cache cannot be written",
-            advice="set config.data.cache_dir or XDG_CACHE_HOME to another directory",
-        ) from error
+        advice = "set config.data.cache_dir or XDG_CACHE_HOME to another directory"
+        problem = "the token cache cannot be written"
+        raise write_error(home, error, problem=problem, advice=advice) from error
 
 
 def check_cache_writable(config: DataConfig) -> None:

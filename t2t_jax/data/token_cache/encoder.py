@@ -90,11 +90,8 @@ class Encoded(NamedTuple):
         if still.all():
             return self
         # source_words stays: duplicates add no words.
-        return self._replace(
-            reasons=reasons,
-            source=self.source.select(still),
-            target=self.target.select(still),
-        )
+        source, target = self.source.select(still), self.target.select(still)
+        return self._replace(reasons=reasons, source=source, target=target)
 
 
 class PairEncoder:
@@ -133,19 +130,13 @@ class PairEncoder:
           tag: as of a `Chunk`; filters do not see it.
         """
         tags = tags_of(self._tokenizers[0], *direction)
-        (source, source_lengths), (target, target_lengths) = (
-            self._encode_side(*side)
-            for side in zip(self._tokenizers, (sources, targets), tags, strict=True)
-        )
+        sides = zip(self._tokenizers, (sources, targets), tags, strict=True)
+        (source, lengths), (target, others) = (self._encode_side(*one) for one in sides)
         if tag:
             sources = [line.removeprefix(f"{tag} ") for line in sources]
             source = source._replace(hashes=text_hashes(sources))
-        reasons = drop_reasons(
-            source_lengths,
-            target_lengths,
-            copies=source.hashes == target.hashes,
-            config=self._config,
-        )
+        copies = source.hashes == target.hashes
+        reasons = drop_reasons(lengths, others, copies=copies, config=self._config)
         how: Any = {"languages": direction} if any(direction) else {}
         how |= {"config": self._config, "trigrams": self._trigrams}
         reasons = mark_filtered(reasons, sources, targets, **how)
@@ -159,12 +150,9 @@ class PairEncoder:
         """Returns lines, and [P] lengths above the limit for those not encoded."""
         most = max_characters(self._config)
         skipped = np.fromiter((len(line) > most for line in lines), np.bool_)
+        bounded = [line if len(line) <= most else "" for line in lines]
         # More threads gain nothing: Python's lock serialises the lists of ids.
-        ids = tokenizer.encode(
-            [line if len(line) <= most else "" for line in lines],
-            add_eos=True,
-            num_threads=1,
-        )
+        ids = tokenizer.encode(bounded, add_eos=True, num_threads=1)
         if tag:  # A blank line stays its eos, and is dropped.
             ids = [[*tag, *one] if len(one) > 1 else one for one in ids]
         lengths = np.fromiter(map(len, ids), np.int32, len(ids))

@@ -149,13 +149,12 @@ def repeated_targets(shards: Sequence[Shard]) -> list[Flags]:
     Of the pairs of one target that is not marked whose sides differ in length most
     nearly as usual, or the first of these. Eight bytes a pair are held, four times.
     """
-    hashes, source, target = (
-        np.concatenate([shard.array(name, dtype) for shard in shards])
-        for name, dtype in (
-            ("target.hashes", np.uint64),
-            *((f"{side}.lengths", np.int32) for side in SIDES),
-        )
-    )
+
+    def joined(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        return np.concatenate([shard.array(name, dtype) for shard in shards])
+
+    hashes = joined("target.hashes", np.uint64)
+    source, target = (joined(f"{side}.lengths", np.int32) for side in SIDES)
     ratios = np.log(source / target)
     unusual = np.abs(ratios - np.median(ratios)).round(3)  # the same on any machine
     order = np.lexsort((unusual, hashes))
@@ -183,12 +182,9 @@ def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
     arrays[WORDS] = [merge_hashes(chunk.encoded.source_words for chunk in chunks)]
     files = {name: _write(partial / name, parts) for name, parts in arrays.items()}
     reasons = np.concatenate([chunk.encoded.reasons for chunk in chunks])
-    shard = Shard(
-        path,
-        chunks[0].part,
-        np.bincount(reasons, minlength=KEPT + 1).tolist(),
-        _first_examples(chunk.examples for chunk in chunks),
-    )
+    counts = np.bincount(reasons, minlength=KEPT + 1).tolist()
+    examples = _first_examples(chunk.examples for chunk in chunks)
+    shard = Shard(path, chunks[0].part, counts, examples)
     facts = {name: getattr(shard, name) for name in ("part", "reasons", "examples")}
     write_record(partial / _RECORD, {**facts, "files": files})
     os.rename(partial, path)
@@ -214,19 +210,12 @@ def statistics_of(shards: Sequence[Shard], dtype: str) -> dict[str, Any]:
         every = [shard.array(f"{side}.lengths", np.int32) for shard in shards]
         lengths[side] = np.bincount(np.concatenate([*every, []]).astype(int)).tolist()
     counts = {"read": int(reasons.sum()), "kept": int(reasons[KEPT])}
-    return {
-        "counts": {
-            **counts,
-            **{
-                reason: count
-                for reason, count in zip(REASONS, reasons.tolist(), strict=False)
-                if count or reason in ALWAYS_COUNTED
-            },
-        },
-        "unknown": unknown,
-        "lengths": lengths,
-        "examples": _first_examples(shard.examples for shard in shards),
-    }
+    for reason, count in zip(REASONS, reasons.tolist(), strict=False):
+        if count or reason in ALWAYS_COUNTED:
+            counts[reason] = count
+    examples = _first_examples(shard.examples for shard in shards)
+    found = {"counts": counts, "unknown": unknown, "lengths": lengths}
+    return {**found, "examples": examples}
 
 
 def _write(path: Path, arrays: Iterable[npt.NDArray[Any]]) -> list[int]:

@@ -44,7 +44,7 @@ from t2t_jax.data.token_cache.cache_paths import (
     write_errors,
 )
 from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
-from t2t_jax.data.token_cache.shards import WORDS, is_valid, read_record
+from t2t_jax.data.token_cache.shards import LINES, WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.errors import ConfigError, DataError, OutputError
@@ -238,15 +238,10 @@ def _inputs_of(
     corpus: Corpus, vocabularies: VocabularyPair, config: DataConfig
 ) -> dict[str, Any]:
     """Returns everything that the content of a cache depends on."""
-    inputs: dict[str, Any] = {
-        "format": FORMAT,
-        "corpus": corpus.fingerprint(),
-        "vocabulary": vocabularies.fingerprint,
-        "max_length": config.max_length,
-        "max_length_ratio": config.max_length_ratio,
-        "drop_copies": config.drop_copies,
-        "drop_duplicates": config.drop_duplicates,
-    }
+    inputs: dict[str, Any] = {"format": FORMAT, "corpus": corpus.fingerprint()}
+    inputs["vocabulary"] = vocabularies.fingerprint
+    for name in ("max_length", "max_length_ratio", "drop_copies", "drop_duplicates"):
+        inputs[name] = getattr(config, name)
     if config.filters:  # Else the cache is the one that it was without the key.
         named = [languages_of(part) for part, _ in parts_of(corpus)]
         inputs["filters"] = [config.filters, FILTERS_VERSION, named]
@@ -277,21 +272,18 @@ def _open(
         source, target = map(
             TokenSide, mapped("tokens", dtype), mapped("offsets", np.int64)
         )
-        parts = parts_of(corpus)
-        specs = [{"spec": part.corpus.spec} for part in parts]
-        counted = [a | b for a, b in zip(specs, meta["parts"], strict=True)]
+        parts, corpora = parts_of(corpus), tuple(one for one, _ in parts_of(corpus))
+        every = zip(corpora, meta["parts"], strict=True)
+        counted = [{"spec": one.spec, **part} for one, part in every]
+        kept = [part["counts"]["kept"] for part in counted]
         cache = TokenCache(
             source,
             target,
-            memory_map(path / "line_numbers", np.int64),
+            memory_map(path / LINES, np.int64),
             {**meta, "spec": corpus.spec, "parts": counted},
             tuple(mapped("hashes", np.uint64)),
-            weights=weights_by_size(
-                parts,
-                [part["counts"]["kept"] for part in counted],
-                temperature=temperature,
-            ),
-            corpora=tuple(part.corpus for part in parts),
+            weights=weights_by_size(parts, kept, temperature=temperature),
+            corpora=corpora,
             source_words=np.fromfile(path / WORDS, np.uint64),
         )
         return cache if _is_consistent(cache) else None

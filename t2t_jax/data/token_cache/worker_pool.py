@@ -67,13 +67,9 @@ def encode_chunks(
 def _encode_in_processes(
     chunks: Iterator[Chunk], encoder: PairEncoder, workers: int
 ) -> Iterator[Result]:
-    pool = ProcessPoolExecutor(
-        workers,
-        # Forking a process with threads, such as JAX's, may hang.
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_initialize,
-        initargs=encoder.recipe,
-    )
+    # Forking a process with threads, such as JAX's, may hang.
+    spawn = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, spawn, _initialize, encoder.recipe)
     pending: deque[tuple[Chunk, Future[Encoded]]] = deque()
     try:
         for chunk in chunks:

@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +84,7 @@ class Ragged(NamedTuple):
         """Joins lists of integers."""
         every = list(lists)
         lengths = np.fromiter(map(len, every), np.int64, len(every))
-        values = np.array([value for one in every for value in one], np.int64)
+        values = np.array([*chain.from_iterable(every)], np.int64)
         return cls(values, np.cumsum(lengths) - lengths, lengths)
 
     def take(self, indices: Integers) -> Integers:
@@ -241,13 +241,8 @@ def _of_byte_pairs(pieces: list[str], merges: list[list[str]] | None) -> MergeTa
         return [] if number is None else [number]
 
     tokens = [split_characters(symbol_of(piece)) for piece in pieces[first:]]
-    return _build(
-        [*[None] * first, *tokens],
-        ranks,
-        split=split_characters,
-        ids_of=ids_of,
-        whole_pairs=True,
-    )
+    how: Any = {"split": split_characters, "ids_of": ids_of, "whole_pairs": True}
+    return _build([*[None] * first, *tokens], ranks, **how)
 
 
 def _build(
@@ -277,11 +272,12 @@ def _build(
         known = ((a, b) for a, b in pairs if a in symbols and b in symbols)
         return _PairIndex(((symbols[a], symbols[b]) for a, b in known), radix=none + 1)
 
+    characters = (
+        [number] if token is None else [symbols[one] for one in token]
+        for number, token in enumerate(tokens)
+    )
     return MergeTable(
-        characters=Ragged.of(
-            [number] if token is None else [symbols[one] for one in token]
-            for number, token in enumerate(tokens)
-        ),
+        characters=Ragged.of(characters),
         ids=Ragged.of([*([n] for n in range(len(tokens))), *map(ids_of, symbols)]),
         results=np.array([*(symbols[a + b] for a, b in pairs), none], np.int64),
         ranks=np.array([*(merges[pair] for pair in pairs), _NO_RANK], np.int64),
@@ -343,9 +339,8 @@ def sample_segmentations(
     # A character without a piece would be an unknown token.
     is_unknown = (symbols != _JOINED) & (table.ids.lengths[symbols] == 0)
     if is_unknown.any():
-        word_of = np.repeat(
-            np.arange(len(starts)), np.diff(starts, append=len(symbols))
-        )
+        sizes_of = np.diff(starts, append=len(symbols))
+        word_of = np.repeat(np.arange(len(starts)), sizes_of)
         restore(np.isin(word_of, word_of[is_unknown]))
     left = symbols != _JOINED
     numbers = table.ids.lengths[symbols[left]]
@@ -418,10 +413,8 @@ def _merge_words(
         places = np.where(inside, starts[chosen] + rows, 0)
         pieces = np.where(inside, characters[places], table.no_symbol)
         order = _orders(pieces[:-1], pieces[1:], rows[:-1], table, width)
-        nothing = np.full(len(chosen), -1)
-        words = _Words(
-            starts[chosen], sizes[chosen], keys[chosen], pieces, order, nothing
-        )
+        own = starts[chosen], sizes[chosen], keys[chosen]
+        words = _Words(*own, pieces, order, np.full(len(chosen), -1))
         _merge(words, table, _thresholds(dropout, most=width), into=symbols)
     return symbols
 

@@ -148,8 +148,8 @@ class Vocabulary:
         if not sample:
             raise DataError(NO_TEXT)
         if config.unit == "words":
-            room, symbols = config.size - len(SPECIAL_PIECES), config.symbol_list
-            symbols = tuple(dict.fromkeys((*tags, *symbols)))
+            room = config.size - len(SPECIAL_PIECES)
+            symbols = tuple(dict.fromkeys((*tags, *config.symbol_list)))
             listed = learn_words(sample, room, classes=classes, symbols=symbols)
             has_tags = {"language_tokens": True} if tags else {}
             return cls(word_table(listed, config.size, **has_tags))
@@ -184,12 +184,9 @@ class Vocabulary:
           OSError: the disk is full or fails.
           OutputError: the directory cannot be written.
         """
-        description = {
-            "size": self.size,
-            "ids": {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK},
-            "fingerprint": self.fingerprint,
-            "pieces": self.pieces(range(self.size)),
-        }
+        ids = {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK}
+        description = {"size": self.size, "ids": ids, "fingerprint": self.fingerprint}
+        description["pieces"] = self.pieces(range(self.size))
         text = json.dumps(description, ensure_ascii=False, indent=1) + "\n"
         try:
             Path(directory).mkdir(parents=True, exist_ok=True)
@@ -197,11 +194,12 @@ class Vocabulary:
             write_once(Path(directory) / f"{name}.model", self.model, advice=_OTHER)
             atomic_write(Path(directory) / f"{name}.json", text)
         except OSError as error:
+            problem, advice = (
+                "the vocabulary cannot be written",
+                "choose another workdir",
+            )
             raise write_error(
-                directory,
-                error,
-                problem="the vocabulary cannot be written",
-                advice="choose another workdir",
+                directory, error, problem=problem, advice=advice
             ) from error
 
     def encode(self, lines: Iterable[str]) -> list[list[int]]:
@@ -294,11 +292,10 @@ def _require_known(tagged: Tagged, source: str | None, target: str | None) -> No
     """Checks languages that are given for all lines."""
     for side, language in (("target", target), ("source", source)):
         if language and language not in tagged.tags:
-            has = "none. Leave it out"
-            if tagged.tags:
-                near = near_tags(language, tagged.tags)
-                meant = f"Did you mean {' or '.join(near)}? " if near else ""
-                has = f"tags of {shown_tags(tagged.tags, language)}. {meant}Choose one"
+            near = near_tags(language, tagged.tags)
+            meant = f"Did you mean {' or '.join(near)}? " * bool(near)
+            has = f"tags of {shown_tags(tagged.tags, language)}. {meant}Choose one"
+            has = has if tagged.tags else "none. Leave it out"
             raise UserError(
                 f"{side}_language={language} must be a language that the model "
                 f"has a tag of, and it has {has}."
