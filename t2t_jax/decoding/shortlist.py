@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import functools
 import io
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -34,10 +32,6 @@ MAX_BYTES = 1 << 30
 _MAKE = "Make one of this model, with the mode shortlist of the command line."
 _PAIRS = 20_000  # of a chunk
 _PASSES = 5
-_ERRORS = (
-    *(OSError, ValueError, KeyError, EOFError, MemoryError, RuntimeError, SyntaxError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
-)
 
 Ids = npt.NDArray[np.int32]
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -171,7 +165,7 @@ def _read(path: Path, modified: int) -> tuple[str, Ids, Ids]:
             and not best_VxK[: UNK + 1].any()
         ):
             raise ValueError("its arrays are no candidates")
-    except _ERRORS as error:
+    except Exception as error:  # of zipfile, zlib, NumPy, or its parser of headers
         raise DataError(f"{path} is no shortlist: {error}. {_MAKE}") from error
     return fingerprint, always_A, best_VxK
 

@@ -26,10 +26,10 @@ def run(options: ShortlistOptions) -> int:
     options.workdir.require()
     config = options.workdir.read_config()
     vocabularies = options.workdir.read_vocabularies(config.vocabulary)
-    joiner, inputs = config.data.subword_joiner, filter(None, [options.source])
+    joiner, files = config.data.subword_joiner, [options.source, options.reference]
     corpus: Corpus
     if options.source:
-        corpus = open_pair(options.source, options.reference, joiner=joiner)
+        corpus = open_pair(*files, joiner=joiner)
     else:
         spec, _ = train_and_dev(config.data)
         corpus = open_corpus(spec, key="data.train", joiner=joiner)
@@ -38,15 +38,12 @@ def run(options: ShortlistOptions) -> int:
 
     def pairs() -> Iterator[Pair]:
         while some := [*islice(text, _WINDOW)]:
-            sources, targets = zip(*some, strict=True)
-            yield from zip(
-                vocabularies.source.encode_sources(sources, target_language=""),
-                vocabularies.target.encode(targets),
-                strict=True,
-            )
+            lines, targets = zip(*some, strict=True)
+            sources = vocabularies.source.encode_sources(lines, target_language="")
+            yield from zip(sources, vocabularies.target.encode(targets), strict=True)
 
     longest = config.data.max_length
-    with open_output(options.to, flag="to", inputs=inputs) as out:
+    with open_output(options.to, flag="to", inputs=filter(None, files)) as out:
         found = learn_shortlist(
             (pair for pair in pairs() if max(map(len, pair)) < longest),
             vocabularies,

@@ -139,13 +139,10 @@ class Scorer:
         truncated: Sequence[bool],
         tags: Sequence[Sequence[int]],
     ) -> Iterator[tuple[int, PairScore]]:
-        scored = [
-            target[len(tag) :] for (_, target), tag in zip(pairs, tags, strict=True)
-        ]
         lengths = np.array([len(target) + 1 for _, target in pairs])
         penalties = np.asarray(penalty_of(self.config, lengths))
         for number, logs_T in self.iter_logs(pairs):
-            target = scored[number]
+            target = pairs[number][1][len(tags[number]) :]
             logs = tuple(logs_T.tolist()[-len(target) - 1 :])
             total = math.fsum(logs)
             require_finite(total, number, name="log-probability")
@@ -183,19 +180,13 @@ class Scorer:
             )
         longest = self.config.max_source_length - 1
         texts, *tags = self.vocabularies.source.split_tags(sources, **languages)
+        sides = zip(self.vocabularies, (texts, targets), tags, strict=True)
         full, outputs = (
-            [
-                [*tag, *ids]
-                for tag, ids in zip(tags, vocabulary.encode(lines), strict=True)
-            ]
-            for vocabulary, lines, tags in zip(
-                self.vocabularies, (texts, targets), tags, strict=True
-            )
+            [[*tag, *ids] for tag, ids in zip(own, side.encode(lines), strict=True)]
+            for side, lines, own in sides
         )
-        pairs: list[Subwords] = [
-            (source[:longest], target)
-            for source, target in zip(full, outputs, strict=True)
-        ]
+        cut = (source[:longest] for source in full)
+        pairs: list[Subwords] = [*zip(cut, outputs, strict=True)]
         if self.max_length is not None:
             _check_target_lengths(pairs, self.max_length)
         return pairs, [len(source) > longest for source in full], tags[1]

@@ -140,9 +140,7 @@ class Rescorer:
         Returns:
           On the host; T is the longest output, rounded up.
         """
-        longest = max(
-            1, int((outputs_BxT != DEFAULT_IDS.pad).sum(axis=1).max(initial=0))
-        )
+        longest = int((outputs_BxT != DEFAULT_IDS.pad).sum(axis=1).max(initial=1))
         # Not wider than the search: a table of positions may be no longer.
         width = min(-(-longest // _ROUND) * _ROUND, outputs_BxT.shape[1])
         outputs_BxT = outputs_BxT[:, :width]
@@ -152,10 +150,9 @@ class Rescorer:
         at_once = mesh.size * _rows_at_once(-(-rows // mesh.size), numbers)
         found = []
         for start in range(0, rows, at_once):
-            sides = (
-                _pad_rows(side[start : start + at_once], at_once)
-                for side in (source_BxS, outputs_BxT)
-            )
+            some = (side[start : start + at_once] for side in (source_BxS, outputs_BxT))
+            missing = ((0, max(0, start + at_once - rows)), (0, 0))
+            sides = (np.pad(s, missing, constant_values=DEFAULT_IDS.pad) for s in some)
             rescored = rescore_rows(
                 self.variables,
                 tuple(shard_rows(side, mesh) for side in sides),
@@ -169,13 +166,6 @@ class Rescorer:
             np.concatenate(logs)[:rows] if self.token_scores else None,
             np.concatenate(attention)[:rows] if self.attends else None,
         )
-
-
-def _pad_rows(rows: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int32]:
-    """Appends rows of pad."""
-    return np.pad(
-        rows, ((0, count - len(rows)), (0, 0)), constant_values=DEFAULT_IDS.pad
-    ).astype(np.int32)
 
 
 def _rows_at_once(rows: int, numbers: int) -> int:
