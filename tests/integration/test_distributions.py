@@ -17,6 +17,7 @@ from importlib import metadata
 import pytest
 
 import t2t_jax
+from tests.compiling import xla_flags
 from tests.integration import tiny
 from tests.integration.tiny import ROOT
 from tests.made_once import made_once
@@ -76,8 +77,8 @@ def _build(directory):
 def _python(*argv, cwd, path=(), stdin=""):
     """Runs Python, with these directories and without `cwd` where modules are found."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    kept.pop("XLA_FLAGS", None)
     added = {
+        "XLA_FLAGS": xla_flags(1),
         **{"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(map(str, path))},
         # Doctests of the sdist's files are those of the installed package.
         "PY_IGNORE_IMPORTMISMATCH": "1",
@@ -123,7 +124,7 @@ def test_the_installed_command_prints_its_help_and_version(python, distributions
 
 
 def test_the_installed_package_trains_and_translates(python, tmp_path):
-    few = {"steps": 4, "checkpoint__every_steps": 4, "evaluation__every_steps": 4}
+    few = {"steps": 4, "checkpoint__every_steps": 4, "evaluation__every_steps": 0}
     argv = tiny.arguments(tmp_path / "run", **few)
     python("-m", "t2t_jax", "--config=phrasebook", *argv)
     assert (tmp_path / "run/report.html").is_file()

@@ -159,25 +159,6 @@ def test_attention_weights_can_be_had_from_the_ordinary_model():
     assert (cross_weights[1, :, :, 3:] == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"source": SOURCE[0]}, r"source must have the axes \[B, S\]"),
-        (
-            {"target_inputs": TARGET[:2]},
-            r"memory must be .* B=2 \(as in target_inputs\)",
-        ),
-        ({"target_positions": TARGET[:, :2]}, r"target_positions must be .* T=7"),
-        ({"rows": jnp.arange(2)}, r"rows must be \[B\] with B=3"),
-        ({"config": SHORT}, "length=5 must be at most max_positions=3"),
-    ],
-)
-def test_axes_that_do_not_agree_are_refused_by_name(changes, message):
-    arguments = {"source": SOURCE, "target_inputs": TARGET} | changes
-    with pytest.raises(ValueError, match=message):
-        tiny_apply(**arguments)
-
-
 X = jax.random.normal(jax.random.key(2), (1, 5, 14))
 PARAMS = tiny_params()
 PLACES, ONE_SEGMENT = jnp.arange(5)[None], jnp.ones((1, 5), int)
