@@ -28,7 +28,6 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
 KEY = jax.random.key(17)
 REAL = np.asarray(TARGET) > 0
 ONE_LAYER = dataclasses.replace(TINY, num_layers=1, dropout=0.0)
-SHORT = dataclasses.replace(TINY, positions="learned", max_positions=3)
 DROPPING = dataclasses.replace(
     ONE_LAYER, dropout=0.3, attention_dropout=0.2, relu_dropout=0.1
 )

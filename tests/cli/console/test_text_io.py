@@ -60,14 +60,6 @@ def _write(path, lines=("a",), **how):
         write_lines(out, lines)
 
 
-def _write_in_place(path):
-    _write(path, flag="hypotheses", inputs=["other", "text"])
-
-
-def _stream(path):
-    _write(path, streamed=True)
-
-
 def _read(path):
     return list(text_lines(str(path)))
 
