@@ -71,7 +71,8 @@ def _open_run(path: Path, *, name: str) -> Run:
     config = workdir.read_config()
     records = steps_of(read_metrics(path / "metrics.jsonl"))
     stands = standing(workdir, config, records)
-    output = best_output(workdir, stands["best"])
+    best = stands["best"]
+    output = DevOutputs(path).read(best["step"]) if best else None
     return Run(name, workdir, config, records, stands, output)
 
 
@@ -271,18 +272,6 @@ def require_several(directories: Sequence[str]) -> None:
             "A comparison needs at least two different runs, and got "
             f"{', '.join(directories)}. Pass their directories, separated by commas."
         )
-
-
-def best_output(workdir: Workdir, best: Record | None) -> DevOutput | None:
-    """Reads the translations of the best evaluation; None if there are none.
-
-    Args:
-      best: the record of that evaluation.
-
-    Raises:
-      DataError: a file is too large.
-    """
-    return None if best is None else DevOutputs(workdir.path).read(best["step"])
 
 
 def scores_of(

@@ -126,12 +126,8 @@ def _languages(
     }
     if not any(side.tags for side in sides.values()):
         return dict.fromkeys(sides, options.languages)
-    wanted = options.source_language, options.target_language
-    known = {name: known_languages(side, *wanted) for name, side in sides.items()}
-    return {
-        name: {"source_language": source or None, "target_language": target or None}
-        for name, (source, target) in known.items()
-    }
+    wanted = options.languages
+    return {name: known_languages(side, **wanted) for name, side in sides.items()}
 
 
 def _open(
@@ -146,19 +142,16 @@ def _open(
         model = load(directory)
         size = sum(array.nbytes for array in jax.tree.leaves(model.params))
         return partial(model.translate, segment="lines", **languages), size / 1e6
-    from t2t_jax.data.vocabulary.pair import VocabularyPair
     from t2t_jax.exchange.exporting.ctranslate2 import (
         CTranslate2Backend,
-        exported_positions,
         require_ctranslate2,
     )
 
     require_ctranslate2()
     search = CTranslate2Backend(
         directory,
-        vocabularies=VocabularyPair.load(directory, config=config.vocabulary),
-        config=config.decoding,
-        positions=exported_positions(config),
+        vocabularies=Workdir(directory).read_vocabularies(config.vocabulary),
+        config=config,
         threads=os.cpu_count() or 1,
     ).search
 

@@ -182,10 +182,11 @@ def _with_languages(
     options: DistillOptions, *, source: str, target: str
 ) -> DistillOptions:
     """Returns the options with those of two languages that the model's tags name."""
+    languages: dict[str, Any] = {"source_language": source, "target_language": target}
     if source or target:
         side = options.workdir.read_vocabularies(options.config.vocabulary).source
-        source, target = known_languages(side, source, target)
-    return dataclasses.replace(options, source_language=source, target_language=target)
+        languages = known_languages(side, **languages)
+    return dataclasses.replace(options, **languages)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

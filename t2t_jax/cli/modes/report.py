@@ -48,18 +48,12 @@ def run(options: ReportOptions) -> int:
 
 def _best_output(workdir: Workdir) -> DevOutput | None:
     """Reads the translations of the best evaluation; of the newest without scores."""
-    from t2t_jax.report.comparison import best_output
-    from t2t_jax.report.curves import steps_of
-    from t2t_jax.run.status import standing
-    from t2t_jax.training.reporting.metrics_writer import read_metrics
+    from t2t_jax.report.comparison import open_runs
 
-    records = steps_of(read_metrics(workdir.path / "metrics.jsonl"))
-    stands = standing(workdir, workdir.read_config(), records)
+    (run,) = open_runs([str(workdir.path)])
     outputs = DevOutputs(workdir.path)
     newest = outputs.steps()[-1:]
-    return best_output(workdir, stands["best"]) or (
-        outputs.read(newest[0]) if newest else None
-    )
+    return run.output or (outputs.read(newest[0]) if newest else None)
 
 
 def _attention(

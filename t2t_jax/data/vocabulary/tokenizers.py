@@ -283,16 +283,21 @@ def tags_of(tagged: Tagged, source: str, target: str) -> tuple[list[int], list[i
     return own, to
 
 
-def known_languages(tagged: Tagged, source: str, target: str) -> tuple[str, str]:
+def known_languages(
+    tagged: Tagged, *, source_language: str | None, target_language: str | None
+) -> dict[str, str | None]:
     """Returns the languages that are named by tags; "" for one that is not.
 
     Example:
       >>> from types import SimpleNamespace
       >>> vocabulary = SimpleNamespace(tags={"de": 4}, reads_source=False)
-      >>> known_languages(vocabulary, "en", "de")
-      ('', 'de')
+      >>> known_languages(vocabulary, source_language="en", target_language="de")
+      {'source_language': '', 'target_language': 'de'}
     """
-    return source * tagged.reads_source, target * bool(tagged.tags)
+    return {
+        "source_language": source_language if tagged.reads_source else "",
+        "target_language": target_language if tagged.tags else "",
+    }
 
 
 class _SentencePiece:

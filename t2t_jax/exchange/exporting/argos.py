@@ -26,7 +26,6 @@ from t2t_jax.exchange.exporting.base import (
 )
 from t2t_jax.exchange.exporting.ctranslate2 import (
     CTranslate2Backend,
-    exported_positions,
     require_ctranslate2,
     write_ctranslate2,
 )
@@ -101,8 +100,7 @@ class ArgosFormat:
             return CTranslate2Backend(
                 Path(unpacked),
                 vocabularies=VocabularyPair(shared, shared),
-                config=original.config.decoding,
-                positions=exported_positions(original.config),
+                config=original.config,
                 adds_tag=bool(shared.tags),
             )
 

@@ -80,8 +80,7 @@ class CTranslate2Format:
         return CTranslate2Backend(
             directory,
             vocabularies=vocabularies.load(directory, config=config.vocabulary),
-            config=config.decoding,
-            positions=exported_positions(config),
+            config=config,
         )
 
     def usage(self, original: Original, *, name: str) -> str:
@@ -393,7 +392,7 @@ class CTranslate2Backend:
     """A CTranslate2 model on the CPU.
 
     Args:
-      positions: number of positions of the model.
+      config: of the exported model.
       threads: that each translate batches of their own.
       adds_tag: whether CTranslate2 adds the tag of each source.
 
@@ -406,8 +405,7 @@ class CTranslate2Backend:
         directory: Path,
         *,
         vocabularies: VocabularyPair,
-        config: DecodingConfig,
-        positions: int,
+        config: Config,
         threads: int = 1,
         adds_tag: bool = False,
     ):
@@ -421,10 +419,10 @@ class CTranslate2Backend:
         self.compute_type: str = self._translator.compute_type
         self._source, self._target = piece_names(vocabularies)
         self._ids = {piece: id_ for id_, piece in enumerate(self._target)}
-        self._vocabularies, self._config = vocabularies, config
-        self._positions, self._begin = positions, int(adds_tag)
+        self._vocabularies, self._config = vocabularies, config.decoding
+        self._positions, self._begin = exported_positions(config), int(adds_tag)
         tags = vocabularies.target.tags.values()
-        self._suppressed = suppressed_pieces(config, self._target, tags)
+        self._suppressed = suppressed_pieces(config.decoding, self._target, tags)
 
     def search(
         self, lines: Sequence[str], *, greedy: bool, **languages: str | None

@@ -18,7 +18,6 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.ctranslate2 import (
     CTranslate2Backend,
-    exported_positions,
     write_ctranslate2,
 )
 from tests.decoding.words import Untagged
@@ -113,8 +112,7 @@ def exported(tmp_path, model=TINY, **more):
     return CTranslate2Backend(
         tmp_path,
         vocabularies=vocabularies,
-        config=config.decoding,
-        positions=exported_positions(config),
+        config=config,
     )
 
 
