@@ -390,7 +390,7 @@ def test_exports_put_the_tags_on_their_sources(counting_twice, tmp_path, capsys)
     assert translate(str(package / "model"), spm) == wanted["fr"]
     for argv, message in (
         ([], "one direction, and the training text of the model names en-de, en-fr"),
-        (["--languages=en,pt"], "a target that the model has a tag of, one of de, fr"),
+        (["--languages=en,pt"], "has no tag of pt, but of de, fr"),
     ):
         command = ["export", f"--workdir={counting_twice}", "--format=argos", *argv]
         assert main([*command, f"--to={tmp_path}/x"]) == 64
