@@ -195,18 +195,15 @@ def _windows(
     rng: np.random.Generator | None,
 ) -> Iterator[list[Rows]]:
     """Yields, for each window, the packed rows of each length."""
-    waiting = order[:0]
-    start = 0
+    waiting, start = order[:0], 0
     while start < len(order) or len(waiting):
         pairs = np.concatenate([waiting, order[start : start + WINDOW_PAIRS]])
         start += WINDOW_PAIRS
         packed = pack(lengths[0][pairs], lengths[1][pairs], row_lengths=row_lengths)
         waiting = pairs[packed.rows < 0]
         pairs, rows = pairs[packed.rows >= 0], packed.rows[packed.rows >= 0]
-        yield [
-            _rows_of(packed.row_lengths == length, pairs, rows, rng=rng)
-            for length in row_lengths
-        ]
+        masks = (packed.row_lengths == length for length in row_lengths)
+        yield [_rows_of(mask, pairs, rows, rng=rng) for mask in masks]
 
 
 def _rows_of(

@@ -146,9 +146,8 @@ def open_set(directory: Path) -> Any:
 
 def _check_feature_classes(path: Path) -> None:
     """Refuses a set with other classes: TFDS would import and run their modules."""
-    content = read_limited(
-        path, max_bytes=MAX_JSON_BYTES, advice="Remove it, and prepare it again."
-    )
+    advice = "Remove it, and prepare it again."
+    content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=advice)
     try:
         names = list(_classes(json.loads(content)))
     except (RecursionError, ValueError) as error:
