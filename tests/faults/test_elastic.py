@@ -56,6 +56,11 @@ def test_a_run_goes_on_with_other_processes_and_devices(alone, tmp_path, places)
         before = running.saved(workdir)[-1]
         # Several processes agree on a step that none of them has made yet.
         assert wanted <= before < wanted + 5, said
+    # Of several processes one writes, and the others have a log.
+    logs = {path.name for path in (workdir / "logs").iterdir()}
+    most = max(place["processes"] for place in places)
+    assert logs == {f"rank-{rank}.log" for rank in range(1, most)}
+    assert "Saved step" in (workdir / "logs" / "rank-1.log").read_text("utf-8")
     ours, theirs = trained(workdir), trained(alone)
     assert [one["step"] for one in ours] == [*range(1, before + 1)]
     for one, two in zip(ours, theirs[:before], strict=True):

@@ -2,7 +2,8 @@
 
 Twenty steps with dropout, in float32, through the command line. Of every step the
 tokens must be the same and the loss equal but for the order of floating-point sums.
-That a run may go on with other devices is said in tests/faults/test_elastic.py.
+That a run of two processes has the same curve and goes on with other devices is said in
+tests/faults/test_elastic.py, that two evaluate as one in test_decoding_together.py.
 """
 
 import pytest
@@ -74,6 +75,7 @@ def test_eight_devices_in_any_mesh_take_the_same_steps_as_one(
     require_same_curve(alone, tmp_path / "run")
 
 
+@pytest.mark.soak
 def test_two_processes_of_four_devices_take_the_same_steps_and_write_once(
     alone, tmp_path
 ):

@@ -60,10 +60,6 @@ def _write(path, lines=("a",), **how):
         write_lines(out, lines)
 
 
-def _read(path):
-    return list(text_lines(str(path)))
-
-
 def test_a_file_appears_only_when_it_is_complete(tmp_path):
     path = tmp_path / "out.txt"
     path.write_text("old\n")
