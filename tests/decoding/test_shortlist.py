@@ -277,5 +277,18 @@ def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path):
     short = f"--shortlist={tmp_path / 's.npz'}"
     found = tiny.succeed("--mode=translate", *flags, short, "--beam_size=2").stdout
     assert found.count(b"\n") == 1
+    # A job in shards that goes on has the shortlist with which it began.
+    job = (
+        "--mode=translate",
+        *flags,
+        short,
+        f"--output={tmp_path / 'out'}",
+        "--shards=1",
+    )
+    tiny.succeed(*job)
+    tiny.succeed("--mode=shortlist", f"--workdir={tiny_run}", to, "--best=6")
+    refused = tiny.run(*job, "--resume")
+    assert refused.returncode == 78
+    assert b"the content of --shortlist was" in refused.stderr
     words = Workdir(tiny_run).read_vocabularies(VocabularyConfig(size=150))
-    assert load_shortlist(tmp_path / "s.npz", words).best_VxK.shape == (150, 6)
+    assert load_shortlist(tmp_path / "s.npz", words).best_VxK.shape == (150, 7)

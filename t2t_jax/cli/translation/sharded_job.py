@@ -42,7 +42,12 @@ from t2t_jax.cli.translation.job import (
     windows,
 )
 from t2t_jax.cli.translation.progress import TranslationProgress
-from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
+from t2t_jax.data.files.lines import (
+    BYTE_ORDER_MARK,
+    bounded_lines,
+    open_bytes,
+    require_files,
+)
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (
     ConfigError,
@@ -86,6 +91,9 @@ def translate_shards(options: TranslateOptions) -> None:
         f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
         for name in LINE_FILES
     }
+    if shortlist := options.config.decoding.shortlist:
+        require_files(Path(shortlist), change="--shortlist")
+        content["the content of --shortlist"] = sha256_of(Path(shortlist))[:12]
     # A job started with or without --resume is the same.
     made_of = {**settings_of(options), **content}
     del made_of["--resume"]
