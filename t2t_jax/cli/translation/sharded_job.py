@@ -87,13 +87,7 @@ def translate_shards(options: TranslateOptions) -> None:
 
     processes = options.processes
     texts, shards = _open_files(options)
-    content = {
-        f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
-        for name in LINE_FILES
-    }
-    if shortlist := options.config.decoding.shortlist:
-        require_files(Path(shortlist), change="--shortlist")
-        content["the content of --shortlist"] = sha256_of(Path(shortlist))[:12]
+    content = _content_of(options, texts)
     # A job started with or without --resume is the same.
     made_of = {**settings_of(options), **content}
     del made_of["--resume"]
@@ -151,6 +145,20 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
     for name, text in texts.items():
         check_line_counts(text.count, lines=lines, flag=name)
     return texts, OutputShards(output, count=options.shards, lines=lines)
+
+
+def _content_of(
+    options: TranslateOptions, texts: Mapping[str, LineIndex]
+) -> dict[str, str | None]:
+    """Returns hashes of the files that a job reads."""
+    content: dict[str, str | None] = {
+        f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
+        for name in LINE_FILES
+    }
+    if shortlist := options.config.decoding.shortlist:
+        require_files(Path(shortlist), change="--shortlist")
+        content["the content of --shortlist"] = sha256_of(Path(shortlist))[:12]
+    return content
 
 
 def _translate(
