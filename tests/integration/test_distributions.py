@@ -44,7 +44,6 @@ print(json.dumps({"file": t2t_jax.__file__, "steps": steps}))
 # They read files of all folders, and need no model.
 _TESTED = (
     "tests/configs",
-    "tests/docs/test_generated.py",
     "tests/report/test_doctor.py",
 )
 
