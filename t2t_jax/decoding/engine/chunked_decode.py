@@ -53,7 +53,6 @@ def chunked_search(
     max_extra_tokens: int,
     search_params: SearchParams,
     constraint: Constraint = UNCONSTRAINED,
-    allowed_BxC: Array | None = None,
     **batch_inputs: PyTree,
 ) -> BeamResult:
     """Runs `beam_search` or `sample` at the cost of the longest output only.
@@ -70,10 +69,9 @@ def chunked_search(
         its memory and cache start with axis B.
       source_BxS: [B, S] int tokens, pad after the end; B is a multiple of the devices.
       constraint: of a beam search; not for sampling.
-      allowed_BxC: [B, C] bool, which ids a sentence may have, of a
-        `RestrictedStepModel`; None for another model.
       batch_inputs: leaves [B, ...]: `prefixes_BxP`; `constraint_rows`, what the
-        constraint has to know of each sentence; and for sampling `keys_BxK`, uint32,
+        constraint has to know of each sentence; `allowed_BxC`, bool, which ids it may
+        have, of a `RestrictedStepModel`; and for sampling `keys_BxK`, uint32,
         the data of a PRNG key for each sentence.
 
     Returns:
@@ -93,8 +91,7 @@ def chunked_search(
     mesh, ends = devices_of(model), chunk_ends(max_length)
     search = make_search(model, search_params, constraint)
     parts = jax.tree.map(
-        lambda rows: shard_rows(rows, mesh),
-        (source_BxS, allowed_BxC, dict(batch_inputs)),
+        lambda rows: shard_rows(rows, mesh), (source_BxS, dict(batch_inputs))
     )
     sizes = (max_extra_tokens, max_length, ends[0])
     memory, state = on_devices(start, mesh, sizes, search, parts)
@@ -220,10 +217,11 @@ def start(
     max_length: int,
     cache_length: int,
     search: Search,
-    part: tuple[Array, Array | None, dict[str, PyTree]],
+    part: tuple[Array, dict[str, PyTree]],
 ) -> tuple[PyTree, _State]:
     """Encodes the sources and initializes the decoding state: (memory, state)."""
-    source_BxS, allowed_BxC, batch_inputs = part
+    source_BxS, inputs = part
+    allowed_BxC = inputs.get("allowed_BxC")
     source: Any = source_BxS if allowed_BxC is None else (source_BxS, allowed_BxC)
     memory = search.model.encode(source)
     limits_B = per_sentence_limits(
@@ -238,7 +236,7 @@ def start(
         limits_B=limits_B,
         max_length=max_length,
         cache_length=cache_length,
-        **batch_inputs,
+        **{name: rows for name, rows in inputs.items() if name != "allowed_BxC"},
     )
     return memory, state
 
