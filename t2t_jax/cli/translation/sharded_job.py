@@ -12,7 +12,6 @@ import json
 import math
 import os
 import shutil
-import socket
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 from t2t_jax.cli.console.text_io import (
     decode_line,
@@ -63,7 +63,6 @@ from t2t_jax.files import (
     read_json_object,
     sha256_of,
     wait_until_visible,
-    write_once,
 )
 
 _STRIDE = 1_000
@@ -321,23 +320,25 @@ class OutputShards:
           ConfigError: shards or output were made with other settings.
           DataError: the manifest is missing or corrupt, or the record is corrupt.
         """
-        if self.directory.exists() and not resume:
-            raise OutputError(
-                f"{self.directory} holds translations of an earlier job. Pass "
-                "--resume to continue it, or remove the directory."
-            )
-        try:
-            was = read_json_object(self._manifest, advice=_ADVICE)
-        except OSError as error:
-            # A job leaves it empty if it is killed as it begins, and none at its end.
-            with suppress(FileNotFoundError):
-                if os.listdir(self.directory):
-                    message = f"{self.directory} has no readable {_MANIFEST}. {_ADVICE}"
-                    raise DataError(message) from error
-            return resume and self._is_complete(made_of)
-        advice = "Rerun the same command, or remove the directory."
-        _require_same(was, made_of, what=str(self.directory), advice=advice)
-        return False
+        if self.directory.exists():
+            if not resume:
+                raise OutputError(
+                    f"{self.directory} holds translations of an earlier job. Pass "
+                    "--resume to continue it, or remove the directory."
+                )
+            try:
+                was = read_json_object(self._manifest, advice=_ADVICE)
+            except OSError as error:
+                if self.directory.exists():
+                    raise DataError(
+                        f"{self.directory} has no readable {_MANIFEST}. {_ADVICE}"
+                    ) from error
+            else:
+                advice = "Rerun the same command, or remove the directory."
+                _require_same(was, made_of, what=str(self.directory), advice=advice)
+                return False
+        # Without a directory, or another job has merged it just now.
+        return resume and self._is_complete(made_of)
 
     def _is_complete(self, made_of: Mapping[str, Any]) -> bool:
         replace = "choose another --output, or rerun without --resume to replace it."
@@ -361,24 +362,31 @@ class OutputShards:
 
         Raises:
           OutputError: the directory cannot be created; or as `check`, like the others.
-          DataError: another job has created it just now, with other settings.
         """
-        if self.check(made_of, resume=resume) or self._manifest.exists():
+        if self.check(made_of, resume=resume) or self.directory.exists():
             return
-        manifest = json.dumps(dict(made_of), indent=1)
+        partial = self._temporary()
         try:
-            self.directory.mkdir(exist_ok=True)
-            write_once(self._manifest, manifest, advice=_ADVICE)
+            partial.mkdir()
+            manifest = json.dumps(dict(made_of), indent=1)
+            (partial / _MANIFEST).write_text(manifest, encoding="utf-8")
+            # Fails if the directory exists and is not empty.
+            os.rename(partial, self.directory)
         except OSError as error:
-            raise OutputError(
-                f"Cannot write --output={self._output}: {self.directory.name} cannot "
-                f"be created ({error.strerror}). Choose another."
-            ) from error
+            # Another job may have created it, or even merged it, just now.
+            if not (self.check(made_of, resume=resume) or self.directory.is_dir()):
+                raise OutputError(
+                    f"Cannot write --output={self._output}: the directory of its "
+                    f"shards, {self.directory.name}, cannot be created "
+                    f"({error.strerror}). Choose another."
+                ) from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
 
     def is_visible(self, made_of: Mapping[str, Any]) -> bool:
         """Returns whether this process sees the directory, or the complete output."""
         with suppress(UserError):  # an output of before
-            return self._manifest.exists() or self.check(made_of, resume=True)
+            return self.directory.exists() or self.check(made_of, resume=True)
         return False
 
     def pending(self) -> list[int]:
@@ -443,13 +451,16 @@ class OutputShards:
                 os.fsync(out.fileno())
             record = {"made_of": made_of, "sha256": sha256_of(self._output)}
             atomic_write(self._record, json.dumps(record, indent=1))
-            process = f"{socket.gethostname()}.{os.getpid()}"
-            removed = self.directory.with_name(f".{self.directory.name}.{process}")
+            removed = self._temporary()
             os.rename(self.directory, removed)
             shutil.rmtree(removed, ignore_errors=True)
 
     def _path(self, shard: int) -> Path:
         return self.directory / f"{shard:05d}"
+
+    def _temporary(self) -> Path:
+        # Containers on several hosts may share names and numbers of processes.
+        return self.directory.with_name(f".{self.directory.name}.{uuid4().hex}")
 
 
 def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -> None:

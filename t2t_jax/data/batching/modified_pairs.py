@@ -95,7 +95,10 @@ class ModifiedPairs:
                 pairs, keys, self._texts(first + pairs), strict=True
             )
         )
-        fit = np.array([*map(self._fits, *new)], np.bool_)
+        # Of an unknown word the text is lost: such a pair stays as it is.
+        old = (side.ids(first + pairs) for side in self._sides)
+        known = [UNK not in one + other for one, other in zip(*old, strict=True)]
+        fit = np.array([*map(self._fits, *new)], np.bool_) & np.array(known, np.bool_)
         ids = [[one for one, good in zip(n, fit, strict=True) if good] for n in new]
         return [
             _replace(side, new, first, last, pairs[fit])

@@ -222,6 +222,55 @@ def test_a_file_system_without_locks_will_do(speak, monkeypatch):
     assert lines_of("out") == SPOKEN
 
 
+@pytest.mark.parametrize("name", ["write_text", "rename"])
+def test_a_job_that_is_killed_as_it_creates_its_shards_is_begun_again(
+    speak, monkeypatch, name
+):
+    def die(*_, **__):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sharded_job.shutil, "rmtree", lambda *_, **__: None)
+        patch.setattr(Path if name == "write_text" else sharded_job.os, name, die)
+        with pytest.raises(Killed):
+            speak(*JOB)
+    assert "out.shards" not in os.listdir()
+    speak(*JOB, "--resume")
+    assert lines_of("out") == SPOKEN
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_jobs_that_create_their_shards_at_once_share_one_directory(
+    place, monkeypatch, is_finished
+):
+    jobs = [OutputShards(place / "out", count=2, lines=4) for _ in range(2)]
+    rename, others = os.rename, []
+
+    def renamed(source, to):
+        with monkeypatch.context() as patch:
+            patch.setattr(sharded_job.os, "rename", rename)
+            jobs[1].create({}, resume=True)
+            for number in range(2 * is_finished):
+                jobs[1].write(number, [str(number)])
+            if is_finished:
+                jobs[1].merge()
+        others.append(jobs[1].is_visible({}))
+        rename(source, to)
+
+    monkeypatch.setattr(sharded_job.os, "rename", renamed)
+    jobs[0].create({}, resume=True)
+    assert others == [True]
+    assert jobs[0].is_visible({})
+    assert not [name for name in os.listdir() if name.startswith(".")]
+
+
+def test_a_file_in_the_place_of_the_shards_is_named(place, speak):
+    (place / "out.shards").write_text("mine")
+    with pytest.raises(DataError, match=r"out\.shards has no readable manifest\.json"):
+        speak(*JOB, "--resume")
+    assert lines_of("out.shards") == ["mine"]
+
+
 def test_a_job_whose_shards_another_merges_as_it_begins_is_done(
     speak, killed_in, monkeypatch
 ):

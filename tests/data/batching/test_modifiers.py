@@ -23,7 +23,7 @@ from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError
-from t2t_jax.types import BatchShard
+from t2t_jax.types import UNK, BatchShard
 from tests.data.batching.test_pipeline import equal, pairs_of
 from tests.data.conftest import ENGLISH, GERMAN, sentences
 
@@ -233,6 +233,21 @@ def test_a_pair_that_would_be_too_long_stays_as_it_is(make):
         assert lengths.max() <= 20
         same += (lengths == getattr(cache, side).lengths).sum()
     assert 0 < same < 2 * cache.num_pairs
+
+
+def test_a_pair_with_an_unknown_word_stays_as_it_is(tmp_path):
+    (tmp_path / "a").write_text("a dog barks\na dog 漢 barks\n", encoding="utf-8")
+    (tmp_path / "b").write_text("a 漢 dog\na dog\n", encoding="utf-8")
+    letters = Vocabulary.train(["a dog barks? A DOG BARKS?"] * 9, 24)
+    both = VocabularyPair(letters, letters)
+    config = DataConfig(modifiers="upper:1.0")
+    for spec, is_same in (("a,{0}/b", True), ("a,{0}/a", False)):
+        spec = f"text:{tmp_path}/{spec.format(tmp_path)}"
+        cache = build_or_open(open_corpus(spec), both, config=config)
+        new = ModifiedPairs(cache, both, config=config, seed=0).encode(0, 2, 0)
+        for (tokens, _), side in zip(new, (cache.source, cache.target), strict=True):
+            assert np.array_equal(tokens, side.tokens) == is_same
+            assert (tokens == UNK).sum() == (side.tokens == UNK).sum()
 
 
 def test_a_rate_of_0_is_the_same_program(text, tmp_path):
