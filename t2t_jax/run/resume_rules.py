@@ -156,13 +156,16 @@ def check_fingerprints(
     """Checks that a run is resumed with its text.
 
     Args:
-      before: the fingerprints of the run; a missing one is not compared.
+      before: the fingerprints of the run; a missing one is not compared, unless it is
+        of filters, which had none at first.
       now: those of this start; without those of dev if evaluation is off.
       configs: of the run and of this start, for the message; None if not known.
 
     Raises:
       DataError: they differ.
     """
+    if configs and configs[0].data.filters:
+        before = {"way of filtering pairs": "1", **before}
     changed = {}
     for name, was in before.items():
         # Without evaluation there is no fingerprint of the development text.

@@ -66,6 +66,12 @@ def test_a_run_is_resumed_with_its_own_text_only():
         check_fingerprints(before, {**before, "train": "ac"})
     with pytest.raises(DataError, match=r"weights of train \(1, 2, now 1, 1\)"):
         check_fingerprints(before, {**before, "weights of train": "1, 1"})
+    both = 2 * (dataclasses.replace(Config(), data=DataConfig(filters="digits")),)
+    now = {**before, "way of filtering pairs": "3"}
+    check_fingerprints(now, now, configs=both)
+    # The first runs with filters had no such fingerprint.
+    with pytest.raises(DataError, match="other content of: way of filtering pairs"):
+        check_fingerprints(before, now, configs=both)
 
 
 @pytest.mark.parametrize(

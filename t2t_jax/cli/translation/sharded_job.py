@@ -42,6 +42,7 @@ from t2t_jax.cli.translation.job import (
     windows,
 )
 from t2t_jax.cli.translation.progress import TranslationProgress
+from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.files.lines import (
     BYTE_ORDER_MARK,
     bounded_lines,
@@ -464,8 +465,13 @@ class OutputShards:
 
 
 def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -> None:
-    """Checks that the settings of this job are those that are recorded."""
-    was = was if isinstance(was, dict) else {}
+    """Checks that the settings of this job are those that are recorded.
+
+    A key of the configuration that an earlier version lacked had its default.
+    """
+    values = flatten(to_dict(Config()))
+    defaults = json.loads(json.dumps({f"config.{key}": v for key, v in values}))
+    was = defaults | (was if isinstance(was, dict) else {})
     different = [
         f"{name} was {was.get(name, 'missing')!r} and is {value!r}"
         # As JSON gives them back: lists for tuples.

@@ -75,7 +75,9 @@ class ModifiedPairs:
         self._cache, self._vocabularies, self._config = cache, vocabularies, config
         self._sides = cache.source, cache.target
         self._rates, self._seed = config.modifier_rates, seed
-        self._tags = {*vocabularies.source.tags.values()}
+        tags = {*vocabularies.source.tags.values()}
+        # A target begins with a tag only where a source is marked with its own.
+        self._tags = tags, tags if vocabularies.source.reads_source else set[int]()
         self._words = self._find_words() if "words" in self._rates else {}
         self._require_pieces()
 
@@ -113,9 +115,11 @@ class ModifiedPairs:
     def _texts(self, pairs: Integers) -> list[_Text]:
         """Decodes pairs: of each side its tag, or none, and its text."""
         found = []
-        for side, vocabulary in zip(self._sides, self._vocabularies, strict=True):
+        for side, vocabulary, known in zip(
+            self._sides, self._vocabularies, self._tags, strict=True
+        ):
             ids = side.ids(pairs)
-            tags = [tuple(one[: one[0] in self._tags]) for one in ids]
+            tags = [tuple(one[: one[0] in known]) for one in ids]
             rest = (one[len(tag) :] for one, tag in zip(ids, tags, strict=True))
             found.append(zip(tags, vocabulary.decode(rest), strict=True))
         return list(zip(*found, strict=True))
@@ -148,8 +152,8 @@ class ModifiedPairs:
         """Returns whether a pair may take the place of another."""
         return all(
             UNK not in ids
-            and 1 + (ids[0] in self._tags) < len(ids) <= self._config.max_length
-            for ids in sides
+            and 1 + (ids[0] in tags) < len(ids) <= self._config.max_length
+            for ids, tags in zip(sides, self._tags, strict=True)
         )
 
     def _find_words(self) -> dict[_Tags, list[Pair]]:

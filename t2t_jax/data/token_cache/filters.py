@@ -33,7 +33,7 @@ KEPT = len(REASONS)
 
 _DUPLICATE = REASONS.index("duplicates")
 
-VERSION = "2"
+VERSION = "3"
 """Version of the filters by name: others keep other pairs of the same text."""
 
 URL = (
@@ -46,7 +46,7 @@ TAG = r">>[^\s<>]+<<|<[^\s<>]+>|</?\w[^<>]*>"
 """A tag of a language, of a corpus, or of markup."""
 
 PLACEHOLDER = (
-    r"%(?:\d+\$|\(\w+\))?[-+#0]*\d*(?:\.\d+)?l?[sdifuxXceg@](?!\w)|(?<![\d%])%\d\b"
+    r"%(?:\d+\$|\(\w+\))?[-+#0]*(?:[1-9]\d*)?(?:\.\d+)?l?[sdifuxXceg@](?!\w)|(?<![\d%])%\d\b"
     rf"|\$?\{{\{{?[\w.:]*\}}?\}}|&(?:#\w+|[^\W\d_]\w+);|{TAG}"
 )
 """What the filter `placeholders` compares."""
@@ -202,8 +202,10 @@ def trigrams_of(text: str) -> list[str]:
 
 def _gains(own: Trigrams, other: Trigrams) -> dict[str, float]:
     """Returns by how much each trigram is likelier in the other language, in nats."""
+    # What a language has rarely is never likelier in one that lacks it.
+    least = min([_UNSEEN, *own.values(), *other.values()])
     either = own.keys() | other.keys()
-    return {one: other.get(one, _UNSEEN) - own.get(one, _UNSEEN) for one in either}
+    return {one: other.get(one, least) - own.get(one, least) for one in either}
 
 
 def _is_other_language(source: str, target: str, gains: Mapping[str, float]) -> bool:

@@ -113,6 +113,17 @@ def test_other_settings_are_refused_before_a_model_is_loaded(
     assert sorted(os.listdir()) == before
 
 
+def test_a_job_of_before_a_key_goes_on_with_the_default_of_the_key(speak, killed_in):
+    killed_in(4, "--shards=3")
+    manifest = Path("out.shards/manifest.json")
+    made_of = json.loads(manifest.read_text())
+    assert made_of.pop("config.decoding.shortlist") == ""
+    manifest.write_text(json.dumps(made_of))
+    with pytest.raises(ConfigError, match="top_k was 0 and is 5"):
+        speak(*JOB, "--resume", "--config.decoding.top_k=5")
+    assert len(speak(*JOB, "--resume").calls) == 1
+
+
 @pytest.mark.parametrize("is_finished", [False, True])
 def test_another_text_or_model_is_refused(place, speak, killed_in, is_finished):
     if is_finished:

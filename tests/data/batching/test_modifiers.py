@@ -200,6 +200,21 @@ def test_the_tag_of_a_language_stays_first(make, text):
         assert {*german} <= {word.upper() for word in GERMAN}
 
 
+def test_a_target_begins_with_no_tag_of_the_sources_vocabulary(text, tmp_path):
+    targets = sentences(GERMAN, 90, seed=4)
+    (tmp_path / "text").write_text("".join(f"a dog\t{one}\n" for one in targets))
+    (tmp_path / "words").write_text("dog\tHund\n")
+    source, words = text[1].source, VocabularyConfig(unit="words")
+    both = VocabularyPair(source, Vocabulary.train(targets, 18, config=words))
+    config = DataConfig(modifiers="words:1", glossary=f"tsv:{tmp_path}/words")
+    cache = build_or_open(open_corpus(f"tsv:{tmp_path}/text"), both, config=config)
+    starts = cache.target.tokens[cache.target.offsets[:-1]]
+    assert {*source.tags.values()} & {*starts.tolist()}
+    made = ModifiedPairs(cache, both, config=config, seed=5)
+    _, (_, lengths) = made.encode(0, cache.num_pairs, 0)
+    assert {*lengths.tolist()} == {2}  # one word, and its end
+
+
 def test_words_come_from_the_corpus_or_a_glossary(make, text, tmp_path, monkeypatch):
     (tmp_path / "terms").write_text("tree house\tBaumhaus\n", encoding="utf-8")
     plain, _ = texts(make()[0], text[1])

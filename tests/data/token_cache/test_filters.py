@@ -1,5 +1,6 @@
 """Each filter by name drops its own pairs, and no other."""
 
+import math
 import re
 from random import Random
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_jax.data.batching.modifiers import modify
-from t2t_jax.data.config import FILTERS, MODIFIERS, DataConfig
+from t2t_jax.data.config import FILTERS, MODIFIERS, SIDES, DataConfig
 from t2t_jax.data.token_cache.filters import (
     KEPT,
     PLACEHOLDER,
@@ -17,6 +18,7 @@ from t2t_jax.data.token_cache.filters import (
     mark_filtered,
     pair_hashes,
     text_hashes,
+    trigrams_of,
 )
 from t2t_jax.errors import ConfigError
 
@@ -58,6 +60,20 @@ def test_a_filter_drops_its_own_pairs_alone_and_among_all(name):
     assert mark_filtered(reasons + KEPT, *sides, config=DataConfig()).min() == KEPT
 
 
+@pytest.mark.parametrize("turn", [1, -1])
+def test_what_a_language_rarely_has_is_not_of_one_that_lacks_it(turn):
+    text = "the quick brown fox jumps over the lazy dog"
+    rare = dict.fromkeys(trigrams_of(text), math.log(5 / 4_000_000))
+    known = [rare, {"der": math.log(0.02)}][::turn]
+    found = mark_filtered(
+        np.full(1, KEPT, np.int8),
+        *[[text], ["nein"]][::turn],
+        config=DataConfig(filters="language"),
+        trigrams=dict(zip(SIDES, known, strict=True)),
+    )
+    assert found == KEPT
+
+
 @pytest.mark.parametrize(
     "filters",
     [
@@ -68,6 +84,10 @@ def test_a_filter_drops_its_own_pairs_alone_and_among_all(name):
 def test_an_unknown_filter_is_refused_with_the_known_ones(filters):
     with pytest.raises(ConfigError, match=r"known are digits, urls.*latin, tamil"):
         DataConfig(filters=filters)
+
+
+def test_a_long_run_of_zeros_takes_no_long_time():
+    assert not re.search(PLACEHOLDER, "%" + 100_000 * "0")  # else half a minute
 
 
 def test_blanks_around_a_line_do_not_change_its_hash_and_those_inside_do():
