@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -29,6 +29,9 @@ _LOGGER = logging.getLogger(__name__)
 
 DOTS_PER_INCH = 150  # a label of 8 points is 17 dots high
 COLOR_MAP = "viridis"  # perceptually uniform, in grey as well
+
+Color: TypeAlias = tuple[float, float, float, float]
+"""Red, green, blue and opacity, each in [0, 1]."""
 
 
 def require_matplotlib() -> None:
@@ -56,11 +59,12 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def shade(value: float, color_map: str = COLOR_MAP) -> Any:
+def shade(value: float, color_map: str = COLOR_MAP) -> Color:
     """Looks up a colour by a share in [0, 1], or an index into a list of colours."""
     from matplotlib import colormaps
 
-    return colormaps[color_map](value)
+    red, green, blue, opacity = colormaps[color_map](value)
+    return float(red), float(green), float(blue), float(opacity)
 
 
 def render_png(figure: Figure) -> bytes:
@@ -246,7 +250,7 @@ def _lines(
     *,
     heights_Q: np.ndarray[Any, Any],
     heights_K: np.ndarray[Any, Any],
-    color: Any,
+    color: Color,
 ) -> LineCollection:
     from matplotlib.collections import LineCollection
 
@@ -258,7 +262,7 @@ def _lines(
     return LineCollection(list(lines), colors=colors, linewidths=1.6)
 
 
-def _color(head: int) -> Any:
+def _color(head: int) -> Color:
     """Returns one of 20 colours: ten strong ones, then their pale variants."""
     return shade((2 * head + head // 10) % 20, "tab20")
 

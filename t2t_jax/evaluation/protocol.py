@@ -84,21 +84,16 @@ def protocol_scores(
     language: str = "",
     baseline: Sequence[str] | None = None,
     bleu: BleuSettings = DEFAULT_BLEU,
-    tokenized: bool = False,
-    lowercase: bool = False,
 ) -> dict[str, Any]:
-    """Computes all scores of the paper's protocol, or of the protocol `tokenized`.
+    """Computes all scores of the paper's protocol.
 
     Args:
-      tokenize, language: Moses's tokenizer and the language of its rules, for BLEU of
-        tokens and no other score.
+      tokenize, language: of `paper_bleu`, and of no other score.
       bleu: of sacreBLEU's own BLEU.
-      tokenized: whether BLEU of tokens is `tokenized_bleu`, with `lowercase`, and not
-        the paper's.
 
     Returns:
-      BLEU, chrF and TER with their signatures, `paper_bleu` or `tokenized_bleu`,
-      `intervals`, and with a baseline `paired_test`.
+      BLEU, chrF and TER with their signatures, `paper_bleu`, `intervals`, and with a
+      baseline `paired_test`.
 
     Raises:
       DataError, TypeError: as in `bleu.check_aligned`.
@@ -106,12 +101,45 @@ def protocol_scores(
     Paper: §6.1.
     """
     both = hypotheses, references
-    how: Any = {"tokenize": tokenize, "language": language}
-    found = scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline)
-    if tokenized:
-        how |= {"lowercase": lowercase, "baseline": baseline}
-        return found | {"tokenized_bleu": tokenized_bleu(*both, **how)}
-    return found | {"paper_bleu": paper_bleu(*both, **how)}
+    return {
+        **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
+        "paper_bleu": paper_bleu(*both, tokenize=tokenize, language=language),
+    }
+
+
+def tokenized_scores(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: Callable[[str], str],
+    language: str = "",
+    lowercase: bool = False,
+    baseline: Sequence[str] | None = None,
+    bleu: BleuSettings = DEFAULT_BLEU,
+) -> dict[str, Any]:
+    """Computes all scores of the protocol `tokenized`.
+
+    Args:
+      tokenize, language, lowercase: of `tokenized_bleu`, and of no other score.
+      bleu: of sacreBLEU's own BLEU.
+
+    Returns:
+      As `protocol_scores`, with `tokenized_bleu` instead of `paper_bleu`.
+
+    Raises:
+      DataError, TypeError: as in `bleu.check_aligned`.
+    """
+    both = hypotheses, references
+    return {
+        **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
+        "tokenized_bleu": tokenized_bleu(
+            *both,
+            tokenize=tokenize,
+            language=language,
+            lowercase=lowercase,
+            baseline=baseline,
+        ),
+    }
 
 
 def fingerprint_params(params: Params) -> str:

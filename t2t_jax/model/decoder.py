@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
@@ -11,13 +9,13 @@ from t2t_jax.functional.masks import Segments
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.defaults import positions_or_default
-from t2t_jax.model.encoder import EncoderLayer, Stack
+from t2t_jax.model.encoder import Layer, Stack
 from t2t_jax.model.past import Cache, CrossKV, KVPair, LayerPast, Position
 from t2t_jax.model.sublayer import AddAndNorm
 from t2t_jax.types import Array
 
 
-class DecoderLayer(EncoderLayer):
+class DecoderLayer(Layer):
     """Masked self-attention, cross-attention, and a feed-forward network.
 
     Paper: §3.1, "Decoder": "In addition to the two sub-layers in each encoder layer",
@@ -30,7 +28,7 @@ class DecoderLayer(EncoderLayer):
         self.cross_attention: MultiHeadAttention = self.attention(self.config)
         self.cross_attention_norm = AddAndNorm(self.config)
 
-    def __call__(  # type: ignore[override]  # with the memory
+    def __call__(
         self,
         x_BxTxD: jax.Array,
         memory: KVPair,
@@ -43,8 +41,9 @@ class DecoderLayer(EncoderLayer):
         """Computes one layer at all positions: [B, T, D]."""
 
         def cross_attention(x: jax.Array) -> jax.Array:
-            how: Any = {"segments": cross_segments, "rows_B": rows_B}
-            return self.cross_attention(x, memory, **how)
+            return self.cross_attention(
+                x, memory, segments=cross_segments, rows_B=rows_B
+            )
 
         x_BxTxD = self.attend_to_self(x_BxTxD, self_segments, rows_B, rotated_BxT)
         x_BxTxD = self.cross_attention_norm(x_BxTxD, cross_attention, rows_B=rows_B)

@@ -61,12 +61,16 @@ Head: TypeAlias = Callable[[Embedding, jax.Array], Any]
 """(pre-softmax matrix, decoder output [B, T, D]) -> the model's output."""
 
 
-def declare_matrices(model: Any, config: ModelConfig) -> None:
+def declare_matrices(
+    model: Any, config: ModelConfig, *, scaled: bool = True, has_bias: bool = False
+) -> None:
     """Declares the vocabulary matrices in a model's `setup`.
 
     Args:
       model: gets `source_embedding`, `target_embedding` and `pre_softmax`, which are
         one, two or three matrices; a single one is the parameter `embedding`.
+      scaled: whether embeddings are multiplied by sqrt(d_model).
+      has_bias: whether the logits have a bias.
 
     Paper: §3.4; a single matrix by default.
     """
@@ -74,9 +78,9 @@ def declare_matrices(model: Any, config: ModelConfig) -> None:
         Embedding,
         d_model=config.d_model,
         dtype=compute_dtype(config),
-        scaled=getattr(config, "scale_embeddings", True),
+        scaled=scaled,
     )
-    target, has_bias = config.vocab_size, getattr(config, "output_bias", False)
+    target = config.vocab_size
     if config.tying == "all":
         model.embedding = new(target, has_bias=has_bias)
         model.source_embedding = model.target_embedding = model.embedding

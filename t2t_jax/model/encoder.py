@@ -18,10 +18,10 @@ from t2t_jax.model.sublayer import AddAndNorm, Block, Dropout, Norm
 from t2t_jax.types import Array
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention and a feed-forward network.
+class Layer(nn.Module):
+    """The sub-layers of every layer: self-attention and a feed-forward network.
 
-    Paper: §3.1, "Encoder".
+    A subclass has the `__call__`. Paper: §3.1.
     """
 
     config: TransformerConfig
@@ -35,18 +35,6 @@ class EncoderLayer(nn.Module):
         self.feed_forward: FeedForward = self.feed_forward_network(self.config)
         self.feed_forward_norm = AddAndNorm(self.config)
 
-    def __call__(
-        self,
-        x_BxSxD: jax.Array,
-        *,
-        segments: Segments,
-        rows_B: Array | None,
-        rotated_BxS: Array | None,
-    ) -> jax.Array:
-        """Computes one layer: [B, S, D]."""
-        x_BxSxD = self.attend_to_self(x_BxSxD, segments, rows_B, rotated_BxS)
-        return self.transform(x_BxSxD, rows_B)
-
     def attend_to_self(
         self,
         x_BxLxD: jax.Array,
@@ -58,8 +46,13 @@ class EncoderLayer(nn.Module):
 
         def self_attention(x: jax.Array) -> jax.Array:
             keys_values = self.self_attention.keys_values(x, rotated_BxL)
-            how: Any = {"segments": segments, "rows_B": rows_B}
-            return self.self_attention(x, keys_values, rotated_BxQ=rotated_BxL, **how)
+            return self.self_attention(
+                x,
+                keys_values,
+                segments=segments,
+                rows_B=rows_B,
+                rotated_BxQ=rotated_BxL,
+            )
 
         return self.self_attention_norm(x_BxLxD, self_attention, rows_B=rows_B)
 
@@ -68,6 +61,25 @@ class EncoderLayer(nn.Module):
         return self.feed_forward_norm(
             x_BxLxD, lambda x: self.feed_forward(x, rows_B), rows_B=rows_B
         )
+
+
+class EncoderLayer(Layer):
+    """Self-attention and a feed-forward network.
+
+    Paper: §3.1, "Encoder".
+    """
+
+    def __call__(
+        self,
+        x_BxSxD: jax.Array,
+        *,
+        segments: Segments,
+        rows_B: Array | None,
+        rotated_BxS: Array | None,
+    ) -> jax.Array:
+        """Computes one layer: [B, S, D]."""
+        x_BxSxD = self.attend_to_self(x_BxSxD, segments, rows_B, rotated_BxS)
+        return self.transform(x_BxSxD, rows_B)
 
 
 class Stack(nn.Module):
@@ -82,7 +94,7 @@ class Stack(nn.Module):
     attention: Block = MultiHeadAttention
     feed_forward_network: Block = FeedForward
 
-    layer_class: ClassVar[type[EncoderLayer]] = EncoderLayer
+    layer_class: ClassVar[type[Layer]]
 
     def setup(self) -> None:
         """Declares positions, N layers, and the final norm of pre-norm."""
@@ -113,6 +125,8 @@ class Encoder(Stack):
 
     Paper: Figure 1, left; §3.1.
     """
+
+    layer_class = EncoderLayer
 
     def __call__(
         self,

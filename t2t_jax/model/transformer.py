@@ -30,7 +30,7 @@ from t2t_jax.types import BOS, EOS, Array
 class EncoderDecoder(nn.Module):
     """The frame of both models: arguments, vocabulary matrices, and what is omitted.
 
-    A subclass declares `encoder` and `decoder` in its `setup`.
+    A subclass declares this frame, `encoder` and `decoder` in its `setup`.
 
     Attributes:
       head: computes the output from the pre-softmax matrix and the decoder's output;
@@ -54,9 +54,9 @@ class EncoderDecoder(nn.Module):
         require_config(self.config, self.config_type, caller=type(self).__name__)
         super().__post_init__()
 
-    def setup(self) -> None:
-        """Declares the vocabulary matrices."""
-        declare_matrices(self, self.config)
+    def _declare_frame(self, *, scaled: bool = True, has_bias: bool = False) -> None:
+        """Declares the vocabulary matrices, as `declare_matrices` takes them."""
+        declare_matrices(self, self.config, scaled=scaled, has_bias=has_bias)
         self.source_cutoff = TokenCutoff(self.cutoff, spared=EOS)
         self.target_cutoff = TokenCutoff(self.cutoff, spared=BOS)
 
@@ -77,13 +77,14 @@ class EncoderDecoder(nn.Module):
         Args:
           source: [B, S] source tokens.
           target_inputs: [B, T] target tokens, shifted right: bos first.
-          source_segments: [B, S] segment numbers from 1, 0 is padding. For None, here
-            and below, see the class.
+          source_segments: [B, S] segment numbers from 1, 0 is padding. By default 1 for
+            tokens and 0 for pad.
           target_segments: [B, T] segments; a pair shares its number.
-          source_positions: [B, S] position inside the segment, from 0. The recurrent
-            baseline ignores positions: the order is that of reading.
-          target_positions: [B, T] positions.
-          rows: [B] global row numbers for dropout.
+          source_positions: [B, S] position inside the segment, from 0; by default 0 to
+            S - 1. The recurrent baseline ignores positions: the order is that of
+            reading.
+          target_positions: [B, T] positions; by default 0 to T - 1.
+          rows: [B] global row numbers for dropout; by default 0 to B - 1.
           deterministic: False applies dropout, with the "dropout" key of
             `apply(…, rngs=…)`.
 
@@ -211,8 +212,7 @@ class Transformer(EncoderDecoder):
     """The Transformer: scores each target word given source and previous words.
 
     Tokens are integers, pad = 0. Rows hold one sentence each, or several, separated by
-    `segments`. Defaults: segments, 1 for tokens and 0 for padding; positions, 0 to
-    L - 1; rows, 0 to B - 1.
+    `segments`.
 
     Attributes:
       head: computes the output from the pre-softmax matrix and the decoder's output;
@@ -251,8 +251,8 @@ class Transformer(EncoderDecoder):
 
     def setup(self) -> None:
         """Declares both stacks and the vocabulary matrices."""
-        super().setup()
         config = self.config
+        self._declare_frame(scaled=config.scale_embeddings, has_bias=config.output_bias)
         self.encoder = Encoder(config, self.attention, self.feed_forward)
         self.decoder = Decoder(config, self.attention, self.feed_forward)
 

@@ -6,7 +6,7 @@ import sacrebleu
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
-from t2t_jax.evaluation.protocol import protocol_scores
+from t2t_jax.evaluation.protocol import tokenized_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 from t2t_jax.evaluation.tokenized_bleu import (
     LABEL,
@@ -67,8 +67,8 @@ def test_escapes_of_tokenised_text_are_the_same_tokens_on_both_sides():
 
 
 def test_the_protocol_has_all_scores_each_with_its_own_tokens():
-    how = {"tokenize": str.upper, "tokenized": True, "lowercase": True}
-    found = protocol_scores(GOOD, REFERENCES, **how, baseline=POOR)
+    how = {"tokenize": str.upper, "lowercase": True, "baseline": POOR}
+    found = tokenized_scores(GOOD, REFERENCES, **how)
     assert corpus_scores(GOOD, REFERENCES).items() <= found.items()
     assert "case:mixed|eff:no|tok:13a" in found["bleu_signature"]
     assert "case:lc|eff:no|tok:none" in found["tokenized_bleu"]["signature"]

@@ -59,14 +59,14 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
         "language": language,
         "baseline": corpus.baseline,
         "bleu": BleuSettings(options.tokenize),
-        "tokenized": options.protocol == TOKENIZED,
-        "lowercase": options.lowercase,
     }
+    scores = protocol.protocol_scores
+    if options.protocol == TOKENIZED:
+        scores = protocol.tokenized_scores
+        settings["lowercase"] = options.lowercase
     return {
         "protocol": options.protocol,
-        **protocol.protocol_scores(
-            translated.hypotheses, corpus.references, **settings
-        ),
+        **scores(translated.hypotheses, corpus.references, **settings),
         "target_language": language or None,
         "is_tokenized": is_tokenized,
         "sentences": len(corpus.references),

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _EXTRA = ("prometheus_client", "python_multipart", "starlette", "uvicorn")
 _PAIR = re.compile(f"({LANGUAGE_CODE})-({LANGUAGE_CODE})=(.+)", re.DOTALL)
 _MAX_KEY_BYTES = 1 << 16
-_LIMITS = ("log_text", "max_characters", "max_waiting", "request_timeout")
 
 
 def run(options: ServeOptions) -> int:
@@ -98,7 +97,10 @@ def _serving_config(options: ServeOptions) -> ServingConfig:
         api_keys=frozenset(keys),
         allowed_hosts=frozenset([*_split(options.allowed_hosts.lower()), *local]),
         cors_origins=frozenset(_split(options.cors_origin)),
-        **{name: getattr(options, name) for name in _LIMITS},
+        log_text=options.log_text,
+        max_characters=options.max_characters,
+        max_waiting=options.max_waiting,
+        request_timeout=options.request_timeout,
     )
 
 

@@ -244,12 +244,20 @@ def batches(
     if isinstance(vocabulary, Vocabulary):
         vocabulary = VocabularyPair(vocabulary, vocabulary)
     cache, start = _encode(pairs, vocabulary, config), DataPosition(*start)
-    how: Any = {"config": config, "seed": seed, "log": lambda text: None}
-    tokens = SampledEpochs(cache, vocabulary, **how) if config.samples_epochs else None
-    how = {"seed": seed, "start": start, "tokens": tokens}
-    how["row_multiple"] = meshes.row_shards(mesh) * micro_batches
-    how["share"] = meshes.local_batch_shard(mesh, process=jax.process_index())
-    stream = train_stream(cache, config, **how)
+    tokens = None
+    if config.samples_epochs:
+        tokens = SampledEpochs(
+            cache, vocabulary, config=config, seed=seed, log=lambda text: None
+        )
+    stream = train_stream(
+        cache,
+        config,
+        seed=seed,
+        start=start,
+        row_multiple=meshes.row_shards(mesh) * micro_batches,
+        share=meshes.local_batch_shard(mesh, process=jax.process_index()),
+        tokens=tokens,
+    )
     return Batches(stream, partial(make_global_batch, mesh=mesh), start)
 
 
@@ -330,13 +338,20 @@ def _plan_epochs(
 ) -> Iterator[tuple[DataPosition, PlannedBatch, TokenCache]]:
     """Plans all epochs; yields the position after each batch, its plan and tokens."""
     shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
-    how: Any = {"config": config, "seed": seed, "shapes": shapes}
-    how |= {"part_pairs": cache.part_pairs, "weights": cache.weights}
     skipped = start.batch
     for epoch in count(start.epoch):
         sampled = tokens.open(epoch) if tokens else cache
-        lengths, done = (sampled.source_lengths, sampled.target_lengths), 0
-        plan = plan_epoch(*lengths, **how, epoch=epoch)
+        plan = plan_epoch(
+            sampled.source_lengths,
+            sampled.target_lengths,
+            config=config,
+            seed=seed,
+            epoch=epoch,
+            part_pairs=cache.part_pairs,
+            weights=cache.weights,
+            shapes=shapes,
+        )
+        done = 0
         for done, (planned, following) in enumerate(pairwise(chain(plan, [None])), 1):
             if planned is not None and done > skipped:
                 is_last = following is None

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -66,10 +65,11 @@ class SampledEpochs:
         self._cache, self._config, self._seed = cache, config, seed
         self._log, self._ahead = log, ahead
         self._tables = load_tables(vocabularies, config)
-        self._modified = None
-        if config.modifier_rates:
-            how: Any = {"config": config, "seed": seed}
-            self._modified = ModifiedPairs(cache, vocabularies, **how)
+        self._modified = (
+            ModifiedPairs(cache, vocabularies, config=config, seed=seed)
+            if config.modifier_rates
+            else None
+        )
         self._closed = threading.Event()
         self._next: tuple[int, Future[TokenCache]] | None = None
 

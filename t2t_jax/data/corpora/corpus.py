@@ -334,7 +334,8 @@ def locate_pair(corpus: Corpus, number: int) -> PairLocation:
 def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
     """Returns a function that finds pairs as `locate_pair` does; counts parts once."""
     if isinstance(corpus, DerivedCorpus):
-        of_base, start = locator(corpus.base), getattr(corpus, "start", 0)
+        of_base = locator(corpus.base)
+        start = corpus.start if isinstance(corpus, SliceCorpus) else 0
         return lambda number: of_base(start + number)
     if isinstance(corpus, MixtureCorpus):
         parts = [locator(part) for part, _ in corpus.parts]

@@ -65,9 +65,9 @@ class TextCorpus:
         for source, target in zip_longest(*sides, fillvalue=missing):
             counts[0] += source is not missing
             counts[1] += target is not missing
-            are_text = isinstance(source, str) and isinstance(target, str)
-            if are_text and not problems.count:
-                yield _undo_both(str(source), str(target), self.joiner)
+            if not problems.count and isinstance(source, str):
+                if isinstance(target, str):
+                    yield _undo_both(source, target, self.joiner)
         if not problems.cut_short:
             self._compare(counts, problems)
         problems.raise_if_any()

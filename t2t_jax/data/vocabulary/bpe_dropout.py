@@ -241,8 +241,13 @@ def _of_byte_pairs(pieces: list[str], merges: list[list[str]] | None) -> MergeTa
         return [] if number is None else [number]
 
     tokens = [split_characters(symbol_of(piece)) for piece in pieces[first:]]
-    how: Any = {"split": split_characters, "ids_of": ids_of, "whole_pairs": True}
-    return _build([*[None] * first, *tokens], ranks, **how)
+    return _build(
+        [*[None] * first, *tokens],
+        ranks,
+        split=split_characters,
+        ids_of=ids_of,
+        whole_pairs=True,
+    )
 
 
 def _build(

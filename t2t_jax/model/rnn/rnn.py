@@ -49,7 +49,7 @@ class RNN(EncoderDecoder):
 
     def setup(self) -> None:
         """Declares encoder, decoder and the vocabulary matrices."""
-        super().setup()
+        self._declare_frame()
         self.encoder = RNNEncoder(self.config)
         self.decoder = RNNDecoder(self.config)
 
