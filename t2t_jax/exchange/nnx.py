@@ -83,7 +83,10 @@ def from_nnx(net: nnx.bridge.ToNNX, model: TranslationModel) -> TranslationModel
     """
     if not isinstance(net, nnx.bridge.ToNNX):
         kind = with_article(type(net).__name__)
-        raise TypeError(f"from_nnx takes a module from to_nnx, not {kind}. Pass it.")
+        raise TypeError(
+            f"from_nnx takes a module from to_nnx, not {kind}. Pass that part of your "
+            "module."
+        )
     _refuse_ensemble(model)
     params: Params = nnx.to_pure_dict(nnx.state(net, nnx.Param))
     require_params_of(model.module, params)
@@ -112,5 +115,6 @@ def _linen(model: object, params: Params | None) -> tuple[nn.Module, Params]:
 def _refuse_ensemble(model: TranslationModel) -> None:
     if model.others:
         raise UserError(
-            f"An ensemble of {1 + len(model.others)} models is no NNX module. Pass one."
+            f"An ensemble of {1 + len(model.others)} models is not one NNX module. "
+            "Pass one of its models."
         )

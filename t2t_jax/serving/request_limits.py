@@ -66,6 +66,7 @@ _CLIENT_GONE = 499  # in metrics: nothing was sent
 _DRAIN = 8
 
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:\[\]]+))(?::\d{1,5})?")
+_ONCE = ("host", "origin", "authorization", "content-length")
 _PART = 1 << 16  # bytes that a client has to accept within `write_timeout`
 
 _LOGGER = logging.getLogger(__name__)
@@ -169,10 +170,10 @@ class Guard:
             await response.send_error(RequestError(500, "Internal error"), receive)
 
     def _check(self, scope: Scope) -> None:
-        """Refuses requests of foreign hosts and origins, and of two framings."""
+        """Refuses foreign hosts and origins, two framings, and headers given twice."""
         headers = Headers(scope=scope)
         has_two_framings = {"content-length", "transfer-encoding"} <= {*headers.keys()}
-        if has_two_framings or len(headers.getlist("host")) > 1:
+        if has_two_framings or any(len(headers.getlist(one)) > 1 for one in _ONCE):
             # Servers and proxies that read these differently can be played off.
             raise RequestError(400, "Invalid request", CLOSE)
         host = headers.get("host", "")

@@ -12,10 +12,10 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import FormParser, parse_options_header
 from starlette.exceptions import HTTPException
 
+from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.sentences import Layout, Sentence, lay_out
-from t2t_jax.errors import short_repr
 from t2t_jax.run.text import name_of_language
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.html_layout import HtmlLayout
@@ -40,6 +40,7 @@ _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _MAX_FIELDS = 64
 _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _MAX_ALTERNATIVES = 100
+_SHOWN = 40
 _SWITCH: dict[object, bool] = {
     **dict.fromkeys((True, "true", "1", "on"), True),
     **dict.fromkeys((False, None, "false", "0", "", "off"), False),
@@ -204,7 +205,7 @@ def _how_to_read(fields: Mapping[str, Any]) -> tuple[str, bool]:
     if split not in SPLITS:
         raise invalid(f"split must be one of {', '.join(SPLITS)}")
     if text_format not in FORMATS:
-        raise RequestError(400, f"{short_repr(text_format)} format is not supported")
+        raise RequestError(400, f"{_shown(text_format)} format is not supported")
     return split, text_format == "html"
 
 
@@ -280,7 +281,7 @@ def _code(fields: Mapping[str, Any], name: str) -> str:
 
 def _unsupported(code: str, languages: Languages) -> RequestError:
     known = shown_tags(languages.codes, code)
-    return RequestError(400, f"{short_repr(code)} is not supported; supported: {known}")
+    return RequestError(400, f"{_shown(code)} is not supported; supported: {known}")
 
 
 def _switch(fields: Mapping[str, Any], name: str) -> bool:
@@ -298,3 +299,11 @@ def _number(fields: Mapping[str, Any], name: str, *, most: int) -> int:
     if type(value) is not int or not 0 <= value <= most:
         raise invalid(f"{name} must be a number from 0 to {most}")
     return value
+
+
+def _shown(value: object) -> str:
+    """Returns a value for a message, truncated and in one line, without quotes."""
+    # Of others the type: what is nested deeply has no text.
+    known = value if isinstance(value, str) else type(value).__name__
+    text = "".join(c if c.isprintable() else "?" for c in known[: _SHOWN + 1])
+    return truncate(text, _SHOWN)

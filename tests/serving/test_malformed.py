@@ -150,7 +150,8 @@ def test_bodies_that_are_slow_endless_or_lost():
     assert status(b"q=hel", None) == 0
     framings = [("content-length", "3"), ("transfer-encoding", "chunked")]
     assert status(b"q=a", headers=framings) == 400
-    assert status(b"q=a", headers=[("host", "a"), ("host", "b")]) == 400
+    for name in ("host", "origin", "authorization", "content-length"):
+        assert status(b"q=a", headers=[(name, "3"), (name, "4")]) == 400
     assert status(b"q=a&source=en&target=de") == 200
     for _, worker in (hasty, patient):
         worker.close()

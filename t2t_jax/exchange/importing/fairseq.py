@@ -113,7 +113,8 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
     )
     if model["tying"] == "all" and not found.pair.shared:
         raise DataError(
-            f"{checkpoint} has one matrix for both languages, not two. {ADVICE}"
+            f"{checkpoint} has one matrix for both languages, but their dictionaries "
+            f"differ. {ADVICE}"
         )
     return ImportedModel(
         model=model,

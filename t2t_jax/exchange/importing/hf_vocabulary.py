@@ -75,7 +75,8 @@ def read_vocabularies(
     tokens, (size, target_size) = _read_tokens(directory), architecture.sizes
     if not tokens.separate and size != target_size:
         raise DataError(
-            f"{directory}: one {VOCABULARY} is of two vocabulary sizes. {_ADVICE}"
+            f"{directory}: one {VOCABULARY} requires equal vocab_size and "
+            f"decoder_vocab_size. {_ADVICE}"
         )
     names = [VOCABULARY] + [TARGET_VOCABULARY] * tokens.separate
     tables = [

@@ -104,7 +104,8 @@ def _yaml() -> Any:
         import yaml  # type: ignore[import-untyped]
     except ImportError as error:
         raise UserError(
-            "Files of Marian are YAML. Run: pip install 't2t-jax[exchange]'"
+            "Files of Marian are YAML, which needs pyyaml, not installed here. Run: "
+            "pip install 't2t-jax[exchange]'"
         ) from error
     return yaml
 
