@@ -36,12 +36,8 @@ from importlib.metadata import version
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from t2t_jax.cli.console.stderr import (
-    configure_stdout,
-    make_stderr_robust,
-    name_flags,
-    report_error,
-)
+from t2t_jax.cli.console.error_report import name_flags, report_error
+from t2t_jax.cli.console.stderr import configure_stdout, make_stderr_robust
 from t2t_jax.devices.compilation_cache import (
     disable_cache_on_multiprocess_cpu,
     enable_compilation_cache,

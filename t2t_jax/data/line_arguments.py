@@ -43,8 +43,9 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
     elements = list(lines)
     for number, line in enumerate(elements):
         if not isinstance(line, str):
-            what = with_article(kind := type(line).__name__)
-            what = f"{line} ({kind})" if isinstance(line, int | float) else what
+            kind = type(line).__name__
+            is_number = isinstance(line, int | float)
+            what = f"{line} ({kind})" if is_number else with_article(kind)
             raise TypeError(
                 f"{caller} takes {noun} of type str, but {noun}[{number}] is {what}. "
                 f"{_advice(line)}"

@@ -258,12 +258,13 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
 def _sampled_sources(folder: Path) -> list[str]:
     """Reads the sources of the last evaluation's samples."""
     try:
-        latest = [folder / f"{step}.txt" for step in steps_in(folder)[-1:]]
-        return _SAMPLE_SOURCE.findall(
-            "".join(path.read_text("utf-8") for path in latest)
-        )
+        steps = steps_in(folder)
+        if not steps:
+            return []
+        text = (folder / f"{steps[-1]}.txt").read_text("utf-8")
     except (OSError, UnicodeError):
         return []
+    return _SAMPLE_SOURCE.findall(text)
 
 
 def _dev_sources(workdir: Workdir, config: Config) -> list[str]:

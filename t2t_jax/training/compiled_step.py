@@ -125,8 +125,12 @@ class Memory(NamedTuple):
 def memory_of(compiled: jax.stages.Compiled) -> Memory:
     """Returns the compiler's analysis of a program's memory."""
     found: Any = compiled.memory_analysis()
-    names = ("argument", "temp", "output", "alias")
-    return Memory(*(getattr(found, f"{name}_size_in_bytes") for name in names))
+    return Memory(
+        arguments=found.argument_size_in_bytes,
+        temporaries=found.temp_size_in_bytes,
+        outputs=found.output_size_in_bytes,
+        aliased=found.alias_size_in_bytes,
+    )
 
 
 def device_memory_limit(mesh: Mesh) -> int:

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from t2t_jax.cli.console import stderr
+from t2t_jax.cli.console import error_report
 from t2t_jax.cli.modes import translate
 from t2t_jax.cli.translation import sharded_job
 from t2t_jax.cli.translation.formats import make_formatter
@@ -87,7 +87,7 @@ def test_what_is_marked_as_another_encoding_is_refused(job, place, way, encoding
     output = ("--output=-",) if "--stream" in way else ()
     with pytest.raises(DataError) as raised:
         job(content, *way, *output)
-    assert stderr.report_error(raised.value) == 65
+    assert error_report.report_error(raised.value) == 65
     assert f"--input=in is {encoding.upper()} and not UTF-8" in str(raised.value)
     assert not (place / "out").exists()
 
@@ -105,7 +105,7 @@ def test_strict_refuses_them(job, place, content, reason, way):
     output = ("--output=-",) if "--stream" in way else ()
     with pytest.raises(DataError, match=f"--input=in,? {reason}") as raised:
         job(content, "--strict", *way, *output)
-    assert stderr.report_error(raised.value) == 65
+    assert error_report.report_error(raised.value) == 65
     assert not (place / "out").exists()
     (place / "begin").write_bytes(content)
     if not output:

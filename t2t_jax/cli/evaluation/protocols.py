@@ -161,7 +161,8 @@ def _check_sources(
         return
     problem = f"have {len(lines):,} lines and {len(trees):,} trees"
     if len(lines) == len(trees):
-        number = list(map(list.__eq__, found, words)).index(False)
+        pairs = enumerate(zip(found, words, strict=True))
+        number = next(number for number, (one, other) in pairs if one != other)
         first, second = lines[number][:60], " ".join(words[number])[:60]
         problem = f"differ in sentence {number + 1:,}: {first!r} and {second!r}"
     raise DataError(

@@ -39,7 +39,7 @@ def parse_argv(argv: Sequence[str]) -> Options:
     command = _read_command(argv)
     mode, given, named = command.mode, command.given, command.named
     file, _, row = command.path.partition(":")
-    default = f"runs/{Path(file).stem}{f'_{row}' * bool(row)}"
+    default = f"runs/{Path(file).stem}" + (f"_{row}" if row else "")
     workdir = Workdir(Path(named.get("workdir") or default))
     workdir.require_valid_path()
     config, overrides = _configure(command, workdir)

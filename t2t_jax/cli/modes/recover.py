@@ -194,7 +194,10 @@ def _set_aside(path: Path) -> None:
     """Renames a corrupt file, so that it can be inspected."""
     if not os.path.lexists(path):
         return
-    names = (f"corrupt-{f'{n}-' * (n > 1)}{path.name}" for n in count(1))
-    aside = next(one for one in map(path.with_name, names) if not os.path.lexists(one))
+    aside = path.with_name(f"corrupt-{path.name}")
+    for number in count(2):
+        if not os.path.lexists(aside):
+            break
+        aside = path.with_name(f"corrupt-{number}-{path.name}")
     path.rename(aside)
     log(f"WARNING: {path} is corrupt; renamed to {aside.name}.")

@@ -85,10 +85,14 @@ def _scatter_side(
     inputs[1:] = outputs[:-1]
     inputs[starts] = BOS
 
-    def scatter(values: Integers) -> Integers:
-        flat = np.full(shape[0] * shape[1], PAD, np.int32)  # 0, as no segment is
+    def scatter(values: Integers, empty: int) -> Integers:
+        flat = np.full(shape[0] * shape[1], empty, np.int32)
         flat[slots] = values
         return flat.reshape(shape)
 
-    parts = inputs, outputs, np.repeat(segments, lengths), positions
-    return _Side(*map(scatter, parts))
+    return _Side(
+        inputs=scatter(inputs, PAD),
+        outputs=scatter(outputs, PAD),
+        segments=scatter(np.repeat(segments, lengths), 0),
+        positions=scatter(positions, 0),
+    )

@@ -112,7 +112,11 @@ def open_corpus(spec: str, *, key: str = "data.train", joiner: str = "") -> Corp
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
     # A mixture among the parts is replaced by its own parts, with its weight.
-    flat = (Part(one, weight) for some, weight in parts for one, _ in parts_of(some))
+    flat = (
+        Part(inner.corpus, part.weight)
+        for part in parts
+        for inner in parts_of(part.corpus)
+    )
     return MixtureCorpus(spec, tuple(flat))
 
 

@@ -30,8 +30,9 @@ _MAX_LISTED = 20
 _MAX_NUMBERS = 5
 
 # UTF-32 before UTF-16, whose byte order mark is a prefix of UTF-32's.
-_MAGIC_NUMBERS = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32"}
-_MAGIC_NUMBERS |= {
+_MAGIC_NUMBERS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
     b"\x1f\x8b\x08": "gzip",

@@ -6,7 +6,6 @@ The training text is not read again: a token cache holds a hash of each sentence
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -164,10 +163,12 @@ def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
     source, target = cache.hashes
     found, start = {}, 0
     for corpus, pairs in zip(cache.corpora, cache.part_pairs, strict=True):
-        bounds = [*range(start, start + pairs, _BLOCK), start := start + pairs]
-        blocks = [slice(*pair) for pair in pairwise(bounds)]
-        copies = sum(np.count_nonzero(source[b] == target[b]) for b in blocks)
-        found[corpus.spec] = {"pairs": pairs, "copies": int(copies)}
+        copies, end = 0, start + pairs
+        for block in range(start, end, _BLOCK):
+            rows = slice(block, min(block + _BLOCK, end))
+            copies += int(np.count_nonzero(source[rows] == target[rows]))
+        found[corpus.spec] = {"pairs": pairs, "copies": copies}
+        start = end
     return found
 
 

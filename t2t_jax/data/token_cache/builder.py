@@ -116,8 +116,9 @@ def _check_not_empty(
         "corpus or config.data.max_length."
         for part, counts in zip(parts_of(corpus), every, strict=True)
         # Duplicates of another part's pairs do not make a part empty.
-        if not {"kept", "duplicates", "duplicate_targets"}
-        & {*filter(counts.get, counts)}
+        if not counts["kept"]
+        + counts["duplicates"]
+        + counts.get("duplicate_targets", 0)
     ]
     if problems:
         raise DataError(problems)
@@ -232,5 +233,6 @@ def _shard_of(chunk: EncodedChunk) -> tuple[int, int]:
 def _seen_pairs(shards: Sequence[Shard]) -> DuplicateFilter:
     seen = DuplicateFilter()
     for shard in shards:
-        seen.is_new(pair_hashes(*(shard.array(f"{s}.hashes", "<u8") for s in SIDES)))
+        hashes = (shard.array(f"{side}.hashes", np.uint64) for side in SIDES)
+        seen.is_new(pair_hashes(*hashes))
     return seen

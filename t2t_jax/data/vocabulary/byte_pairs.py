@@ -133,8 +133,9 @@ def symbol_of(piece: str) -> str:
       >>> symbol_of("er"), symbol_of("lo@@")
       ('er</w>', 'lo')
     """
-    whole = piece.removesuffix(_CONTINUES)
-    return whole if whole != piece else piece + _END_OF_WORD
+    if piece.endswith(_CONTINUES):
+        return piece.removesuffix(_CONTINUES)
+    return piece + _END_OF_WORD
 
 
 def piece_of(symbol: str) -> str:
@@ -144,8 +145,9 @@ def piece_of(symbol: str) -> str:
       >>> piece_of("er</w>"), piece_of("lo")
       ('er', 'lo@@')
     """
-    word = symbol.removesuffix(_END_OF_WORD)
-    return word if word != symbol else symbol + _CONTINUES
+    if symbol.endswith(_END_OF_WORD):
+        return symbol.removesuffix(_END_OF_WORD)
+    return symbol + _CONTINUES
 
 
 def join_pieces(pieces: Iterable[str]) -> str:

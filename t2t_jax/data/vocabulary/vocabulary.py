@@ -194,12 +194,11 @@ class Vocabulary:
             write_once(Path(directory) / f"{name}.model", self.model, advice=_OTHER)
             atomic_write(Path(directory) / f"{name}.json", text)
         except OSError as error:
-            problem, advice = (
-                "the vocabulary cannot be written",
-                "choose another workdir",
-            )
             raise write_error(
-                directory, error, problem=problem, advice=advice
+                directory,
+                error,
+                problem="the vocabulary cannot be written",
+                advice="choose another workdir",
             ) from error
 
     def encode(self, lines: Iterable[str]) -> list[list[int]]:
@@ -292,10 +291,11 @@ def _require_known(tagged: Tagged, source: str | None, target: str | None) -> No
     """Checks languages that are given for all lines."""
     for side, language in (("target", target), ("source", source)):
         if language and language not in tagged.tags:
-            near = near_tags(language, tagged.tags)
-            meant = f"Did you mean {' or '.join(near)}? " * bool(near)
-            has = f"tags of {shown_tags(tagged.tags, language)}. {meant}Choose one"
-            has = has if tagged.tags else "none. Leave it out"
+            has = "none. Leave it out"
+            if tagged.tags:
+                near = near_tags(language, tagged.tags)
+                meant = f"Did you mean {' or '.join(near)}? " if near else ""
+                has = f"tags of {shown_tags(tagged.tags, language)}. {meant}Choose one"
             raise UserError(
                 f"{side}_language={language} must be a language that the model "
                 f"has a tag of, and it has {has}."

@@ -37,9 +37,7 @@ from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Backend, Tolera
 from t2t_jax.exchange.importing.hf_settings import CONFIG, GENERATION, M2M_100_IDS
 from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY
 from t2t_jax.exchange.importing.imported import DEFAULTS
-from t2t_jax.exchange.importing.layout import (
-    foreign_matrices,
-)
+from t2t_jax.exchange.importing.layout import foreign_matrices
 from t2t_jax.exchange.importing.m2m_100 import COMPUTED, LANGUAGES, SPM, read_m2m_100
 from t2t_jax.functional.feed_forward import ACTIVATIONS
 from t2t_jax.types import BOS, PAD

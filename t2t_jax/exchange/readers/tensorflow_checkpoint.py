@@ -12,15 +12,16 @@ import struct
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.errors import DataError, InputMissingError, UserError
-from t2t_jax.exchange.readers.archive import Array
 from t2t_jax.files import read_limited
+
+Array: TypeAlias = npt.NDArray[Any]
 
 _MAX_INDEX_BYTES = 64 << 20
 _MAX_KEY_BYTES = 4_096

@@ -27,9 +27,10 @@ from t2t_jax.exchange.readers.archive import (
     BAD_ZIP_ERRORS,
     MAX_RATIO,
     Archive,
-    Array,
     LimitedFile,
 )
+
+Array: TypeAlias = npt.NDArray[Any]
 
 # A state dict of 1,000 tensors takes some 20,000 opcodes; each may make an object.
 _MAX_OPCODES = 1_000_000
