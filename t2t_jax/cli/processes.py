@@ -26,7 +26,7 @@ from t2t_jax.config import flatten, to_dict
 from t2t_jax.data.token_cache.known_words import FILE as KNOWN_WORDS
 from t2t_jax.devices.distributed.processes import Processes, broadcast_from_first
 from t2t_jax.errors import ConfigError, DataError
-from t2t_jax.files import MAX_JSON_BYTES, read_limited
+from t2t_jax.files import MAX_JSON_BYTES, read_limited, sha256_of
 from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
     """Collects the settings that must be equal on all processes.
 
     Returns:
-      JSON values by name: flags, the decoding and experiment configuration, and a
-      digest of the files of the workdir that never change during a run.
+      JSON values by name: flags, the decoding and experiment configuration, a digest
+      of the files of the workdir that never change during a run, and of the shortlist.
 
     Raises:
       DataError: a file of the workdir cannot be read.
@@ -128,7 +128,11 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
         section = key.partition(".")[0]
         if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):
             settings[f"config.{key}"] = value
-    return {**settings, "the content of --workdir": digest.hexdigest()[:12]}
+    settings["the content of --workdir"] = digest.hexdigest()[:12]
+    shortlist = Path(options.config.decoding.shortlist)
+    if shortlist.is_file():
+        settings["the content of --shortlist"] = sha256_of(shortlist)[:12]
+    return settings
 
 
 def load_one(

@@ -7,7 +7,7 @@ import pytest
 
 from t2t_jax.cli import processes as start
 from t2t_jax.cli.flags.parse_argv import parse_argv
-from t2t_jax.cli.processes import start_processes
+from t2t_jax.cli.processes import settings_of, start_processes
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import ConfigError, InputMissingError
@@ -78,6 +78,15 @@ def test_another_workdir_or_experiment_is_another_start(settings, name):
     other = settings(name="third", config=dataclasses.replace(Config(), seed=3))
     _, error = compared(settings(), other)
     assert "config.seed is 3 and not 0" in str(error)
+
+
+def test_another_shortlist_below_the_same_path_is_another_start(settings, tmp_path):
+    (path := tmp_path / "s.npz").write_bytes(b"one")
+    options = settings(f"--shortlist={path}")
+    found = settings_of(options)
+    path.write_bytes(b"other")
+    different = {k for k, v in settings_of(options).items() if found[k] != v}
+    assert different == {"the content of --shortlist"}
 
 
 def handshake(owner="process 7", **changed):

@@ -47,7 +47,6 @@ from t2t_jax.data.files.lines import (
     BYTE_ORDER_MARK,
     bounded_lines,
     open_bytes,
-    require_files,
 )
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (
@@ -87,7 +86,7 @@ def translate_shards(options: TranslateOptions) -> None:
 
     processes = options.processes
     texts, shards = _open_files(options)
-    content = _content_of(options, texts)
+    content = _content_of(texts)
     # A job started with or without --resume is the same.
     made_of = {**settings_of(options), **content}
     del made_of["--resume"]
@@ -147,18 +146,12 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
     return texts, OutputShards(output, count=options.shards, lines=lines)
 
 
-def _content_of(
-    options: TranslateOptions, texts: Mapping[str, LineIndex]
-) -> dict[str, str | None]:
-    """Returns hashes of the files that a job reads."""
-    content: dict[str, str | None] = {
+def _content_of(texts: Mapping[str, LineIndex]) -> dict[str, str | None]:
+    """Returns hashes of the files of lines."""
+    return {
         f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
         for name in LINE_FILES
     }
-    if shortlist := options.config.decoding.shortlist:
-        require_files(Path(shortlist), change="--shortlist")
-        content["the content of --shortlist"] = sha256_of(Path(shortlist))[:12]
-    return content
 
 
 def _translate(
