@@ -11,7 +11,6 @@ import functools
 import io
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,7 +29,7 @@ MAX_BYTES = 1 << 30
 """Size limit of a file, and of its arrays: 1,000 ids for each of 250,000 pieces."""
 
 _MAKE = "Make one of this model, with the mode shortlist of the command line."
-_PAIRS = 20_000  # of a chunk
+_CELLS = 2_000_000  # of a chunk: each two ids of its pairs
 _PASSES = 5
 
 Ids = npt.NDArray[np.int32]
@@ -131,7 +130,10 @@ def load_shortlist(path: str | Path, vocabularies: VocabularyPair) -> Shortlist:
     """
     path = Path(path)
     if not path.exists():
-        raise InputMissingError(f"decoding.shortlist={path}: no such file. {_MAKE}")
+        raise InputMissingError(
+            f"decoding.shortlist={path}: no such file. {_MAKE} Or set "
+            "config.decoding.shortlist to another place, or to nothing."
+        )
     modified = path.stat().st_mtime_ns
     fingerprint, always_A, best_VxK = _read(path, modified)
     if fingerprint != vocabularies.fingerprint:
@@ -144,6 +146,10 @@ def load_shortlist(path: str | Path, vocabularies: VocabularyPair) -> Shortlist:
     ids = np.concatenate([always_A, best_VxK.ravel()])
     if len(best_VxK) != source or ids.min() < 0 or ids.max() >= target:
         raise DataError(f"{path} is damaged: it has ids of no piece. {_MAKE}")
+    # A search takes the ids that follow the special ones for the tags.
+    tags = {*vocabularies.target.tags.values()}
+    if {*always_A[UNK + 1 :][: len(tags)].tolist()} != tags:
+        raise DataError(f"{path} is damaged: it has tags elsewhere. {_MAKE}")
     return Shortlist(always_A, best_VxK, target)
 
 
@@ -162,6 +168,7 @@ def _read(path: Path, modified: int) -> tuple[str, Ids, Ids]:
         if (always_A.ndim, best_VxK.ndim) != (1, 2) or not (
             always_A.dtype == best_VxK.dtype == np.int32
             and always_A[: UNK + 1].tolist() == [*range(UNK + 1)]
+            and len(np.unique(always_A)) == len(always_A)
             and not best_VxK[: UNK + 1].any()
         ):
             raise ValueError("its arrays are no candidates")
@@ -215,7 +222,9 @@ def lexical_table(
     """Estimates t(target id | source id) by IBM model 1, in 5 passes of EM.
 
     Memory grows by 4 bytes for each two ids of a pair, and 40 for each two that ever
-    occur together. Each source has pad too, for target ids that translate none of its.
+    occur together. Pairs are counted in chunks of 2,000,000 such two, or of one longer
+    pair, which take about 60 bytes each meanwhile. Each source has pad too, for target
+    ids that translate none of its.
 
     Source: Brown et al. 1993 (J93-2003), model 1.
 
@@ -233,7 +242,7 @@ def lexical_table(
     """
     chunks: list[tuple[Any, Any, Any]] = []
     left = (pair for pair in pairs if all(map(len, pair)))
-    while chunk := [*islice(left, _PAIRS)]:
+    while chunk := [*_some(left)]:
         # The candidates of one target token follow one another.
         groups = [
             np.add.outer(np.asarray(target), np.array([PAD, *source]) * target_size)
@@ -256,3 +265,11 @@ def lexical_table(
             counts[at] += np.bincount(where, shares / np.repeat(sums, widths))
         probabilities = counts / np.bincount(sources, counts)[sources]
     return keys, probabilities
+
+
+def _some(pairs: Iterator[Pair]) -> Iterator[Pair]:
+    """Yields the pairs of a chunk."""
+    cells = 0
+    while cells < _CELLS and (pair := next(pairs, None)):
+        cells += (len(pair[0]) + 1) * len(pair[1])
+        yield pair

@@ -16,6 +16,7 @@ from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.decoding.text.distributed_translate import Translate
+from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
     Processes,
@@ -86,6 +87,7 @@ class Trainer:
 
     Raises:
       ConfigError: `config.mesh` does not fit the devices.
+      UserError: `config.decoding.shortlist` does not exist, or does not fit the model.
     """
 
     config: Config
@@ -130,6 +132,12 @@ class Trainer:
         )
         shapes = jax.tree.leaves(self._checkpointer.shapes.params)
         self._num_parameters = sum(leaf.size for leaf in shapes)
+        dtype = config.decoding.compute_dtype
+        self._make_model = partial(step_model, self._module, compute_dtype=dtype)
+        if config.decoding.shortlist and self.text.dev is not None:
+            # Made once before the first step, to refuse what evaluations cannot use.
+            model = self._make_model(self._checkpointer.shapes.params)
+            Translator(model, self.text.vocabularies, config.decoding)
 
     def train(self, stop: StopRequest) -> RunProgress:
         """Trains from the newest checkpoint, or from the start, to the last step.
@@ -249,7 +257,6 @@ class Trainer:
             return None
         directions, most = text.dev_directions, evaluation.bleu_sentences
         chosen = first_of_each(directions, most) if most else range(len(directions))
-        dtype = config.decoding.compute_dtype
         make = TreeEvaluator if best_score_of(config) == "f1" else Evaluator
         return make(
             sums=compile_evaluation(
@@ -260,7 +267,7 @@ class Trainer:
             ),
             batches=self._dev_batches,
             translate=Translate(
-                make_model=partial(step_model, self._module, compute_dtype=dtype),
+                make_model=self._make_model,
                 vocabularies=text.vocabularies,
                 config=config.decoding,
                 processes=self.processes,

@@ -38,6 +38,9 @@ class TranslationWorker:
       queue: of the sentences of all requests.
       counts: of `sentences`, `tokens`, `groups` and `failures` so far.
       error: what ended the thread; None while it works.
+
+    Raises:
+      UserError: a model cannot translate as it is configured.
     """
 
     def __init__(self, languages: Languages, *, capacity: int):
@@ -51,6 +54,8 @@ class TranslationWorker:
         self._first_warm_ups = 0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        for pair in languages.models:
+            self._translator(Kind(pair))
 
     def submit(self, *jobs: Job) -> None:
         """Queues a request.

@@ -195,17 +195,24 @@ def test_files_that_are_not_of_the_model_are_refused(tmp_path):
             continue
         jax.tree.map(np.testing.assert_array_equal, found, few())
     specials = few()._replace(best_VxK=few().best_VxK + np.int32(1))
-    for bad in (few(always=(0, 1, 2, 3, V)), few(always=(4, 5, 6)), specials):
+    tagged = pair(tags={"de": TAG})
+    bad = [(0, 1, 2, 3, V), (4, 5, 6), (0, 1, 2, 3, 5, 5), (0, 1, 2, 3, 4, TAG)]
+    for one in (specials, *(few(always=ids) for ids in bad)):
         with pytest.raises(DataError, match="Make one of this model"):
-            load_shortlist(written(tmp_path / "bad.npz", bad), pair())
+            load_shortlist(written(tmp_path / "bad.npz", one, tagged), tagged)
+    for absent in (tmp_path / "none", tmp_path):  # Before any line is translated.
+        with pytest.raises(UserError):
+            translator(absent)
     for keys in ({"sample": True}, {"constraint": "tree"}):
         with pytest.raises(ConfigError, match=r"Unset config\.decoding\.shortlist"):
             DecodingConfig(shortlist="x", **keys)
     with pytest.raises(UserError, match="needs models that compute"):
-        translator(path, ECHO).translate(["rot"])
+        translator(path, ECHO)
 
 
-def test_probabilities_of_words_are_those_of_ibm_model_1():
+@pytest.mark.parametrize("cells", [1, 50, 10**6])  # of a chunk
+def test_probabilities_of_words_are_those_of_ibm_model_1(monkeypatch, cells):
+    monkeypatch.setattr("t2t_jax.decoding.shortlist._CELLS", cells)
     draw = np.random.default_rng(0)
     pairs = [
         (draw.integers(4, 9, a).tolist(), draw.integers(4, 9, b).tolist())
@@ -290,5 +297,15 @@ def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path):
     refused = tiny.run(*job, "--resume")
     assert refused.returncode == 78
     assert b"the content of --shortlist was" in refused.stderr
+    # Training and a server without theirs do not start.
+    starts = (
+        tiny.arguments(tmp_path / "run", decoding__shortlist="none.npz"),
+        ("serve", flags[0], "--port=0", "--config.decoding.shortlist=none.npz"),
+    )
+    for start in starts:
+        refused = tiny.run(*start)
+        assert refused.returncode == 66
+        assert b"none.npz: no such file" in refused.stderr
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
     words = Workdir(tiny_run).read_vocabularies(VocabularyConfig(size=150))
     assert load_shortlist(tmp_path / "s.npz", words).best_VxK.shape == (150, 7)

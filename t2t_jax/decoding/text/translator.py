@@ -90,6 +90,11 @@ class Translator:
       max_concurrent: batches in flight on a single device; with 1 everything runs in
         the caller's thread, under its JAX context managers.
       is_parser: whether outputs are read as trees, for `Translation.parse`.
+
+    Raises:
+      DataError: `config.shortlist` is not one of these vocabularies.
+      InputMissingError: it does not exist.
+      UserError: it is not possible with the model.
     """
 
     model: StepModel
@@ -101,6 +106,9 @@ class Translator:
     source_lines: SourceLines | None = None
     max_concurrent: int = MAX_CONCURRENT
     is_parser: bool = False
+
+    def __post_init__(self) -> None:
+        _ = self._shortlist  # loaded now, so that a wrong one is refused at the start
 
     def translate(
         self,
@@ -303,6 +311,9 @@ class Translator:
 
     def warm_up(self, is_enough: Callable[[], bool] = lambda: False) -> None:
         """Compiles the programs for single lines.
+
+        With a shortlist these are the ones for the fewest candidates; the others are
+        compiled at first use.
 
         Args:
           is_enough: polled before each shape; True ends the warm-up.

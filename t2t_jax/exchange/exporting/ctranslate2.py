@@ -61,18 +61,19 @@ class CTranslate2Format:
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the model, quantized if asked for, and the vocabularies."""
-        write_tokenizers(to, original.model.vocabularies)
+        vocabularies = original.model.vocabularies
+        if spec.shortlist:
+            found = load_shortlist(spec.shortlist, vocabularies)
+            lines = vocabulary_map(found, *piece_names(vocabularies))
+            (to / "vmap.txt").write_text("".join(lines), encoding="utf-8")
+        write_tokenizers(to, vocabularies)
         write_ctranslate2(
             to,
             original.model.params,
             config=original.config,
-            vocabularies=original.model.vocabularies,
+            vocabularies=vocabularies,
             quantization=spec.quantization,
         )
-        if spec.shortlist:
-            found = load_shortlist(spec.shortlist, original.model.vocabularies)
-            lines = vocabulary_map(found, *piece_names(original.model.vocabularies))
-            (to / "vmap.txt").write_text("".join(lines), encoding="utf-8")
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads it with CTranslate2 on the CPU."""

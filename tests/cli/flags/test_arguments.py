@@ -55,6 +55,7 @@ EXPORT = "export --workdir=w --format=safetensors --to=x"
         ("translate --workdir=w --resume", "--resume", "requires --shards"),
         (f"{EXPORT} --source=a", "--source", "requires --reference"),
         (f"{EXPORT} --max_bleu_loss=2", "--max_bleu_loss", "--format=ctranslate2"),
+        (f"{EXPORT} --shortlist=s.npz", "--shortlist", "--format=ctranslate2"),
         (f"{EXPORT} --languages=en,d", "--languages", "two codes"),
         ("translate --workdir=w --prefixes=x --stream", "--prefixes", "--stream are"),
         ("status --workdir=w --config.seed=1", "--config", "takes no configuration"),
