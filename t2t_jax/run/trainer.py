@@ -136,8 +136,8 @@ class Trainer:
         self._make_model = partial(step_model, self._module, compute_dtype=dtype)
         if config.decoding.shortlist and self.text.dev is not None:
             # Made once before the first step, to refuse what evaluations cannot use.
-            model = self._make_model(self._checkpointer.shapes.params)
-            Translator(model, self.text.vocabularies, config.decoding)
+            bound = self._make_model(self._checkpointer.shapes.params)
+            Translator(bound, self.text.vocabularies, config.decoding)
 
     def train(self, stop: StopRequest) -> RunProgress:
         """Trains from the newest checkpoint, or from the start, to the last step.
