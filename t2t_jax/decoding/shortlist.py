@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import functools
 import io
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +33,10 @@ MAX_BYTES = 1 << 30
 _MAKE = "Make one of this model, with the mode shortlist of the command line."
 _CELLS = 2_000_000  # of a chunk: each two ids of its pairs
 _PASSES = 5
+_ERRORS = (
+    *(OSError, ValueError, KeyError, EOFError, MemoryError, RuntimeError, SyntaxError),
+    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
+)
 
 Ids = npt.NDArray[np.int32]
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -172,7 +178,7 @@ def _read(path: Path, modified: int) -> tuple[str, Ids, Ids]:
             and not best_VxK[: UNK + 1].any()
         ):
             raise ValueError("its arrays are no candidates")
-    except Exception as error:  # of zipfile, zlib, NumPy, or its parser of headers
+    except _ERRORS as error:
         raise DataError(f"{path} is no shortlist: {error}. {_MAKE}") from error
     return fingerprint, always_A, best_VxK
 

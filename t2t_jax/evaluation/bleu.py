@@ -50,7 +50,8 @@ def corpus_scores(
 
     Raises:
       DataError: the numbers of lines differ, or there are none.
-      TypeError: a side is a single string, or holds something other than strings.
+      TypeError: a side or `metrics` is a single string, or holds something other than
+        strings.
       UserError: a metric is not one of `METRICS`.
 
     Departs: the paper reports tokenised, compound-split BLEU, which is not comparable
@@ -62,7 +63,7 @@ def corpus_scores(
     """
     hypotheses, references = check_aligned(hypotheses, references)
     scores: dict[str, Any] = {}
-    for name in metrics:
+    for name in as_lines(metrics, caller="corpus_scores", noun="metrics"):
         metric = make_metric(name, references, bleu=bleu)
         scores[name] = metric.corpus_score(hypotheses, None).score
         scores[f"{name}_signature"] = str(metric.get_signature())

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.evaluation.bleu import (
     DEFAULT_BLEU,
     IN_TRAINING,
@@ -46,7 +47,7 @@ def bootstrap_intervals(
       {'mean': 100.0, 'half_width': 0.0}
     """
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
-    for name in metrics:
+    for name in as_lines(metrics, caller="bootstrap_intervals", noun="metrics"):
         (result,) = _resample(name, [hypotheses], references, bleu=bleu)
         found[name] = {"mean": float(result.mean), "half_width": float(result.ci)}
     return found
@@ -80,10 +81,10 @@ def paired_test(
       'system'
     """
     for lines in (hypotheses, baseline):
-        check_aligned(lines, references)
+        check_aligned(lines, references, caller="paired_test")
     found: dict[str, Any] = {"test": "paired bootstrap"}
     found |= {"resamples": RESAMPLES, "seed": SEED}
-    for name in metrics:
+    for name in as_lines(metrics, caller="paired_test", noun="metrics"):
         other, ours = _resample(name, [baseline, hypotheses], references, bleu=bleu)
         gain = ours.score - other.score
         is_better = gain < 0 if name == "ter" else gain > 0  # lower is better

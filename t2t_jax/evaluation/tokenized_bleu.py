@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
+from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
 from t2t_jax.evaluation.significance import scores_and_tests
@@ -92,6 +93,7 @@ def tokenized_bleu(
     """
 
     def tokens(lines: Iterable[str]) -> list[str]:
+        lines = as_lines(lines, caller="tokenized_bleu")
         return [tokenize(line.lower() if lowercase else line) for line in lines]
 
     found = scores_and_tests(
@@ -189,7 +191,10 @@ def paper_bleu(
       (100, 'paper-style, not comparable with sacreBLEU')
     """
     ours, theirs = (
-        [split_compounds(tokenize(line)) for line in lines]
+        [
+            split_compounds(tokenize(line))
+            for line in as_lines(lines, caller="paper_bleu")
+        ]
         for lines in (hypotheses, references)
     )
     found = corpus_scores(

@@ -89,7 +89,7 @@ def attention_weights(
         _broadcast(k_xKxDk, leading),
         dtype=jnp.float32,
     ) / math.sqrt(sizes["Dk"])
-    return masked_softmax(scores_xQxK, mask_xQxK)
+    return _masked_softmax(scores_xQxK, mask_xQxK)
 
 
 def additive_attention_weights(
@@ -136,10 +136,10 @@ def additive_attention_weights(
         score_Dk,
         dtype=jnp.float32,
     )
-    return masked_softmax(scores_xQxK, mask_xQxK)
+    return _masked_softmax(scores_xQxK, mask_xQxK)
 
 
-def masked_softmax(scores_xQxK: jax.Array, mask_xQxK: Array | None) -> jax.Array:
+def _masked_softmax(scores_xQxK: jax.Array, mask_xQxK: Array | None) -> jax.Array:
     """Computes the softmax over the keys that a mask leaves: of no key, zeros."""
     if mask_xQxK is None:
         return jax.nn.softmax(scores_xQxK)

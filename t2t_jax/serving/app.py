@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from importlib import resources
-from mimetypes import MimeTypes
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from starlette.middleware.cors import CORSMiddleware
@@ -60,6 +59,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _THREADS = 4
+_KINDS = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+}
 _PATHS = {"index.html": "/", "openapi.json": "/spec"}
 _LOGGER = logging.getLogger(__name__)
 
@@ -382,11 +388,11 @@ def _static_route(name: str, content: bytes) -> Route:
     # Browsers ask again at each load: a new version of the program is used at once.
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
-    kind, _ = MimeTypes().guess_type(name)  # by Python's own table alone
+    kind = {"content-type": _KINDS[name.rpartition(".")[2]]}
 
     async def send(request: Request) -> Response:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(content, headers=headers, media_type=kind)
+        return Response(content, headers=headers | kind)
 
     return Route(_PATHS.get(name, f"/static/{name}"), send)

@@ -11,6 +11,7 @@ from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 from t2t_jax.evaluation.tokenized_bleu import (
     LABEL,
     moses_tokenizer,
+    paper_bleu,
     share_of_tokenized,
     tokenized_bleu,
 )
@@ -58,6 +59,24 @@ def test_the_score_is_sacrebleu_s_of_the_tokens_with_interval_and_test():
     assert found["paired_test"]["better"] == "system"
     assert found["label"] == LABEL
     assert "not comparable with sacreBLEU" in LABEL
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("paper_bleu", lambda: paper_bleu("abcd", "abcd", tokenize=str)),
+        ("tokenized_bleu", lambda: tokenized_bleu("abcd", ["abcd"], tokenize=str)),
+        (
+            "tokenized_bleu",
+            lambda: tokenized_bleu(["a"], ["a"], tokenize=str, baseline="a"),
+        ),
+        ("paired_test", lambda: paired_test(["a"], ["a"], baseline="a")),
+        ("corpus_scores", lambda: corpus_scores(["a"], ["a"], metrics="bleu")),
+    ],
+)
+def test_a_string_is_no_list_of_its_characters(name, call):
+    with pytest.raises(TypeError, match=f"{name} takes a sequence of .*, not a str"):
+        call()
 
 
 def test_escapes_of_tokenised_text_are_the_same_tokens_on_both_sides():

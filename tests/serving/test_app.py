@@ -332,6 +332,9 @@ def test_the_page_has_no_inline_code_and_loads_only_its_own_files(app):
     for name in (*names, "client.js", "words.js", "panels.js"):
         file = ask(app, "GET", f"/static/{name}")
         assert file.status == 200
+        kinds = {"js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+        kinds["css"] = "text/css; charset=utf-8"
+        assert file.headers["content-type"] == kinds[name.rpartition(".")[2]]
         assert b"innerHTML" not in file.body
         tag = [("if-none-match", file.headers["etag"])]
         assert ask(app, "GET", f"/static/{name}", headers=tag).status == 304

@@ -16,13 +16,10 @@ from t2t_jax.data.corpora.corpus import (
     Corpus,
     directions_of,
     directions_of_pairs,
-    layers_of,
     locator,
-    parts_of,
 )
-from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.data.corpora.open import files_of, open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
-from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus
 from t2t_jax.data.files.progress_bar import ProgressLabels
 from t2t_jax.errors import ConfigError, UserError
 
@@ -49,7 +46,8 @@ def run(options: InspectDataOptions) -> int:
     directions = directions_of_pairs(corpus) if directions_of(corpus) else []
     names = list(dict.fromkeys(directions)) or [""]
     with ExitStack() as stack:
-        outputs = _open_outputs(options, names, stack, inputs=_files_of(corpus))
+        inputs = [str(path) for path in files_of(corpus)]
+        outputs = _open_outputs(options, names, stack, inputs=inputs)
         from t2t_jax.report.inspection.inspector import inspect, select
         from t2t_jax.report.inspection.report import Report
 
@@ -86,18 +84,6 @@ def _open(options: InspectDataOptions) -> Corpus:
         )
     key = "data.dev" if is_dev and data.dev else "data.train"
     return open_corpus(spec, key=key, joiner=data.subword_joiner)
-
-
-def _files_of(corpus: Corpus) -> list[str]:
-    """Lists the files that a corpus is read from, which must not be overwritten."""
-    files: list[Path] = []
-    for part, _ in parts_of(corpus):
-        *_, part = layers_of(part)
-        if isinstance(part, TextCorpus):
-            files += [part.source, part.target]
-        elif isinstance(part, TsvCorpus):
-            files.append(part.path)
-    return list(map(str, files))
 
 
 def _open_outputs(

@@ -14,6 +14,7 @@ from t2t_jax.errors import UserError
 
 _PATIENCE = 2.0  # seconds
 _MAX_WARNINGS = 3
+_COUNTED_BYTES = 200_000_000  # on disk: two or three seconds, if packed
 
 WARNINGS = {
     "invalid_utf8": "is not UTF-8; invalid bytes were replaced",
@@ -140,15 +141,18 @@ def start_progress(
 
 
 def total_lines(name: str) -> int | None:
-    """Counts the lines of a file.
+    """Counts the lines of a file that is counted quickly.
 
     Args:
       name: of a file or a pipe, or `-`.
 
     Returns:
-      None for a pipe, for stdin, or if the file cannot be read.
+      None for a pipe, for stdin, for more than 200 MB on disk, or if the file cannot
+      be read.
     """
     if name != "-" and Path(name).is_file():
-        with suppress(UserError):
+        with suppress(UserError, OSError):
+            if Path(name).stat().st_size > _COUNTED_BYTES:
+                return None
             return count_lines(Path(name))
     return None

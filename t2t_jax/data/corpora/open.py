@@ -59,7 +59,7 @@ from t2t_jax.data.corpora.corpus import (
     parts_of,
 )
 from t2t_jax.data.corpora.phrasebook import PhrasebookCorpus, open_phrasebook
-from t2t_jax.data.corpora.text_files import TextCorpus, open_text_files
+from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_files
 from t2t_jax.data.corpora.tfds import TfdsCorpus, open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
@@ -73,6 +73,7 @@ _SINGLE_PLUS = re.compile(rf"\+(?=(?:[\d.]+\*)?(?:{'|'.join(_KINDS)}):)")
 _WEIGHTED = re.compile(r"(?P<weight>[^:]*)\*(?P<name>[^:*]*:.*)")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.001, 1000
+_COUNTED_BYTES = 2_000_000_000  # on disk
 _NO_SLICE = re.compile(r"\[[\d:%,-]*\]?$")
 _DIRECTION = f"{LANGUAGE_CODE}-{LANGUAGE_CODE}"
 _DIRECTIONS = re.compile(
@@ -141,6 +142,24 @@ def reads_trees(spec: str) -> bool:
     return bool(parts) and all(name.startswith("trees:") for name in parts)
 
 
+def files_of(corpus: Corpus) -> list[Path]:
+    """Lists the files of lines that a corpus is read from."""
+    files: list[Path] = []
+    for part, _ in parts_of(corpus):
+        *_, part = layers_of(part)
+        if isinstance(part, TextCorpus):
+            files += [part.source, part.target]
+        elif isinstance(part, TsvCorpus):
+            files.append(part.path)
+    return files
+
+
+def large_file_of(corpus: Corpus) -> Path | None:
+    """Returns a file whose lines take long to count: one of over 2 GB on disk."""
+    sizes = ((path, path.stat().st_size) for path in files_of(corpus))
+    return next((path for path, size in sizes if size > _COUNTED_BYTES), None)
+
+
 class PairCount(NamedTuple):
     """Size of a corpus; if it is unknown, `note` has the reason."""
 
@@ -152,7 +171,8 @@ class PairCount(NamedTuple):
 def count_pairs(spec: str, *, key: str) -> PairCount:
     """Counts the pairs of the corpus that a spec names.
 
-    Nothing is decoded or downloaded. A missing corpus is not an error.
+    Nothing is decoded or downloaded, and files of over 2 GB on disk are not counted. A
+    missing corpus is not an error.
 
     Raises:
       ConfigError: the spec is invalid.
@@ -164,7 +184,11 @@ def count_pairs(spec: str, *, key: str) -> PairCount:
     if not spec:
         return PairCount(spec, None, f"config.{key} is empty.")
     try:
-        pairs = open_corpus(spec, key=key).num_pairs()
+        corpus = open_corpus(spec, key=key)
+        if large := large_file_of(corpus):
+            note = f"{large} has over {_COUNTED_BYTES:,} bytes and is not counted."
+            return PairCount(spec, None, note)
+        pairs = corpus.num_pairs()
     except (DataError, InputMissingError) as error:
         return PairCount(spec, None, "\n".join(error.problems))
     return PairCount(spec, pairs, "")

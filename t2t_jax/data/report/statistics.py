@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from itertools import chain, islice, zip_longest
 from typing import Any, TypeAlias
 
@@ -79,9 +78,11 @@ def _describe_corpus(cache: TokenCache) -> dict[str, Any]:
 
 def min_batches(cache: TokenCache, config: DataConfig) -> int:
     """Returns the batches of an epoch without any padding."""
-    parts = [part["lengths"] for part in cache.meta["parts"]]
-    tokens: list[float] = [
-        sum(map(operator.mul, cache.weights, (_tokens(part[side]) for part in parts)))
+    tokens = [
+        sum(
+            weight * _tokens(part["lengths"][side])
+            for part, weight in zip(cache.meta["parts"], cache.weights, strict=True)
+        )
         for side in SIDES
     ]
     return math.ceil(max(tokens) / config.tokens_per_batch)

@@ -23,6 +23,7 @@ from t2t_jax.data.corpora.corpus import (
     short_name,
     tag_of,
 )
+from t2t_jax.data.corpora.open import large_file_of
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache import shards as token_shards
 from t2t_jax.data.token_cache.encoder import Chunk, PairEncoder, max_characters
@@ -187,7 +188,7 @@ def _build_shards(
 
 
 def _count(corpus: Corpus, progress: ProgressBar) -> int | None:
-    if progress.is_enabled:
+    if progress.is_enabled and not large_file_of(corpus):
         with contextlib.suppress(UserError):  # reported when the corpus is read
             return corpus.num_pairs()
     return None

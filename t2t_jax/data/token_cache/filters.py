@@ -279,10 +279,11 @@ class DuplicateFilter:
         answer[first_indices[new]] = True
         return answer
 
-    def add(self, hashes: Hashes, most: int) -> None:
-        """Adds sorted unique hashes, as long as there are not `most`."""
-        new = hashes[self._unseen(hashes)]
-        self._add(new[: most - sum(map(len, self._runs))])
+    def add(self, hashes: Hashes, *, most: int) -> int:
+        """Adds at most `most` new hashes; returns how many were added."""
+        new = hashes[self._unseen(hashes)][:most]
+        self._add(new)
+        return len(new)
 
     def values(self) -> Hashes:
         """Returns all hashes, sorted."""

@@ -76,9 +76,11 @@ def merge_hashes(parts: Iterable[Hashes], *, most: int = MAX_WORDS) -> Hashes:
       >>> merge_hashes(some, most=3).tolist()
       [1, 3, 7]
     """
-    seen = DuplicateFilter()
+    seen, left = DuplicateFilter(), most
     for part in parts:
-        seen.add(part, most)
+        if not left:
+            break
+        left -= seen.add(part, most=left)
     return seen.values()
 
 

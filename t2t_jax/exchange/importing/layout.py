@@ -301,7 +301,7 @@ def read_params(
       DataError: a tensor is missing, has another shape, or is left over.
     """
     order, heads = interleaved_from_halves(config["d_model"]), config["num_heads"]
-    params: dict[str, Array] = {}
+    params: dict[str, Array] = {}  # each contiguous, so that none keeps the source's
     for path, shapes in parts_of(config):
         name = path.rpartition("/")[2]
         for kind, shape in shapes.items():
@@ -310,12 +310,13 @@ def read_params(
                 array = array.reshape(*shape[:-1], heads, -1)
             elif name == "output" and kind == "kernel":
                 array = array.reshape(heads, -1, shape[-1])
-            params[f"{path}/{kind}"] = array
+            params[f"{path}/{kind}"] = np.ascontiguousarray(array)
     for path, rows in tables.items():
         own = _select_rows(rows, ids[path != "source_embedding"])
-        params[f"{path}/table"] = own[:, order]
+        params[f"{path}/table"] = np.ascontiguousarray(own[:, order])
     for stack, rows in (positions or {}).items():
-        params[f"{stack}/positions/learned/table"] = rows[:, order]
+        own = np.ascontiguousarray(rows[:, order])
+        params[f"{stack}/positions/learned/table"] = own
     if bias is not None:
         of_target = [*ids[1]]
         if of_target[BOS] in (of_target[PAD], of_target[EOS]):
@@ -323,8 +324,7 @@ def read_params(
         own = _select_rows(bias, of_target, fill=_NO_PROBABILITY)
         params[f"{[*tables][-1]}/bias"] = own
     source.check_all_taken(ignored=ignored)
-    written = {path: np.ascontiguousarray(array) for path, array in params.items()}
-    nested: Params = unflatten_dict(written, sep="/")  # type: ignore[no-untyped-call]
+    nested: Params = unflatten_dict(params, sep="/")  # type: ignore[no-untyped-call]
     return nested
 
 

@@ -3,6 +3,7 @@ import time
 
 import pytest
 
+from t2t_jax.cli.translation import progress
 from t2t_jax.cli.translation.progress import TranslationProgress, total_lines
 
 
@@ -37,7 +38,7 @@ def test_a_long_one_tells_at_times_when_it_will_end(clock, capsys):
     )
 
 
-def test_lines_are_counted_where_a_file_can_be_read_twice(tmp_path):
+def test_lines_are_counted_where_a_file_can_be_read_twice(tmp_path, monkeypatch):
     (tmp_path / "a").write_bytes(b"a\nb\nc")
     (tmp_path / "b.gz").write_bytes(gzip.compress(b"a\nb\n"))
     (tmp_path / "broken.gz").write_bytes(b"a\nb\n")
@@ -45,3 +46,5 @@ def test_lines_are_counted_where_a_file_can_be_read_twice(tmp_path):
     assert total_lines(str(tmp_path / "b.gz")) == 2
     for name in ("-", "/dev/null", str(tmp_path / "broken.gz"), str(tmp_path / "no")):
         assert total_lines(name) is None
+    monkeypatch.setattr(progress, "_COUNTED_BYTES", 4)
+    assert total_lines(str(tmp_path / "a")) is None

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from t2t_jax.data.config import DataConfig
+from t2t_jax.data.corpora import open as open_module
 from t2t_jax.data.corpora.corpus import parts_of
 from t2t_jax.data.corpora.open import count_pairs, open_corpus
 from t2t_jax.data.corpora.splits import train_and_dev
@@ -113,6 +114,16 @@ def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
     assert "data.train is empty" in count_pairs("", key="data.train").note
     with pytest.raises(ConfigError, match="must begin with one of"):
         count_pairs("txt:a,b", key="data.train")
+
+
+def test_a_large_file_is_not_counted_and_named(tmp_path, monkeypatch):
+    for name, text in (("a", "x\n"), ("b", "x y z\n")):
+        (tmp_path / name).write_text(text)
+    spec = f"phrasebook:dev:5++text:{tmp_path}/a,{tmp_path}/b#en-de[:1]"
+    assert count_pairs(spec, key="data.train").pairs == 6
+    monkeypatch.setattr(open_module, "_COUNTED_BYTES", 5)
+    found = count_pairs(spec, key="data.train")
+    assert found == (spec, None, f"{tmp_path}/b has over 5 bytes and is not counted.")
 
 
 def test_a_slice_without_a_colon_is_no_part_of_a_file_name(tmp_path):
