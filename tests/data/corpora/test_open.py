@@ -119,7 +119,7 @@ def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
 def test_a_large_file_is_not_counted_and_named(tmp_path, monkeypatch):
     for name, text in (("a", "x\n"), ("b", "x y z\n")):
         (tmp_path / name).write_text(text)
-    spec = f"phrasebook:dev:5++text:{tmp_path}/a,{tmp_path}/b#en-de[:1]"
+    spec = f"phrasebook:dev:5++text:{tmp_path}/a,{tmp_path}/b[:1]"
     assert count_pairs(spec, key="data.train").pairs == 6
     monkeypatch.setattr(open_module, "_COUNTED_BYTES", 5)
     found = count_pairs(spec, key="data.train")
