@@ -79,8 +79,8 @@ def resolve_module(module: nn.Module, mesh: Mesh) -> nn.Module:
     platform = devices[0].platform
     changes: Any = {"compute_dtype": resolve_compute_dtype(config, platform)}
     if isinstance(config, TransformerConfig) and config.attention == "auto":
-        how: Any = {"devices": devices, "mesh": mesh.shape}
-        changes["attention"] = resolve_attention(config, platform, **how).kernel
+        choice = resolve_attention(config, platform, devices=devices, mesh=mesh.shape)
+        changes["attention"] = choice.kernel
     return module.clone(config=dataclasses.replace(config, **changes))
 
 

@@ -2,7 +2,7 @@
 
 Seen to fail: without `FailureMonitor.abort_all` (the others hang until JAX aborts them,
 and say nothing of the cause); without `Watchdog` (a rank that sleeps is never found);
-without `unresponsive_ranks` in `endings.report_error` (a traceback of Gloo, and nobody
+without `unresponsive_ranks` in `report_error` (a traceback of Gloo, and nobody
 named).
 """
 
