@@ -12,6 +12,7 @@ import io
 import sys
 import tarfile
 from pathlib import Path
+from shlex import quote
 
 
 def main(directory: str) -> str | None:
@@ -25,6 +26,8 @@ def main(directory: str) -> str | None:
     if "README.md" not in files or {*listed} != others:
         return f"{directory} must be as `t2t-jax export` wrote it. Export it again."
     archive = folder.with_name(f"{folder.name}.tar.gz")
+    if archive.exists():
+        return f"{archive} exists. Move it away to pack again."
     with (
         archive.open("xb") as raw,
         gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed,
@@ -38,8 +41,8 @@ def main(directory: str) -> str | None:
     content = archive.read_bytes()
     print(f"{len(content):>12,} bytes  {archive}\n\nWhat a stranger runs:")
     digest = hashlib.sha256(content).hexdigest()
-    print(f"echo '{digest}  {archive.name}' | sha256sum --check")
-    print(f"tar -xzf {archive.name}\ncat {folder.name}/README.md")
+    print(f"echo {quote(f'{digest}  {archive.name}')} | sha256sum --check")
+    print(f"tar -xzf {quote(archive.name)}\ncat {quote(f'{folder.name}/README.md')}")
     return None
 
 

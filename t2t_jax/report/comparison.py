@@ -55,15 +55,22 @@ def open_runs(directories: Sequence[str]) -> list[Run]:
       UserError: directories are not runs, or are damaged; with all errors.
     """
     errors = ErrorCollector()
-    paths = [Path(directory) for directory in directories]
-    names = [path.resolve().name for path in paths]
-    shown = [
-        n if names.count(n) == 1 else str(p) for n, p in zip(names, paths, strict=True)
-    ]
-    pairs = zip(paths, shown, strict=True)
+    pairs = zip(map(Path, directories), shown_names(directories), strict=True)
     runs = [errors.try_call(_open_run, path, name=name) for path, name in pairs]
     errors.raise_if_any()
     return runs
+
+
+def shown_names(directories: Sequence[str]) -> list[str]:
+    """Returns the last part of each path, or the path where two have the same.
+
+    Example:
+      >>> shown_names(["a/mean", "b/mean", "b/best"])
+      ['a/mean', 'b/mean', 'best']
+    """
+    names = [Path(directory).resolve().name for directory in directories]
+    both = zip(names, directories, strict=True)
+    return [name if names.count(name) == 1 else str(Path(path)) for name, path in both]
 
 
 def _open_run(path: Path, *, name: str) -> Run:

@@ -5,14 +5,12 @@ is wrong and must not be written: tests/exchange/exporting/test_exporter.py.
 """
 
 import hashlib
-import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tarfile
 
 import jax
 import numpy as np
@@ -94,25 +92,29 @@ def files_are_whole(place):
 def test_an_export_is_packed_into_the_same_bytes_each_time(one_file, tmp_path):
     archives = []
     for place in ("a", "b"):
-        model = shutil.copytree(one_file, tmp_path / place / "my model")
+        model = shutil.copytree(one_file, tmp_path / place / "my model's")
         os.utime(model / "README.md", (0, len(archives)))
         script = [sys.executable, tiny.ROOT / "tools/pack_model.py", model]
         done = subprocess.run(script, capture_output=True, text=True, check=True)
-        archives.append(model.with_name("my model.tar.gz").read_bytes())
+        archives.append(model.with_name("my model's.tar.gz").read_bytes())
         assert hashlib.sha256(archives[-1]).hexdigest() in done.stdout
     assert archives[0] == archives[1]
-    with tarfile.open(fileobj=io.BytesIO(archives[0])) as tar:
-        tar.extractall(tmp_path / "c", filter="data")
-    files_are_whole(tmp_path / "c/my model")
-    model = load(tmp_path / "c/my model")
+    again = subprocess.run(script, capture_output=True, text=True, check=False)
+    assert again.stderr.endswith("gz exists. Move it away to pack again.\n")
+    (there := tmp_path / "c").mkdir()
+    (there / "my model's.tar.gz").write_bytes(archives[0])
+    lines = done.stdout.partition("What a stranger runs:\n")[2]
+    subprocess.run(["sh", "-e"], input=lines, text=True, cwd=there, check=True)
+    assert files_are_whole(there / "my model's")
+    model = load(there / "my model's")
     assert model.translate(["one two"]) == load(one_file).translate(["one two"])
-    (tmp_path / "a/my model/config.json").write_text("{}")
-    (tmp_path / "a/my model.tar.gz").unlink()
-    script[-1] = tmp_path / "a/my model"
+    (tmp_path / "a/my model's/config.json").write_text("{}")
+    (tmp_path / "a/my model's.tar.gz").unlink()
+    script[-1] = tmp_path / "a/my model's"
     done = subprocess.run(script, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "must be as `t2t-jax export` wrote it" in done.stderr
-    assert not (tmp_path / "a/my model.tar.gz").exists()
+    assert not (tmp_path / "a/my model's.tar.gz").exists()
 
 
 def test_one_file_holds_the_model_that_was_asked_for(workdir, one_file):

@@ -54,7 +54,7 @@ def run(options: CompareOptions) -> int:
 
 def _compare_models(options: CompareOptions) -> list[Table]:
     """Compares the translations of a test set, their speed and the models' size."""
-    from t2t_jax.report.comparison import TEST_COLUMNS, scores_of, test_cells
+    from t2t_jax.report import comparison
     from t2t_jax.report.page import Table
 
     files = {"source": options.source, "reference": options.reference}
@@ -64,7 +64,9 @@ def _compare_models(options: CompareOptions) -> list[Table]:
     sources, references = read_aligned(files, joiner=joiner).values()
     languages = _languages(options, configs)
     quality, costs, first = [], [], None
-    for name, config in configs.items():
+    for shown, (name, config) in zip(
+        comparison.shown_names([*configs]), configs.items(), strict=True
+    ):
         log(f"Translating {options.source} with {name} …")
         translate, megabytes = _open(Path(name), config, languages[name])
         translate(sources)  # compiles
@@ -72,10 +74,9 @@ def _compare_models(options: CompareOptions) -> list[Table]:
         output = [*translate(sources)]
         speed = len(sources) / (time.perf_counter() - began)
         lines = DevOutput(0, sources, references, output)
-        scores = scores_of(lines, base, baseline=first)
+        scores = comparison.scores_of(lines, base, baseline=first)
         first = first or output
-        shown = Path(name).resolve().name
-        quality.append((shown, *test_cells(scores)))
+        quality.append((shown, *comparison.test_cells(scores)))
         beam = str(config.decoding.beam_size)
         costs.append((shown, beam, f"{speed:,.1f}", f"{megabytes:.3g}"))
     tests = f"{len(sources):,} lines; intervals and paired tests by bootstrap."
@@ -88,7 +89,7 @@ def _compare_models(options: CompareOptions) -> list[Table]:
     title = f"Test set {options.source}"
     notes = [tests, signatures]
     return [
-        Table(title, ("model", *TEST_COLUMNS), quality, range(1, 9), notes),
+        Table(title, ("model", *comparison.TEST_COLUMNS), quality, range(1, 9), notes),
         Table("Speed and size", header, costs, range(1, 4), [measured]),
     ]
 

@@ -81,7 +81,7 @@ def build_cache(
     source, target = vocabularies
     models, names = (source.model, target.model), config.filter_names
     try:
-        trigrams = _learn_trigrams(corpus) if "language" in names else None
+        trigrams = _learn_trigrams(corpus, progress) if "language" in names else None
         encoder = PairEncoder(models, config, dtype, trigrams)
         shards = _build_shards(building, corpus, encoder, config, progress)
         if "duplicate_targets" in names:
@@ -125,11 +125,12 @@ def _check_not_empty(
         raise DataError(problems)
 
 
-def _learn_trigrams(corpus: Corpus) -> dict[str, Trigrams]:
+def _learn_trigrams(corpus: Corpus, progress: ProgressBar) -> dict[str, Trigrams]:
     """Learns the trigrams of each language, from lines at equal distances."""
     counts: dict[str, Counter[str]] = {}
     for part, _ in parts_of(corpus):
-        pairs = zip(*sample_evenly(part, _SAMPLED_PAIRS), strict=True)
+        with progress.heartbeat(f"Reading {short_name(part.spec)} for data.filters"):
+            pairs = zip(*sample_evenly(part, _SAMPLED_PAIRS), strict=True)
         for language, lines in zip(languages_of(part), pairs, strict=False):
             found = chain.from_iterable(map(trigrams_of, lines))
             counts.setdefault(language, Counter()).update(found)

@@ -125,7 +125,10 @@ class Shard:
     mask: Flags | None = None
 
     def array(self, name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Reads a file of the shard, such as `source.hashes`."""
+        """Reads a file of the shard, such as `source.hashes`.
+
+        `WORDS` is of all pairs of its files, also of those that `mask` leaves out.
+        """
         values, mask = np.fromfile(self.path / name, dtype), self.mask
         if mask is None or name == WORDS:
             return values
@@ -147,19 +150,21 @@ def repeated_targets(shards: Sequence[Shard]) -> list[Flags]:
     """Returns, for each shard, which kept pairs have a target that another has, too.
 
     Of the pairs of one target that is not marked whose sides differ in length most
-    nearly as usual, or the first of these. Eight bytes a pair are held, four times.
+    nearly as usual, or the first of these. About 30 bytes a pair are held.
     """
 
     def joined(name: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         return np.concatenate([shard.array(name, dtype) for shard in shards])
 
+    unusual = np.log(np.divide(*(joined(f"{s}.lengths", np.int32) for s in SIDES)))
+    unusual -= np.median(unusual)
+    unusual = np.abs(unusual).round(3)  # the same on any machine
     hashes = joined("target.hashes", np.uint64)
-    source, target = (joined(f"{side}.lengths", np.int32) for side in SIDES)
-    ratios = np.log(source / target)
-    unusual = np.abs(ratios - np.median(ratios)).round(3)  # the same on any machine
     order = np.lexsort((unusual, hashes))
+    del unusual
+    hashes = hashes[order]
     repeated = np.zeros(len(hashes), np.bool_)
-    repeated[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
+    repeated[order[1:]] = hashes[1:] == hashes[:-1]
     ends = np.cumsum([shard.reasons[KEPT] for shard in shards])
     return np.split(repeated, ends[:-1])
 
