@@ -460,16 +460,21 @@ class OutputShards:
 def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -> None:
     """Checks that the settings of this job are those that are recorded.
 
-    A key of the configuration that an earlier version lacked had its default.
+    A key of the configuration that an earlier version lacked had its default. One that
+    only the record has is another setting, or a corrupt record.
     """
     values = flatten(to_dict(Config()))
     defaults = json.loads(json.dumps({f"config.{key}": v for key, v in values}))
-    was = defaults | (was if isinstance(was, dict) else {})
+    recorded = was if isinstance(was, dict) else {}
+    # As JSON gives them back: lists for tuples.
+    wanted = json.loads(json.dumps(dict(now)))
+    # What is known later than this check is "the content of" something.
+    settings = [name for name in recorded if not name.startswith("the ")]
+    before, now = defaults | recorded, dict.fromkeys(settings, "missing") | wanted
     different = [
-        f"{name} was {was.get(name, 'missing')!r} and is {value!r}"
-        # As JSON gives them back: lists for tuples.
-        for name, value in json.loads(json.dumps(dict(now))).items()
-        if was.get(name, "missing") != value
+        f"{name} was {before.get(name, 'missing')!r} and is {value!r}"
+        for name, value in now.items()
+        if before.get(name, "missing") != value
     ]
     if different:
         raise ConfigError(
