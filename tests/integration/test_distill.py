@@ -29,7 +29,7 @@ CHANGES = {
     "own_text:student": f"own_text:student{FLAGS}",
     "own_text:small": f"own_text:small{FLAGS}",
     "=int8": "=int8 --check_lines=3 --max_bleu_loss=100",
-    "runs/de-en": "runs/mine",
+    "runs/de-en": "runs/large",
 }
 
 
@@ -42,7 +42,7 @@ def rows_of(path):
 def reader(counting, tmp_path_factory):
     """The directory in which the commands of the page were run, and what they said."""
     place = tmp_path_factory.mktemp("reader")
-    shutil.copytree(counting, place / "runs/mine")
+    shutil.copytree(counting, place / "runs/large")
     for language in ("en", "de"):
         text = (counting.parent / f"a.{language}").read_text()
         for stem in ("train", "mine"):
@@ -71,13 +71,13 @@ def test_the_teachers_pairs_are_right_and_train_a_student(reader):
 
 def test_the_table_has_the_teacher_beside_the_student_and_its_export(reader):
     table = [line.split() for line in reader[1][0].splitlines()]
-    names = ("mine", "student", "student-int8")
+    names = ("large", "student", "student-int8")
     scores, costs = ([r for r in table if r[:1] == [name]] for name in names), {}
     for name, (quality, cost) in zip(names, scores, strict=True):
         costs[name] = float(cost[3])
         assert re.fullmatch(r"[\d,]+\.\d", cost[2])
         assert len(quality) == 9
-        if name == "mine":
+        if name == "large":
             assert float(quality[1]) > 50
             assert quality[3:5] == ["—", "—"]
         else:
