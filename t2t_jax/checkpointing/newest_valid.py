@@ -63,16 +63,7 @@ def restore_latest_valid(
       UserError: a system error prevents reading them, or processes see different steps.
     """
     newest = agreed_latest_step(checkpoints, processes)
-    directory, strays = checkpoints.directory, checkpoints.stray_dirs()
-    if not newest and strays:  # the remains of another run
-        raise DataError(
-            f"Cannot start a run: {directory} has no valid checkpoint, but holds "
-            f"{', '.join(strays)}. Restore a checkpoint from a copy, or remove that "
-            "folder to start again."
-        )
-    for name in strays:
-        if name.isdecimal() and int(name) > newest:
-            log(f"WARNING: Ignoring {directory / name}: not a checkpoint.")
+    _report_strays(checkpoints, newest, log=log)
     corrupt: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
         items: dict[str, PyTree] = {}  # Those of a corrupt one are released.
@@ -98,10 +89,30 @@ def restore_latest_valid(
     raise DataError(
         [
             *(f"Checkpoint {one.path} is corrupt: {one.reason}." for one in corrupt),
-            f"Cannot resume: {directory} has no valid checkpoint. Nothing was changed. "
-            "Restore a checkpoint from a copy, or choose another workdir.",
+            f"Cannot resume: {checkpoints.directory} has no valid checkpoint. Nothing "
+            "was changed. Restore a checkpoint from a copy, or choose another workdir.",
         ]
     )
+
+
+def _report_strays(
+    checkpoints: CheckpointReader, newest: int, *, log: Callable[[str], None]
+) -> None:
+    """Names what looks like a checkpoint newer than all, or refuses a start beside it.
+
+    Raises:
+      DataError: there are remains of another run, and no checkpoint.
+    """
+    directory, strays = checkpoints.directory, checkpoints.stray_dirs()
+    if not newest and strays:
+        raise DataError(
+            f"Cannot start a run: {directory} has no valid checkpoint, but holds "
+            f"{', '.join(strays)}. Restore a checkpoint from a copy, or remove that "
+            "folder to start again."
+        )
+    for name in strays:
+        if name.isdecimal() and int(name) > newest:
+            log(f"WARNING: Ignoring {directory / name}: not a checkpoint.")
 
 
 def quarantine(

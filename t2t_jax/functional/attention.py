@@ -108,11 +108,10 @@ def additive_attention_weights(
       q_xQxDk: [..., Q, Dk] queries, already multiplied by W.
       k_xKxDk: [..., K, Dk] keys, already multiplied by U.
       score_Dk: [Dk] the vector v.
-      mask_xQxK: [..., Q, K] True = attends; axes of size 1 are broadcast. None: every
-        query attends to all keys.
+      mask_xQxK: as of `attention_weights`.
 
     Returns:
-      weights: [..., Q, K] float32. Each row sums to 1, or is zeros if fully masked.
+      weights: [..., Q, K] float32, as `attention_weights` returns them.
 
     Raises:
       ValueError: the shapes do not agree.

@@ -85,6 +85,21 @@ class _Returns:
             found = f"{dtype_shape(leaf)} {path}".rstrip()
             self.require(leaf.shape[:1] == (rows,), method, rule, found=found)
 
+    def require_logits(
+        self, logits: PyTree, *, rows: int, beams: int, largest: int
+    ) -> None:
+        """Checks what a step returns of all tokens, up to the id `largest` at least."""
+        texts = dtype_shapes(logits)
+        is_logits = (
+            "" in texts  # an array, and no tree of them
+            and jnp.issubdtype(logits.dtype, jnp.floating)
+            and logits.shape[:-1] == (rows, beams)
+            and logits.shape[-1] > largest
+        )
+        rule = f"logits [B={rows}, W={beams}, V > {largest}] of floating point"
+        came = ", ".join(texts.values()) or "no array"
+        self.require(is_logits, "step", rule, found=came)
+
     def require_same(self, method: str, found: PyTree, *, cache: PyTree) -> None:
         """Checks that a cache stays as it was given."""
         reason = describe_differences(dtype_shapes(cache), dtype_shapes(found))
@@ -132,16 +147,8 @@ def check_returns(
     is_pair, kind = isinstance(found, tuple) and len(found) == 2, type(found).__name__
     returns.require(is_pair, "step", "a pair (logits, cache)", found=f"a {kind}")
     logits, after = found
-    texts, largest = dtype_shapes(logits), max(params.ids[:3])  # pad, bos, eos
-    is_logits = (
-        "" in texts  # an array, and no tree of them
-        and jnp.issubdtype(logits.dtype, jnp.floating)
-        and logits.shape[:-1] == (rows, beams)
-        and logits.shape[-1] > largest
-    )
-    rule = f"logits [B={rows}, W={beams}, V > {largest}] of floating point"
-    came = ", ".join(texts.values()) or "no array"
-    returns.require(is_logits, "step", rule, found=came)
+    largest = max(params.ids[:3])  # pad, bos, eos
+    returns.require_logits(logits, rows=rows, beams=beams, largest=largest)
     kinds = [(jax.tree.structure(c), dtype_shapes(c)) for c in (after, first, cache)]
     if reorders and kinds[0] in kinds[1:]:
         after = jax.eval_shape(model.reorder, after, tokens_BxW)

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from t2t_jax.config import Config
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError, rewording
 from t2t_jax.exchange.cards import model_card
 from t2t_jax.exchange.exporting import verification
@@ -103,16 +104,7 @@ def export(
         jax.default_matmul_precision("highest"),
     ):
         form.write(partial, written, spec)
-        found = verification.compare(
-            JaxBackend(written.model, config.decoding),
-            form.load(partial, written),
-            text,
-            vocabulary=model.vocabularies.source,
-            decoding=config.decoding,
-            same_penalty=not config.decoding.length_penalty
-            or divisor(config.decoding) == "n"
-            or "CTranslate2" not in form.verified_with,
-        )
+        found = _compare(written, form, partial, text, config.decoding)
         tolerance = tolerance_of(spec)
         found.require(tolerance, advice=_advice(spec))
         checked = dataclasses.replace(found, text=spec_of_names(found.text))
@@ -122,6 +114,26 @@ def export(
         (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         provenance.write_sha256sums(partial)
     return found
+
+
+def _compare(
+    written: Original,
+    form: ExportFormat,
+    directory: Path,
+    text: VerificationText,
+    decoding: DecodingConfig,
+) -> Comparison:
+    """Compares an export with the model that was written."""
+    return verification.compare(
+        JaxBackend(written.model, decoding),
+        form.load(directory, written),
+        text,
+        vocabulary=written.model.vocabularies.source,
+        decoding=decoding,
+        same_penalty=not decoding.length_penalty
+        or divisor(decoding) == "n"
+        or "CTranslate2" not in form.verified_with,
+    )
 
 
 def _original(
