@@ -29,7 +29,10 @@ if [ "${1:-}" = --soak ]; then
 fi
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
-.venv/bin/mypy
+.venv/bin/mypy & types=$!  # One core, beside tests of which many wait.
 # In order, so that what a file sets up is set up once, but for what is left when a
 # worker has nothing more to do.
-.venv/bin/pytest -n "$workers" --dist=worksteal --durations=30 -m "$selection"
+.venv/bin/pytest -n "$workers" --dist=worksteal --durations=30 -m "$selection" ||
+  code=$?
+wait "$types" || exit 2
+exit "${code:-0}"

@@ -4,6 +4,7 @@ What the tests and the processes that they start compile is kept beside pytest's
 cache, so that a program is compiled by the first who needs it.
 """
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -11,6 +12,12 @@ from pathlib import Path
 from t2t_jax.devices.compilation_cache import enable_compilation_cache
 from tests import compiling, tiers
 
+# As the command line does: thousands of tests and traced programs stay, and to look for
+# garbage among them after every 700 objects took a fifth of the time.
+gc.set_threshold(100_000, 10, 20)
+# What a shell starts in the background ignores SIGINT, and so would what tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if "--xla_force_host_platform_device_count=8" not in os.environ.get("XLA_FLAGS", ""):
     _before = os.environ.get("XLA_FLAGS", "")

@@ -41,24 +41,6 @@ def test_only_a_folder_of_a_plain_number_with_something_in_it_is_a_step(folders)
     assert folders.stray_dirs() == ["100", "101", "99", "corrupt-11"]
 
 
-def test_quarantine_takes_the_next_free_name(folders):
-    for expected in ("corrupt-7", "corrupt-7-2", "corrupt-7-3"):
-        make(folders, 7)
-        assert folders.quarantine(7).name == expected
-    assert folders.steps() == []
-
-
-def test_only_an_existing_entry_is_renamed_before_a_save(folders):
-    assert folders.clear_step_dir(7) is None
-    make(folders, 7)
-    assert folders.clear_step_dir(7).name == "replaced-7"
-    (folders.directory / "8").write_text("notes")
-    assert folders.clear_step_dir(8) is None
-    (folders.directory / "9").symlink_to("nowhere")
-    assert folders.clear_step_dir(9) is None
-    assert names(folders) == ["replaced-7", "stray-8", "stray-9"]
-
-
 def test_a_stray_entry_does_not_prevent_the_restore_of_a_replaced_checkpoint(folders):
     make(folders, "replaced-5")
     make(folders, "7.orbax-checkpoint-tmp")

@@ -53,12 +53,6 @@ def test_a_value_that_breaks_its_rule_is_refused_with_its_name(name, value):
                 kind(**{name: value})
 
 
-def test_all_broken_rules_come_together():
-    with pytest.raises(ConfigError) as caught:
-        DecodingConfig(beam_size=0, length_penalty=math.nan, tokens_per_batch=0)
-    assert len(caught.value.problems) == 3
-
-
 @pytest.mark.parametrize(
     ("changes", "named"),
     [

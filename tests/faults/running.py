@@ -205,13 +205,18 @@ def saved(workdir: Path) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def parameters(workdir: Path, step: int) -> dict[str, np.ndarray]:
-    """Reads every leaf of a checkpoint, of all its items, by its path.
+ITEMS = ("params", "optimizer", "trained")
+
+
+def parameters(
+    workdir: Path, step: int, items: tuple[str, ...] = ITEMS
+) -> dict[str, np.ndarray]:
+    """Reads every leaf of a checkpoint, of all its items or of some, by its path.
 
     Without the package's own reader, and on no device.
     """
     leaves = {}
-    for item in ("params", "optimizer", "trained"):
+    for item in items:
         folder = workdir / "checkpoints" / str(step) / item
         if item == "trained" and not folder.exists():
             continue

@@ -67,16 +67,16 @@ def flipped_in(item):
     """
 
     def flip(folder):
-        workdir, step = folder.parents[1], int(folder.name)
-        path, before = largest(folder / item), running.parameters(workdir, step)
-        sound = path.read_bytes()
+        path = largest(folder / item)
+        read = (folder.parents[1], int(folder.name), (item,))
+        before, sound = running.parameters(*read), path.read_bytes()
         # In large strides, as what nobody reads lies together.
         for stride in range(len(sound)):
             place = stride * 1009 % len(sound)
             changed = bytes([sound[place] ^ 1])
             path.write_bytes(sound[:place] + changed + sound[place + 1 :])
             try:
-                running.require_bit_equal(running.parameters(workdir, step), before)
+                running.require_bit_equal(running.parameters(*read), before)
             except AssertionError:
                 return
             except Exception:  # Orbax raises just that.

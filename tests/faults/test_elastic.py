@@ -30,9 +30,9 @@ FOUR = {"processes": 4, "devices": 2}
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """Thirty steps on one device."""
+    """Twenty steps on one device."""
     workdir = tmp_path_factory.mktemp("alone") / "run"
-    running.finish(workdir, steps=30, **CHANGED)
+    running.finish(workdir, steps=20, **CHANGED)
     return workdir
 
 

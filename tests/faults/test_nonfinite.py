@@ -116,8 +116,7 @@ def test_finite_divergence_is_warned_of_once_and_the_best_stays_the_best(tmp_pat
 
 
 def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
-    keys = {**KEYS, "evaluation__every_steps": 6, "evaluation__bleu_sentences": 1}
-    keys["checkpoint__every_steps"] = 5
+    keys = {**KEYS, "checkpoint__every_steps": 5}
     for name, ends in (("whole", [12]), ("parts", [6, 12])):
         for steps in ends:
             running.finish(tmp_path / name, fault="nan@4-9", steps=steps, **keys)

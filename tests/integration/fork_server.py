@@ -8,6 +8,7 @@ The server imports no device: a backend has threads, which a fork would lose.
 """
 
 import atexit
+import gc
 import importlib
 import io
 import json
@@ -184,6 +185,7 @@ if __name__ == "__main__":
             importlib.import_module(module.name)
     # Importing Orbax adds one, which a start of the program finds only after its own.
     logging.getLogger().handlers.clear()
+    gc.freeze()  # No fork looks for garbage in what it has from here.
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _end(main.cli_entry_point)

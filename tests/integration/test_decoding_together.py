@@ -49,10 +49,6 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
     alone = tiny.run("--mode=translate", workdir, f"--input={source}")
     assert alone.stdout.count(b"\n") == len(LINES)
 
-    code, outs, said = together("--mode=translate", workdir, f"--input={source}")
-    assert code == 0, said
-    assert outs == [alone.stdout, b""]
-
     code, outs, said = together("--mode=translate", workdir, stdin=source.read_bytes())
     assert code == 0, said
     assert outs == [alone.stdout, b""]
@@ -80,11 +76,6 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
 @pytest.mark.parametrize(
     ("each", "code", "message"),
     [
-        (
-            (["in.en", "--stream"], ["in.en", "--stream"]),
-            64,
-            "--stream requires a single process, and there are 2",
-        ),
         # Beyond the first window, which is translated.
         ((["cut.gz"], ["cut.gz"]), 65, "cut.gz is broken gzip"),
         (

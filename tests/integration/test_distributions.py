@@ -42,10 +42,7 @@ for name in shipped_names():
 print(json.dumps({"file": t2t_jax.__file__, "steps": steps}))
 """
 # They read files of all folders, and need no model.
-_TESTED = (
-    "tests/configs",
-    "tests/report/test_doctor.py",
-)
+_TESTED = ("tests/configs",)
 
 
 @pytest.fixture(scope="session")

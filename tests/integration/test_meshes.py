@@ -2,14 +2,16 @@
 
 Twenty steps with dropout, in float32, through the command line. Of every step the
 tokens must be the same and the loss equal but for the order of floating-point sums.
-That a run of two processes has the same curve and goes on with other devices is said in
-tests/faults/test_elastic.py, that two evaluate as one in test_decoding_together.py.
+All of it is in the long suite: of every day is tests/faults/test_elastic.py, in which
+one run goes on with other processes and devices, test_decoding_together.py, in which
+two evaluate as one, and test_resume.py, in which a run goes on with fsdp and tensor.
 """
 
 import pytest
 
 from tests.faults import running
 
+pytestmark = pytest.mark.soak
 CHANGED = {
     "steps": 20,
     "logging__every_steps": 1,
@@ -54,15 +56,13 @@ def alone(tmp_path_factory):
     ("changed", "said"),
     [
         ({}, "8 devices x 1 micro-batch x 128 = 1,024 tokens a side"),
-        pytest.param(
+        (
             {"mesh__fsdp": 4, "training__micro_batches": 2},
             "8 parts x 2 micro-batches",
-            marks=pytest.mark.soak,
         ),
-        pytest.param(
+        (
             {"mesh__fsdp": 2, "mesh__tensor": 2},
             "8 devices (data 2, fsdp 2, tensor 2): 4 parts x 1 micro-batch x 256",
-            marks=pytest.mark.soak,
         ),
     ],
     ids=["data", "data-fsdp-micro", "data-fsdp-tensor"],
@@ -75,7 +75,6 @@ def test_eight_devices_in_any_mesh_take_the_same_steps_as_one(
     require_same_curve(alone, tmp_path / "run")
 
 
-@pytest.mark.soak
 def test_two_processes_of_four_devices_take_the_same_steps_and_write_once(
     alone, tmp_path
 ):

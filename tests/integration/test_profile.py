@@ -36,9 +36,10 @@ def test_a_run_writes_a_trace_and_its_figures_are_those_of_a_run_without(
 
 def test_a_signal_in_the_middle_leaves_a_checkpoint_and_a_trace(tmp_path):
     workdir = tmp_path / "run"
-    said = finish(workdir, fault="term@4", code=75, profile__steps="3:9")
+    how = {"profile__steps": "3:9", "evaluation__every_steps": 0}
+    said = finish(workdir, fault="term@4", code=75, **how)
     assert said.index("Saved step 4") < said.index("Traced steps 3 to 4")
-    said = finish(workdir, profile__steps="3:9")
+    said = finish(workdir, **how)
     assert "Traced steps 5 to 9" in said
     assert traces(workdir) == ["profile/3-9", "profile/3-9"]
 
@@ -47,7 +48,7 @@ def test_a_trace_that_cannot_be_written_costs_nothing_else(tmp_path):
     workdir = tmp_path / "run"
     workdir.mkdir()
     (workdir / "profile").write_text("in the way")
-    said = finish(workdir, profile__steps="3:5")
+    said = finish(workdir, profile__steps="3:5", evaluation__every_steps=0)
     assert "WARNING: Profiling failed (profile.steps=3:5): " in said
     assert metrics(workdir)[-1]["kind"] == "final"
 

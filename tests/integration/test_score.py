@@ -110,10 +110,3 @@ def test_json_lines_hold_the_same_and_the_tokens_too(trained, tmp_path):
         assert record["tokens"][-1] == "</s>"
     assert "".join(records[0]["tokens"]) == "▁eins▁zwei</s>"
     assert [record["num_tokens"] for record in records][2:] == [1, 1]
-
-
-def test_no_lines_are_no_rows(trained, tmp_path):
-    (tmp_path / "empty").touch()
-    done = score(trained.workdir, tmp_path / "empty", tmp_path / "empty")
-    assert table(done) == []
-    assert b"Scored 0 pairs." in done.stderr

@@ -236,18 +236,11 @@ def test_the_command_line_takes_the_target_language(counting_twice):
     command = ("--mode=translate", run, "--format=text")
     done = tiny.succeed(*command, "--target_language=fr", stdin=text)
     assert done.stdout.decode().split("\n")[:-1] == TARGETS["fr"]
-    for arguments, message in (
-        ((), "several languages"),
-        (("--target_language=pt",), "tags of de, fr"),
-    ):
-        refused = tiny.run(*command, *arguments, stdin=text)
-        assert refused.returncode == 64
-        assert message in refused.stderr.decode()
+    refused = tiny.run(*command, stdin=text)
+    assert (refused.returncode, b"several languages" in refused.stderr) == (64, True)
     files = (f"--source={place / 'in'}", f"--reference={place / 'fr'}")
-    for language, exact in (("fr", True), ("de", False)):
-        chosen = (run, *files, f"--target_language={language}")
-        done = tiny.succeed("--mode=evaluate", *chosen)
-        assert (json.loads(done.stdout)["chrf"] > 99) == exact
+    done = tiny.succeed("--mode=evaluate", run, *files, "--target_language=fr")
+    assert json.loads(done.stdout)["chrf"] > 99
     spec = "++".join(f"text:{place}/in,{place}/{x}#en-{x}" for x in ("de", "fr"))
     (place / "de").write_text("\n".join(TARGETS["de"]) + "\n", encoding="utf-8")
     done = tiny.succeed("--mode=evaluate", run, f"--corpus={spec}")

@@ -20,7 +20,7 @@ SIZES = {
     **dict(list(tiny.TINY.items())[2:]),
     **{"vocabulary.size": 330, "model.dropout": 0.0, "data.dev_pairs": 8},
     **{"optimizer.peak_learning_rate": 0.01, "optimizer.warmup_steps": 50},
-    **{"steps": 240, "evaluation.every_steps": 120, "checkpoint.every_steps": 40},
+    **{"steps": 240, "evaluation.every_steps": 240, "checkpoint.every_steps": 40},
 }
 FLAGS = "".join(f" --config.{key}={value}" for key, value in SIZES.items())
 CHANGES = {

@@ -70,14 +70,14 @@ def soak(*values):
         (TrainingConfig(), CONFIG, 1, {}, (4, 1)),
         (TrainingConfig(), CONFIG, 1, {}, (1, 3)),
         (TrainingConfig(), CONFIG, 8, {}, (1, 1)),
-        (TrainingConfig(), CONFIG, 8, {}, (2, 1)),
+        soak(TrainingConfig(), CONFIG, 8, {}, (2, 1)),
         soak(TrainingConfig(), CONFIG, 8, {"fsdp": 2}, (2, 1)),
-        (TrainingConfig(), CONFIG, 8, MESH_2x2x2, (1, 1)),
+        soak(TrainingConfig(), CONFIG, 8, MESH_2x2x2, (1, 1)),
         (TrainingConfig(), CONFIG, 8, MESH_2x2x2, (4, 2)),
         soak(TrainingConfig(), CONFIG, 8, {"data": 1, "fsdp": 4, "tensor": 2}, (1, 1)),
         soak(TrainingConfig(), OTHER, 8, MESH_2x2x2, (1, 1)),
         (TrainingConfig(), OTHER, 8, {}, (2, 2)),
-        (SIMCUT, CONFIG, 8, {}, (1, 1)),
+        soak(SIMCUT, CONFIG, 8, {}, (1, 1)),
         (SIMCUT, CONFIG, 8, MESH_2x2x2, (4, 2)),
         soak(SIMCUT, CONFIG, 1, {}, (4, 3)),
         (R_DROP, CONFIG, 8, {"fsdp": 2}, (2, 1)),
@@ -147,8 +147,8 @@ def test_micro_batches_save_memory():
 @pytest.mark.parametrize(
     ("parts", "devices", "mesh"),
     [
-        (2, 2, {"data": 1, "fsdp": 2}),
-        (8, 8, {"data": 1, "fsdp": 4, "tensor": 2}),
+        soak(2, 2, {"data": 1, "fsdp": 2}),
+        soak(8, 8, {"data": 1, "fsdp": 4, "tensor": 2}),
         (4, 8, MESH_2x2x2),
     ],
 )

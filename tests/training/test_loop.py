@@ -13,7 +13,6 @@ import pytest
 
 from t2t_jax.errors import DivergedError
 from t2t_jax.training.progress_and_patience import RunProgress
-from t2t_jax.training.reporting.metrics_writer import TIME_FIELDS
 from t2t_jax.types import DataPosition
 from tests.training.fake_run import Run
 
@@ -157,31 +156,6 @@ def test_a_step_is_compiled_for_each_shape_once_and_outside_the_training_time(ru
         assert record["target_tokens_per_second"] == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("stop", range(1, 8))
-def test_a_resumed_run_counts_on_and_writes_the_same_records(monkeypatch, stop):
-    losses = {n: float(n) for n in range(1, 12)} | dict.fromkeys((3, 4, 6, 7, 8), BAD)
-
-    def run_to(steps, progress=None):
-        one = Run(monkeypatch, losses=losses, stop_at={steps})
-        progress = one.train(progress, steps=9, log=3)
-        written = [
-            {k: v for k, v in r.items() if k not in TIME_FIELDS}
-            for r in [*one.records, *one.skipped]
-        ]
-        return loaded(progress), written
-
-    end, expected = run_to(9)
-    halfway, first = run_to(stop)
-    resumed, second = run_to(9, halfway)
-    order = [
-        sorted(written, key=lambda r: (r["step"], r["kind"]))
-        for written in (expected, first + second)
-    ]
-    assert order[0] == order[1]
-    assert resumed == end
-    assert end.skipped == 5
-
-
 def test_one_batch_is_not_shown_as_a_jump_of_the_loss(run):
     run.losses = {6: 12.0}
     run.train(steps=10, log=5, show_seconds=1)
@@ -263,14 +237,6 @@ def test_a_resumed_run_ends_at_the_same_step(monkeypatch, run):
 @pytest.mark.parametrize(
     ("given", "again", "changed", "timeline"),
     [
-        # made up for before the next step
-        (
-            {"interrupted": (4,)},
-            {},
-            {},
-            "evaluate 4, save 4: periodic, evaluate 8, save 8: periodic, log 9, "
-            "evaluate 9, save 9: final",
-        ),
         # a state that proves to be the best is saved as that
         (
             {"interrupted": (4,)},
@@ -279,7 +245,6 @@ def test_a_resumed_run_ends_at_the_same_step(monkeypatch, run):
             "evaluate 4, save 4: periodic best, evaluate 8, log 9, evaluate 9, "
             "save 9: final",
         ),
-        ({"interrupted": (9,)}, {}, {}, "evaluate 9, save 9: final"),
         # cancelled once more, it changes nothing
         ({"interrupted": (4,)}, {"interrupted": (4,)}, {}, "give up evaluating 4"),
         # counts once for the patience
@@ -303,15 +268,6 @@ def test_cancelled_evaluation_is_repeated_by_the_resumed_run(
     second.train(loaded(progress), **every | changed)
     assert ", ".join(second.timeline) == timeline
     assert [saved.pending for saved in second.saved] == [()] * len(second.saved)
-
-
-def test_cancelled_evaluation_leaves_the_end_of_the_run_the_same(monkeypatch):
-    bleus, every = {4: 5.0, 8: 6.0, 9: 7.0}, {"steps": 9, "evaluate": 4}
-    whole, part, rest = (Run(monkeypatch, bleus=bleus) for _ in range(3))
-    part.interrupted = (8,)
-    expected = whole.train(**every)
-    found = rest.train(loaded(part.train(**every)), **every)
-    assert found._replace(minutes=0.0) == expected._replace(minutes=0.0)
 
 
 @pytest.mark.parametrize("pending", [(), ("periodic", "stopped")])

@@ -6,7 +6,6 @@ Python exception, took `--mode=…` for the value of `--workdir`, and dropped wh
 """
 
 import re
-import shlex
 
 import pytest
 
@@ -103,17 +102,6 @@ def test_a_long_or_unprintable_value_is_shortened():
 def test_no_advice_about_words_is_a_command_that_trains(line):
     advice = problems_of(*line.split())
     assert "train" not in re.findall(r"(?:t2t-jax |mean |--mode=)(\w+)", advice)
-
-
-def test_all_mistakes_of_a_command_line_are_named_once_and_at_once():
-    line = "--mode=trian --config.stepz=3 --config.steps=many --foo=1 --foo=1 stray"
-    problems = problems_of(*shlex.split(f"{line} --config=missing.py"))
-    for said in ("--mode=trian", "stepz", "=many", "--foo", "'stray'", "missing.py"):
-        assert said in problems
-    assert len(problems.splitlines()) == 6
-    assert (
-        len(problems_of("--config.steps=0", "--config.model.d_ff=0").split("\n")) == 2
-    )
 
 
 def test_no_text_of_a_python_exception_reaches_the_user():

@@ -10,16 +10,11 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.report.statistics import drop_warnings
 from t2t_jax.data.token_cache import builder, shards, token_cache
-from t2t_jax.data.token_cache.encoder import PairEncoder
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError
 from tests.data.conftest import ENGLISH, GERMAN, sentences
-
-
-class PlugPulledError(Exception):
-    pass
 
 
 @pytest.fixture
@@ -68,42 +63,6 @@ def test_a_cache_is_the_same_whatever_its_shards_and_chunks(build, tmp_path):
         workers = 2 if shard == 1 else 1
         build(home, shard=shard, chunk=chunk, drop_duplicates=True, workers=workers)
         assert content(tmp_path / home) == content(tmp_path / "one")
-
-
-@pytest.mark.parametrize("pulled", [1, 7, 12, 16, "joining"])
-def test_after_a_stop_the_complete_shards_are_not_encoded_again(
-    build, tmp_path, monkeypatch, pulled
-):
-    build("undisturbed", drop_duplicates=True)
-    calls, plain = [], PairEncoder.encode
-
-    def encode(self, sources, targets, *language):
-        calls.append(len(sources))
-        if len(calls) == pulled:
-            raise PlugPulledError
-        return plain(self, sources, targets, *language)
-
-    def join(*_):
-        raise PlugPulledError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(PairEncoder, "encode", encode)
-        if pulled == "joining":
-            patch.setattr(shards, "join_shards", join)
-        with pytest.raises(PlugPulledError):
-            build(drop_duplicates=True)
-    # A shard of 11 pairs is three chunks, and is written when the fourth is encoded.
-    whole = 60 if pulled == "joining" else max(0, 11 * ((pulled - 2) // 3))
-    calls.clear()
-    pulled = None
-    monkeypatch.setattr(PairEncoder, "encode", encode)
-    said = []
-    build(drop_duplicates=True, said=said)
-    assert sum(calls) == 60 - whole
-    assert any(f"Resuming after {whole} encoded pairs" in line for line in said) == (
-        whole > 0
-    )
-    assert content(tmp_path / "caches") == content(tmp_path / "undisturbed")
 
 
 def mixture(tmp_path, *sides):

@@ -154,12 +154,12 @@ def test_a_step_and_a_search_compiled_for_gpus(tmp_path):
 @pytest.mark.parametrize(
     ("gpus", "axes"),
     [
-        ("8", {"data": 8}),
+        pytest.param("8", {"data": 8}, marks=pytest.mark.soak),
         ("8", {"fsdp": 8}),
-        ("8", {"tensor": 2}),
+        pytest.param("8", {"tensor": 2}, marks=pytest.mark.soak),
         ("8", {"data": 2, "fsdp": 2, "tensor": 2}),
-        ("8x8", {"data": 64}),
-        ("8x8", {"data": 8, "fsdp": 8}),
+        pytest.param("8x8", {"data": 64}, marks=pytest.mark.soak),
+        pytest.param("8x8", {"data": 8, "fsdp": 8}, marks=pytest.mark.soak),
         ("8x8", {"data": 16, "fsdp": 2, "tensor": 2}),
     ],
 )
