@@ -85,14 +85,15 @@ class DataConfig:
       drop_copies: Whether to drop pairs whose two sides are the same text.
       drop_duplicates: Whether to drop repeated pairs, keeping the first.
       filters: Names of further filters, with commas between them; a pair is dropped and
-        counted if its sides have other `digits`, `urls` (and e-mail addresses) or
-        `placeholders` (`%s`, `{x}`, `<x>`); or only one ends as a question, or only one
-        has `punctuation` at its end; or less than half of the characters of a side are
-        `letters`; or less than half of its letters are of its `script`, as
-        `script:latin-cyrillic` names both, and `script:en=latin-ru=cyrillic` those of
-        text that names its languages; or a side is in the `language` of the other, by
-        the trigrams of the text itself; or its target has another source that fits it
-        better in length (`duplicate_targets`). Empty for none.
+        counted if its sides have other numbers (`digits`), `urls` (and e-mail
+        addresses) or `placeholders` (`%s`, `{x}`, `<x>`); or only one ends as a
+        question, or only one has `punctuation` at its end; or less than half of the
+        characters of a side are `letters`; or less than half of its letters are of its
+        `script`, as `script:latin-cyrillic` names both, and
+        `script:en=latin-ru=cyrillic` those of text that names its languages; or a side
+        is in the `language` of the other, by the trigrams of the text itself; or its
+        target has another source that fits it better in length (`duplicate_targets`).
+        Empty for none.
       source_bpe_dropout (probability): BPE-dropout of the training sources: the
         probability of skipping a merge when a word is split into subwords, anew in each
         epoch; 0 for none, and 0.1 in the paper of the method.

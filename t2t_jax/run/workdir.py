@@ -329,17 +329,19 @@ class Workdir:
           DataError: config.json is missing or damaged.
         """
         self.require()
-        advice = self.advice
         if (self.path / "model.bin").is_file():
-            advice = "This is a CTranslate2 model. Pass the run that it was made from."
+            raise DataError(
+                f"{self.path} is a CTranslate2 model. Pass the run that it was made "
+                "from."
+            )
         try:
             return parse_saved(
-                self._read("config.json", advice=advice) or {},
+                self._read("config.json", advice=self.advice) or {},
                 overrides=self.read_overrides,
             )
         except ConfigError as error:
             path, problem = self.path / "config.json", error.problems[0]
-            raise DataError(f"{path} is damaged: {problem}\n{advice}") from error
+            raise DataError(f"{path} is damaged: {problem}\n{self.advice}") from error
 
     def read_overrides(self) -> dict[str, Any]:
         """Reads the keys set on command lines so far.

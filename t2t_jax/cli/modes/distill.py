@@ -51,7 +51,7 @@ from t2t_jax.run.workdir import Workdir
 REASONS = {
     "failed": "the translation is empty, cut, without an end or short",
     "copy": "the translation is the source, of more than three words",
-    "repetition": "the translation repeats some words three times, the source does not",
+    "repetition": "it has words or letters three times in a row, the source has not",
     "length_ratio": "the sides differ in length far more than usual, not both short",
     "low_score": "of the lowest log-probability a token (--drop_worst)",
     "low_agreement": "of the lowest chrF of the translation back (--drop_worst)",

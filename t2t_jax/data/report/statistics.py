@@ -169,7 +169,7 @@ DROP_REASONS = {
     "ratio": "of unequal length, by data.max_length_ratio",
     "copies": "the same text on both sides, by data.drop_copies",
     "duplicates": "repeated, by data.drop_duplicates",
-    "digits": "with other digits, by data.filters",
+    "digits": "with other numbers, by data.filters",
     "urls": "with other URLs or e-mail addresses, by data.filters",
     "placeholders": "with other placeholders, by data.filters",
     "punctuation": "that end otherwise, by data.filters",

@@ -33,7 +33,7 @@ KEPT = len(REASONS)
 
 _DUPLICATE = REASONS.index("duplicates")
 
-VERSION = "3"
+VERSION = "4"
 """Version of the filters by name: others keep other pairs of the same text."""
 
 URL = (
@@ -60,6 +60,7 @@ FULL_STOP = ".!\u2026\u3002\uff01\u0964\u06d4\u0589"
 _AFTER_THE_END = "\"'\u201d\u201c\u2019\u00bb\u00ab)] \t"
 _GREEK = re.compile("[\u0370-\u03ff]")
 _WORD = re.compile(r"[^\W\d_]+")
+_NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\s]\d{3})+(?!\d)|\d+")
 _UNSEEN, _CLEAR, _SHORTEST = -13.0, 0.5, 20
 _MOST_TRIGRAMS = 20_000
 
@@ -121,11 +122,13 @@ def mark_filtered(
       trigrams: of each language, for the filter `language`.
 
     Example:
-      >>> pairs = ["at 9 or 10", "see %s"], ["um 10 oder 9", "siehe"]
+      >>> sources = ["at 9 or 10", "1,200 at 12.30", "12 cats", "see %s"]
+      >>> targets = ["um 10 oder 9", "1 200 um 12:30", "21 Katzen", "siehe"]
       >>> config = DataConfig(filters="digits,placeholders")
-      >>> found = mark_filtered(np.full(2, KEPT, np.int8), *pairs, config=config)
+      >>> reasons = np.full(4, KEPT, np.int8)
+      >>> found = mark_filtered(reasons, sources, targets, config=config)
       >>> [[*REASONS, "kept"][number] for number in found]
-      ['kept', 'placeholders']
+      ['kept', 'kept', 'digits', 'placeholders']
     """
     names, marked = config.filter_names, reasons.copy()
     known: dict[str, Any] = {
@@ -148,9 +151,12 @@ def _differ(kind: Callable[[str], object], source: str, target: str, _: Any) -> 
     return kind(source) != kind(target)
 
 
-def _digits(text: str) -> list[int]:
-    # Sorted, as languages write dates in other orders and thousands otherwise.
-    return sorted(unicodedata.digit(one) for one in text if one.isdecimal())
+def _numbers(text: str) -> list[str]:
+    # Sorted, as languages write dates in other orders, and thousands otherwise.
+    return sorted(
+        "".join(str(unicodedata.digit(one)) for one in found if one.isdecimal())
+        for found in _NUMBER.findall(text)
+    )
 
 
 def _found(pattern: str) -> Callable[[str], list[str]]:
@@ -223,7 +229,7 @@ def _is_other_language(source: str, target: str, gains: Mapping[str, float]) -> 
 
 
 _FILTERS: Mapping[str, Callable[[str, str, Any], bool]] = {
-    "digits": partial(_differ, _digits),
+    "digits": partial(_differ, _numbers),
     "urls": partial(_differ, _found(URL)),
     "placeholders": partial(_differ, _found(PLACEHOLDER)),
     "punctuation": partial(_differ, _final),
