@@ -157,7 +157,7 @@ def test_a_loss_of_one_s_own_keeps_devices_micro_batches_and_guard():
         return jnp.sum(smoothed, where=real)
 
     parts = TrainingConfig(micro_batches=2)
-    mesh = {"data": 2, "fsdp": 2, "tensor": 2}
+    mesh = {"data": 4, "fsdp": 2}
     both = [Trainer(8, training=parts, mesh=mesh, loss=own) for own in (None, loss)]
     drawn = [*batches(3), batch_of([], rows=ROWS)]
     (ours, applied), (own, _) = (trainer.steps(drawn) for trainer in both)
