@@ -6,12 +6,16 @@ Starts a server, translates the sentences with the model itself and with
 `--mode=translate`, and lets each client ask one sentence after the other. Prints
 requests, answers that are lost or differ, latencies, sentences a second beside
 `--mode=translate`'s, and the server's memory after a third of the time and at the end.
+With `--books=1` another client, of another address, sends texts of 99 KB meanwhile:
+
+  python benchmarks/serve.py --workdir=runs/mine --text=test.en --books=1 --pause=1
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import random
 import re
@@ -20,29 +24,35 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 _PROGRAM = [sys.executable, "-m", "t2t_jax.main"]
+_BOOK_CHARACTERS, _BOOK_SENTENCES = 99_000, 2_000
 
 
 class Load(NamedTuple):
     """What the clients saw.
 
     Attributes:
-      seconds: of each request that was answered.
-      outcomes: number of answers by kind: `right`, `different`, or a status or error.
+      seconds: of each request that was answered, of a sentence and of a book.
+      outcomes: number of sentences by kind: `right`, `different`, and of requests by
+        status or error.
       memory: bytes of the server after a third of the time, and at the end.
       cpu: seconds of all its threads, in between the first and the last request.
       elapsed: seconds from the first request to the last answer.
+      translated: sentences in that time, those of books too.
     """
 
-    seconds: list[float]
+    seconds: tuple[list[float], list[float]]
     outcomes: Counter[str]
     memory: tuple[int, int]
     cpu: float
     elapsed: float
+    translated: float
 
 
 def main() -> int:
@@ -50,17 +60,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--workdir", required=True)
     parser.add_argument("--pair", default="en-de")
-    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--text", help="sentences, a line each; else embedded ones")
+    parser.add_argument("--clients", type=int, help="200; beside books 1")
+    parser.add_argument("--books", type=int, default=0, help="clients with long texts")
+    parser.add_argument("--pause", type=float, default=0.0, help="between sentences")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--warm_up", type=float, default=20.0)
     parser.add_argument("--sentences", type=int, default=2_000)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    texts = sentences(options.sentences)
+    options.clients = options.clients or (1 if options.books else 200)
+    texts = sentences(options.text, options.sentences)
     wanted, rate = translate_file(options.workdir, texts)
     server = subprocess.Popen(
         [
-            *(*_PROGRAM, "--mode=serve", "--port=0"),
+            *(*_PROGRAM, "--mode=serve", "--port=0", "--request_timeout=600"),
             f"--workdir={options.pair}={options.workdir}",
         ],
         stderr=subprocess.PIPE,
@@ -77,18 +91,19 @@ def main() -> int:
         server.terminate()
         code = server.wait(60)
     figures = {**summary(load), "translate_lines_per_second": rate}
-    figures |= {"clients": options.clients, "exit_code": code}
+    figures |= {"clients": options.clients, "books": options.books, "exit_code": code}
     print(json.dumps(figures) if options.json else table(figures))
     return int(figures["lost"] or figures["different"] or code)
 
 
-def sentences(count: int) -> list[str]:
-    """Returns different sentences of the embedded corpus."""
+def sentences(path: str | None, count: int) -> list[str]:
+    """Returns different sentences, of a file or of the embedded corpus."""
     from t2t_jax.data.corpora.open import open_corpus
 
-    return list(
-        dict.fromkeys(pair[0] for pair in open_corpus(f"phrasebook:test:{count}"))
-    )
+    if path:
+        return list(dict.fromkeys(Path(path).read_text().splitlines()))[:count]
+    pairs = open_corpus(f"phrasebook:test:{count}")
+    return list(dict.fromkeys(pair[0] for pair in pairs))
 
 
 def translate_file(workdir: str, texts: list[str]) -> tuple[list[str], float]:
@@ -132,39 +147,62 @@ async def run_clients(
     port: int, pairs: list[tuple[str, str]], options: Any, *, seconds: float
 ) -> Load:
     """Lets all clients ask for so many seconds."""
-    load = Load([], Counter(), (0, 0), 0.0, 0.0)
-    began = await metric(port, "process_cpu_seconds_total")
+    load = Load(([], []), Counter(), (0, 0), 0.0, 0.0, 0.0)
+    counters = ("process_cpu_seconds_total", "t2t_jax_sentences_total")
+    before = [await metric(port, name) for name in counters]
     start = time.monotonic()
     end = start + seconds
     clients = [
-        asyncio.create_task(client(port, pairs, options.pair, number, end, load))
+        asyncio.create_task(client(port, pairs, options, number, end, load))
         for number in range(options.clients)
+    ]
+    book = [tuple(map("\n".join, zip(*_book(pairs), strict=True)))]
+    books = [
+        asyncio.create_task(client(port, book, options, -number, end, load))
+        for number in range(1, options.books + 1)
     ]
     await asyncio.sleep(seconds / 3)
     early = await metric(port, "process_resident_memory_bytes")
-    await asyncio.gather(*clients)
+    await asyncio.gather(*clients, asyncio.sleep(end - time.monotonic()))
     elapsed = time.monotonic() - start
+    after = [await metric(port, name) for name in counters]
     late = await metric(port, "process_resident_memory_bytes")
-    cpu = await metric(port, "process_cpu_seconds_total") - began
-    memory = (int(early), int(late))
-    return load._replace(memory=memory, cpu=cpu, elapsed=elapsed)
+    for one in books:
+        one.cancel()
+    cpu, translated = (b - a for a, b in zip(before, after, strict=True))
+    return load._replace(
+        memory=(int(early), int(late)), cpu=cpu, elapsed=elapsed, translated=translated
+    )
+
+
+def _book(pairs: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Repeats sentences: 99 KB, but no more than a request may have."""
+    size = 0
+    for pair in itertools.islice(itertools.cycle(pairs), _BOOK_SENTENCES):
+        size += len(pair[0]) + 1
+        if size > _BOOK_CHARACTERS:
+            return
+        yield pair
 
 
 async def client(
     port: int,
     pairs: list[tuple[str, str]],
-    pair: str,
+    options: Any,
     number: int,
     end: float,
     load: Load,
 ) -> None:
-    """Asks one sentence after the other on a connection of its own."""
+    """Asks one text after the other on a connection of its own; books if negative."""
     rng = random.Random(number)
-    source, target = pair.split("-")
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    source, target = options.pair.split("-")
+    # The server tells clients by their addresses.
+    connect: Any = partial(asyncio.open_connection, "127.0.0.1", port)
+    connect.keywords["local_addr"] = (f"127.0.0.{1 + max(0, -number)}", 0)
+    reader, writer = await connect()
     while time.monotonic() < end:
         text, wanted = rng.choice(pairs)
-        fields = {"q": text, "source": source, "target": target}
+        fields = {"q": text, "source": source, "target": target, "split": "lines"}
         start = time.perf_counter()
         try:
             status, body = await ask(
@@ -172,14 +210,16 @@ async def client(
             )
         except (OSError, asyncio.IncompleteReadError) as error:
             load.outcomes[type(error).__name__] += 1
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            reader, writer = await connect()
             continue
-        load.seconds.append(time.perf_counter() - start)
+        load.seconds[number < 0].append(time.perf_counter() - start)
         if status != 200:
             load.outcomes[str(status)] += 1
-        else:
-            is_right = json.loads(body)["translatedText"] == wanted
-            load.outcomes["right" if is_right else "different"] += 1
+            continue
+        found = json.loads(body)["translatedText"].split("\n")
+        for one, other in zip(found, wanted.split("\n"), strict=True):
+            load.outcomes["right" if one == other else "different"] += 1
+        await asyncio.sleep(options.pause)
     writer.close()
 
 
@@ -205,23 +245,24 @@ async def metric(port: int, name: str) -> float:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     _, body = await ask(reader, writer, "GET /metrics")
     writer.close()
-    found = re.search(rf"{name} (\S+)\n", body.decode())
+    found = re.search(rf"^{name} (\S+)$", body.decode(), re.MULTILINE)
     return float(found[1]) if found else 0.0
 
 
 def summary(load: Load) -> dict[str, Any]:
     """Computes the figures of a load."""
-    ordered = sorted(load.seconds)
+    ordered, books = map(sorted, load.seconds)
     if not ordered:
         raise SystemExit(f"No request was answered: {dict(load.outcomes)}.")
     right, different = load.outcomes["right"], load.outcomes["different"]
     return {
-        "requests": load.outcomes.total(),
+        "requests": len(ordered),
         "right": right,
         "different": different,
         "lost": load.outcomes.total() - right - different,
-        "sentences_per_second": right / load.elapsed,
-        "cpu_ms_per_sentence": 1_000 * load.cpu / len(ordered),
+        "sentences_per_second": load.translated / load.elapsed,
+        "book_median_seconds": statistics.median(books) if books else 0.0,
+        "cpu_ms_per_sentence": 1_000 * load.cpu / load.translated,
         "p50_seconds": statistics.median(ordered),
         "p95_seconds": ordered[int(0.95 * len(ordered))],
         "p99_seconds": ordered[int(0.99 * len(ordered))],

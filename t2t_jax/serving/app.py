@@ -78,7 +78,8 @@ def make_app(
 ) -> App:
     """Makes an ASGI application that translates with these models.
 
-    It can be mounted in another application; one thread translates for all requests.
+    It can be mounted in another application; it translates the sentences of all
+    requests together.
 
     Args:
       models: by the codes of their source and target language.

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 Deliver: TypeAlias = Callable[[int, Any], None]
 """Takes the number of a sentence, and its translation or an error, in any thread."""
+
+
+SHORT = 8
+"""Most sentences of a short request, and of all that are taken of such at once."""
 
 
 class Kind(NamedTuple):
@@ -42,6 +46,7 @@ class Job:
     ):
         self.client, self.kind = client, kind
         self.sentences, self.deliver = sentences, deliver
+        self.is_short = len(sentences) <= SHORT
         self.next = 0
         self.is_cancelled = False
 
@@ -58,9 +63,10 @@ Taken: TypeAlias = list[tuple[Job, int]]
 class FairQueue:
     """Hands out sentences in turns: of each client one, of its requests in turns.
 
-    So a request of a thousand sentences delays a request of one by one batch only.
-    A client beyond its first request may have as many sentences waiting as there are
-    free places, so that no client takes the places of all. Thread-safe.
+    While sentences of a longer request are translated, those of short ones are taken by
+    themselves too, so that a thousand sentences hardly delay one. A client beyond its
+    first request may have as many sentences waiting as there are free places, so that
+    no client takes the places of all. Thread-safe.
 
     Args:
       capacity: most sentences that may wait.
@@ -68,10 +74,16 @@ class FairQueue:
 
     def __init__(self, capacity: int):
         self.capacity = capacity
-        self.waiting = 0
+        self._waiting: Counter[bool] = Counter()  # sentences by `Job.is_short`
+        self._is_long_taken = False
         self._clients: OrderedDict[str, OrderedDict[int, Job]] = OrderedDict()
         self._changed = threading.Condition()
         self.is_closed = False
+
+    @property
+    def waiting(self) -> int:
+        """The number of sentences that wait."""
+        return self._waiting.total()
 
     def put(self, *jobs: Job) -> None:
         """Adds the sentences of a request of one client.
@@ -91,19 +103,21 @@ class FairQueue:
                 raise QueueFullError
             for job in filter(lambda job: job.waiting, jobs):
                 self._clients.setdefault(job.client, OrderedDict())[id(job)] = job
-            self.waiting += waiting
-            self._changed.notify()
+                self._waiting[job.is_short] += job.waiting
+            self._changed.notify_all()
 
     def cancel(self, job: Job) -> None:
         """Removes the sentences of a request that were not taken yet."""
         with self._changed:
             if id(job) in self._clients.get(job.client, ()):
-                self.waiting -= job.waiting
+                self._waiting[job.is_short] -= job.waiting
                 self._remove(job)
             job.is_cancelled = True
 
     def take(self, most: Callable[[Kind], int]) -> Taken:
         """Waits for sentences, and takes some of one kind.
+
+        A few of short requests are left to `take_short` while longer ones wait.
 
         Args:
           most: returns how many sentences of a kind are taken at most.
@@ -111,15 +125,28 @@ class FairQueue:
         Returns:
           [] when the queue is closed and empty.
         """
+        waiting = self._waiting
         with self._changed:
+            self._is_long_taken = False
             self._changed.wait_for(lambda: self.waiting or self.is_closed)
-            jobs = (job for jobs in self._clients.values() for job in jobs.values())
-            kind = next((job.kind for job in jobs), None)
-            limit = most(kind) if kind is not None else 0
-            taken: Taken = []
-            while len(taken) < limit and self._take_turn(kind, taken, limit):
-                pass
+            leaves = waiting[False] and waiting[True] <= SHORT
+            taken = self._take(most, {False} if leaves else {False, True})
+            self._is_long_taken = not all(job.is_short for job, _ in taken)
+            self._changed.notify_all()
             return taken
+
+    def take_short(self) -> Taken:
+        """Waits for short requests beside what `take` took of a longer one.
+
+        Returns:
+          Up to `SHORT` sentences of one kind; [] when the queue is closed and has no
+          short requests.
+        """
+        with self._changed:
+            self._changed.wait_for(
+                lambda: (self._is_long_taken and self._waiting[True]) or self.is_closed
+            )
+            return self._take(lambda kind: SHORT, {True})
 
     def close(self) -> None:
         """Refuses further requests; what waits can still be taken."""
@@ -127,19 +154,32 @@ class FairQueue:
             self.is_closed = True
             self._changed.notify_all()
 
-    def _take_turn(self, kind: Kind | None, taken: Taken, most: int) -> bool:
-        """Takes a sentence of this kind from each client; False if there are none."""
+    def _take(self, most: Callable[[Kind], int], sizes: set[bool]) -> Taken:
+        """Takes sentences of the kind that is first, of short or longer requests."""
+        jobs = (job for jobs in self._clients.values() for job in jobs.values())
+        kind = next((job.kind for job in jobs if job.is_short in sizes), None)
+        limit = most(kind) if kind is not None else 0
+        taken: Taken = []
+        while len(taken) < limit and self._take_turn(kind, sizes, taken, limit):
+            pass
+        return taken
+
+    def _take_turn(
+        self, kind: Kind | None, sizes: set[bool], taken: Taken, most: int
+    ) -> bool:
+        """Takes such a sentence from each client; False if there are none."""
         before = len(taken)
         for client in list(self._clients):
             if len(taken) == most:
                 break
             jobs = self._clients[client]
-            job = next((job for job in jobs.values() if job.kind == kind), None)
+            fitting = (job for job in jobs.values() if job.is_short in sizes)
+            job = next((job for job in fitting if job.kind == kind), None)
             if job is None:
                 continue
             taken.append((job, job.next))
             job.next += 1
-            self.waiting -= 1
+            self._waiting[job.is_short] -= 1
             # To the end of both rows; those that were passed over stay in front.
             jobs.move_to_end(id(job))
             self._clients.move_to_end(client)

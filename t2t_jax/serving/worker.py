@@ -1,4 +1,8 @@
-"""Translates the sentences of all requests, in one thread and in common batches."""
+"""Translates the sentences of all requests, in common batches.
+
+One thread translates two large batches at a time, which take seconds. Beside those of
+long requests another one translates short requests.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,10 @@ _BATCHES = 2
 _DETAILED_ROWS = 16
 
 # Details, rows, words. What is compiled in advance, besides what requests need.
-_WARM_UPS = ((False, 1, 6), (True, 1, 6), (False, 8, 6), (True, 8, 6))
+_WARM_UPS = (
+    *((False, 1, 6), (True, 1, 6), (False, 8, 6), (False, 1, 20), (False, 8, 20)),
+    (True, 8, 6),
+)
 # UserError is a ValueError; JAX raises RuntimeError.
 _ERRORS = (ValueError, ArithmeticError, RuntimeError, MemoryError)
 
@@ -37,7 +44,7 @@ class TranslationWorker:
     Attributes:
       queue: of the sentences of all requests.
       counts: of `sentences`, `tokens`, `groups` and `failures` so far.
-      error: what ended the thread; None while it works.
+      error: what ended the threads; None while they work.
 
     Raises:
       UserError: a model cannot translate as it is configured.
@@ -53,7 +60,7 @@ class TranslationWorker:
         self._warm_ups: deque[tuple[Kind, list[str]]] = deque()
         self._first_warm_ups = 0
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         for pair in languages.models:
             self._translator(Kind(pair))
 
@@ -80,15 +87,16 @@ class TranslationWorker:
         self._start()
 
     def close(self, *, seconds: float = 5.0) -> bool:
-        """Translates what waits, and ends the thread.
+        """Translates what waits, and ends the threads.
 
         Returns:
-          Whether the thread has ended; not if it compiles for longer than this.
+          Whether they have ended; not if one compiles for longer than this.
         """
         self.queue.close()
-        if self._thread is not None:
-            self._thread.join(seconds)
-        return self._thread is None or not self._thread.is_alive()
+        end = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     @property
     def seconds_waiting(self) -> float:
@@ -107,29 +115,30 @@ class TranslationWorker:
 
     def _start(self) -> None:
         with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._work, name="translations", daemon=True
-                )
-                self._thread.start()
+            for short in (False, True)[len(self._threads) :]:
+                thread = threading.Thread(target=self._work, args=(short,), daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
-    def _work(self) -> None:
+    def _work(self, short: bool) -> None:
         taken: Taken = []
         try:
-            self._work_on_warm_ups()
-            while taken := self.queue.take(self._most):
+            if not short:
+                self._work_on_warm_ups()
+            while taken := self._take(short):
                 start = time.perf_counter()
                 self._translate(taken)
-                self.counts["groups"] += 1
-                self._rate = len(taken) / (time.perf_counter() - start + 1e-3)
-                self._work_on_warm_ups()
+                self._count(groups=1)
+                if not short:
+                    self._rate = len(taken) / (time.perf_counter() - start + 1e-3)
+                    self._work_on_warm_ups()
         except BaseException as error:
             self.error = error
             self.queue.close()
             _LOGGER.critical("The server cannot translate any more.", exc_info=error)
-            while taken:
+            _deliver(taken, [error] * len(taken))
+            while taken := self.queue.take(lambda kind: self.queue.capacity):
                 _deliver(taken, [error] * len(taken))
-                taken = self.queue.take(lambda kind: self.queue.capacity)
 
     def _work_on_warm_ups(self) -> None:
         while self._warm_ups and not self.queue.is_closed:
@@ -143,6 +152,13 @@ class TranslationWorker:
             except _ERRORS as error:  # raised again by a request
                 _LOGGER.info("Warm-up failed: %s", _reason(error))
             self._first_warm_ups = max(0, self._first_warm_ups - 1)
+
+    def _count(self, **counts: int) -> None:
+        with self._lock:
+            self.counts.update(counts)
+
+    def _take(self, short: bool) -> Taken:
+        return self.queue.take_short() if short else self.queue.take(self._most)
 
     def _most(self, kind: Kind) -> int:
         """Returns the most sentences of a kind that are translated together."""
@@ -162,14 +178,14 @@ class TranslationWorker:
             for index, translation in self._translator(kind).iter_translations(
                 lines, **self._languages.arguments(kind.pair)
             ):
-                self.counts.update(sentences=1, tokens=translation.num_tokens)
+                self._count(sentences=1, tokens=translation.num_tokens)
                 done.add(index)
                 _deliver([taken[index]], [translation])
         except _ERRORS as error:
             left = [one for index, one in enumerate(taken) if index not in done]
             _LOGGER.warning("%d sentences failed: %s", len(left), _reason(error))
             if len(taken) == 1:
-                self.counts["failures"] += len(left)
+                self._count(failures=len(left))
                 _deliver(left, [error] * len(left))
                 return
             for one in left:

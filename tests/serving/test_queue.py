@@ -1,5 +1,8 @@
 """Fairness and bounds of the queue."""
 
+from queue import Queue
+from threading import Thread
+
 import pytest
 
 from t2t_jax.serving.queue import FairQueue, Job, Kind, QueueFullError
@@ -16,13 +19,42 @@ def take(queue, most):
     return [one.sentences[number] for one, number in queue.take(lambda kind: most)]
 
 
-def test_a_huge_request_does_not_starve_a_small_one():
+def test_a_huge_request_does_not_starve_others():
     queue = FairQueue(100)
     queue.put(job("a", 50))
-    queue.put(job("b", 2))
+    queue.put(job("b", 9))
     assert take(queue, 5) == ["a0", "b0", "a1", "b1", "a2"]
-    queue.put(job("c", 1))
+    queue.put(job("c", 9))
     assert "c0" in take(queue, 3)
+
+
+def test_short_requests_are_taken_by_themselves_beside_a_long_one():
+    queue, taken = FairQueue(100), Queue()
+
+    def work():
+        while found := queue.take_short():
+            taken.put([one.sentences[number] for one, number in found])
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    queue.put(job("b", 2))
+    assert take(queue, 5) == ["b0", "b1"]  # nothing long is translated
+    for one in (job("a", 50), job("b", 2), job("c", 1)):
+        queue.put(one)
+    assert taken.empty()
+    assert take(queue, 2) == ["a0", "a1"]
+    assert taken.get(timeout=60) == ["b0", "c0", "b1"]
+    queue.close()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_more_short_requests_than_are_taken_at_once_take_turns_with_long_ones():
+    queue = FairQueue(100)
+    queue.put(job("a", 50))
+    for n in range(9):
+        queue.put(job(f"c{n}", 1))
+    assert take(queue, 3) == ["a0", "c00", "c10"]
 
 
 def test_requests_of_one_client_take_turns_and_get_no_more_than_one():

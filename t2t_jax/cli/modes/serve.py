@@ -18,6 +18,7 @@ from t2t_jax.cli.flags.options import ServeOptions
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
+from t2t_jax.quantities import usable_processors
 from t2t_jax.run.text import Pair, languages_of
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.serving.config import ServingConfig
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 _EXTRA = ("prometheus_client", "python_multipart", "starlette", "uvicorn")
 _PAIR = re.compile(f"({LANGUAGE_CODE})-({LANGUAGE_CODE})=(.+)", re.DOTALL)
 _MAX_KEY_BYTES = 1 << 16
+# XLA has a thread for each processor. On fewer than these, a short request would wait
+# for chunks of the two large batches that are translated meanwhile.
+_XLA_THREADS = 4
 
 
 def run(options: ServeOptions) -> int:
@@ -47,6 +51,8 @@ def run(options: ServeOptions) -> int:
     from t2t_jax.serving.server import open_socket, serve, url_of
 
     with open_socket(options.host, options.port) as opened:
+        threads = max(_XLA_THREADS, usable_processors())
+        os.environ.setdefault("PJRT_NPROC", str(threads))
         # Imports JAX: after all that can be wrong without it.
         from t2t_jax.serving.app import make_app
         from t2t_jax.serving.languages import Languages
