@@ -13,7 +13,7 @@ import pytest
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
-PAIRS = 100_000
+PAIRS = 50_000
 
 PROGRAM = """
 import sys
@@ -21,21 +21,21 @@ from t2t_jax import main
 from t2t_jax.data.token_cache import shards
 
 if __name__ == "__main__":
-    shards.SHARD_PAIRS = 4_000
+    shards.SHARD_PAIRS = 2_000
     sys.exit(main.main(sys.argv[1:]))
 """
 
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-    """Writes 100,000 pairs with repetitions, a vocabulary, and the program."""
+    """Writes pairs with repetitions, a vocabulary, and the program."""
     place = tmp_path_factory.mktemp("corpus")
     chance = random.Random(7)
     words = ["".join(chance.choices("aeioubdglmnrst", k=5)) for _ in range(500)]
     lines = [
         " ".join(chance.choices(words, k=chance.randrange(1, 13))) for _ in range(PAIRS)
     ]
-    lines[50_000:60_000] = lines[:10_000]
+    lines[25_000:30_000] = lines[:5_000]
     for side in ("en", "de"):
         text = "".join(f"{line}\n" for line in lines)
         (place / f"train.{side}").write_text(text.replace("a", side[0]))
@@ -123,7 +123,7 @@ def require_gone(processes: list[int]) -> None:
 def undisturbed(corpus, tmp_path_factory):
     preparing = Preparing(corpus, tmp_path_factory.mktemp("undisturbed"))
     errors = preparing.finish()
-    assert "100,000 pairs read" in errors
+    assert "50,000 pairs read" in errors
     assert "Preparing text:" in errors
     return content(preparing.caches)
 
@@ -143,7 +143,7 @@ def test_killed_twice_it_ends_as_if_it_had_not_been(corpus, undisturbed, tmp_pat
         preparing.process.communicate()
         whole = len(list(preparing.caches.glob("*.building/shard-?????")))
     errors = Preparing(corpus, tmp_path).finish()
-    assert f"Resuming after {min(PAIRS, 4_000 * whole):,} encoded pairs" in errors
+    assert f"Resuming after {min(PAIRS, 2_000 * whole):,} encoded pairs" in errors
     assert content(tmp_path / "caches") == undisturbed
 
 

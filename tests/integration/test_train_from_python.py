@@ -139,22 +139,17 @@ def on_two(tmp_path, config):
     return [(p.returncode, *e) for p, e in zip(started, ended, strict=True)]
 
 
-def test_two_processes_are_one_run_of_eight_devices(tmp_path):
-    how = {"evaluation__every_steps": 0, "data__tokens_per_batch": 512}
+def test_two_processes_end_with_a_callback_of_one_and_go_on_together(tmp_path):
+    how = {"evaluation__every_steps": 0, "data__tokens_per_batch": 512, "steps": 9}
     config = configured(tmp_path, checkpoint__every_steps=2, **how)
-    t2t_jax.train(config, tmp_path / "whole", train=PAIRS, quiet=True)
     (one, first, said), (two, second, other) = on_two(tmp_path, config)
     assert (one, two) == (0, 0), f"{said.decode()}\n{other.decode()}"
     assert b"Resuming from step 7 " in said
     assert b"A callback of another process has raised" in first
-    assert b"mine\n12 12 " in second
+    assert b"mine\n9 9 " in second
     assert first.splitlines()[-1] == second.splitlines()[-1]
-    ours, theirs = (running.metrics(tmp_path / name) for name in ("run", "whole"))
-    assert [one["step"] for one in ours] == [one["step"] for one in theirs]
-    for one, two in zip(ours[:-1], theirs, strict=False):
-        assert (one["epoch"], one["batch"]) == (two["epoch"], two["batch"])
-        # float32 sums in another order, carried by twelve steps of Adam
-        assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
+    ours = running.metrics(tmp_path / "run")
+    assert [one["step"] for one in ours] == [*range(1, 10), 9]
 
 
 class Gated(nn.Module):
