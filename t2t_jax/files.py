@@ -227,7 +227,9 @@ def read_text(path: Path, *, advice: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: is not text in UTF-8. {advice}") from error
+        is_gzip = content.startswith(b"\x1f\x8b")
+        what = "is compressed; unpack it" if is_gzip else "is not text in UTF-8"
+        raise DataError(f"{path}: {what}. {advice}") from error
 
 
 def check_size(path: Path, *, max_bytes: int, advice: str) -> int:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 from jax.experimental import topologies
 
-from t2t_jax.errors import ConfigError, UserError
+from t2t_jax.errors import UserError
 
 _MOST_DEVICES = 256
 
@@ -181,7 +181,7 @@ def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
       peak_tflops: replaces that of the target's data sheet; 0 for none.
 
     Raises:
-      ConfigError: the target is unknown, or its shape is not valid.
+      UserError: the target is unknown, or its shape is not valid.
 
     Example:
       >>> parse_topology("gpu:h100:2x8")
@@ -193,7 +193,7 @@ def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
     target = TARGETS.get(name)
     if target is None or target.platform != platform:
         known = ", ".join(f"{one.platform}:{n}" for n, one in TARGETS.items())
-        raise ConfigError(
+        raise UserError(
             f"topology={text} must name one of {known}, and its devices, as in "
             "gpu:h100:8. Change it."
         )
@@ -206,9 +206,9 @@ def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
         whole = prod(shape) == 1 or not any(side % 2 for side in shape[:2])
         is_valid = len(shape) == target.axes and whole
     if not is_valid or prod(shape) > _MOST_DEVICES:
-        raise ConfigError(
-            f"topology={text} must end in the number of devices, such as {example}, at "
-            f"most {_MOST_DEVICES}. Change it."
+        raise UserError(
+            f"topology={text} must end in the number of devices, such as {example}, "
+            f"at most {_MOST_DEVICES}. Change it."
         )
     if peak_tflops:
         target = replace(target, peak=1e12 * peak_tflops)

@@ -204,7 +204,8 @@ def _tests(runs: Sequence[Run]) -> Table:
     header = ("run", *TEST_COLUMNS)
     notes = [
         f"Best evaluations; {interval['level']:.0%} intervals and paired tests against "
-        f"{name} with {interval['resamples']:,} bootstrap samples. "
+        f"{name}, the first with translations, by {interval['resamples']:,} bootstrap "
+        "samples. "
         "p is the chance of so large a difference between equally good systems.",
         f"{first['bleu_signature']}; {first['chrf_signature']}",
         *missing,

@@ -332,7 +332,7 @@ class Workdir:
         if (self.path / "model.bin").is_file():
             raise DataError(
                 f"{self.path} is a CTranslate2 model. Pass the run that it was made "
-                "from."
+                "from; the mode compare takes exports with a source and its reference."
             )
         try:
             return parse_saved(

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_jax.devices import topology
 from t2t_jax.devices.topology import TARGETS, gpu_description, parse_topology
-from t2t_jax.errors import ConfigError, UserError
+from t2t_jax.errors import UserError
 
 needs_gpu_compiler = pytest.mark.skipif(
     not any(map(find_spec, topology._COMPILERS["gpu"])),
@@ -35,7 +35,7 @@ def test_names_of_devices(text, shape, linked):
 
 @pytest.mark.parametrize("text", ["", "gpu", "gpu:p100:8", "tpu:h100:8", "h100:8"])
 def test_an_unknown_target_lists_the_known_ones(text):
-    with pytest.raises(ConfigError) as error:
+    with pytest.raises(UserError) as error:
         parse_topology(text)
     assert all(
         f"{one.platform}:{name}" in str(error.value) for name, one in TARGETS.items()
@@ -57,7 +57,7 @@ def test_an_unknown_target_lists_the_known_ones(text):
     ],
 )
 def test_other_shapes_are_refused(text):
-    with pytest.raises(ConfigError, match="must end in the number of devices"):
+    with pytest.raises(UserError, match="must end in the number of devices"):
         parse_topology(text)
 
 

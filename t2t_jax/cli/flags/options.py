@@ -572,6 +572,8 @@ class DescribeOptions(Options, mode="describe"):
       mfu: Fraction of --peak_tflops that training reaches (model FLOP utilization).
     """
 
+    is_read_only = True
+
     format: str = flag(metavar="FORMAT", choices=("text", "json"))
     devices: int = flag(COUNT, excludes="topology")
     topology: str = flag(metavar="TARGET")
@@ -635,6 +637,7 @@ class CompareOptions(LanguageOptions, Options, mode="compare"):
       to: HTML file to write, beside the text on stdout.
     """
 
+    is_read_only = True
     reads_config = False
 
     workdir: Workdir  # not a flag

@@ -97,11 +97,13 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
             log(f"{error.problems[0]}\nVerifying on {own[0]} instead.")
             corpus = open_pair(*map(str, own), joiner="")
             return corpus.spec, list(corpus)
+        data = options.config.data
+        reasons = error.problems if data.dev or data.train else ()  # imported models
         hint = (
-            "An export is verified on text. If the development set of the model is "
-            "not available, pass other files with --source and --reference."
+            "An export is verified on text, and the development set of this model is "
+            "not available. Pass files with --source and --reference."
         )
-        raise type(error)([*error.problems, hint]) from error
+        raise type(error)([*reasons, hint]) from error
 
 
 def _report(comparison: Comparison, *, max_bleu_loss: float) -> None:

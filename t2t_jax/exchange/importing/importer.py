@@ -165,9 +165,10 @@ def _format_of(path: Path, toolkit: str) -> str:
         raise InputMissingError(f"{path}: no such file or directory. Change --from.")
     name = toolkit or found or ""
     if name not in FORMATS:
+        others = " CTranslate2's are only exported." * (path / "model.bin").is_file()
         raise UserError(
-            f"{path} is not a model of {', '.join(FORMATS)}, by its files. Pass the "
-            "directory of a model, or its --format."
+            f"{path} is not a model of {', '.join(FORMATS)}, by its files.{others} "
+            "Pass the directory of a model, or its --format."
         )
     return name
 
