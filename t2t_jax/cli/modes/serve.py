@@ -31,7 +31,7 @@ _PAIR = re.compile(f"({LANGUAGE_CODE})-({LANGUAGE_CODE})=(.+)", re.DOTALL)
 _MAX_KEY_BYTES = 1 << 16
 # XLA has a thread for each processor. On fewer than these, a short request would wait
 # for chunks of the two large batches that are translated meanwhile.
-_XLA_THREADS = 4
+_XLA_THREADS = 3
 
 
 def run(options: ServeOptions) -> int:
