@@ -423,12 +423,11 @@ def similar(name: str, known: Sequence[str]) -> list[str]:
         of_same = [key.rpartition(".")[0] for key in same]
         near = difflib.get_close_matches(section, of_same, n=1)
         return [key for key in same if key.rpartition(".")[0] in near] or same
-    if near := difflib.get_close_matches(name, known, n=1):
-        return near
+    whole = difflib.get_close_matches(name, known, n=1)
     tails = {key.rpartition(".")[2]: key for key in reversed(known)}
     # With a lower cutoff "file" would match "flagfile".
     near = difflib.get_close_matches(last, tails, n=1, cutoff=0.75)
-    return [tails[tail] for tail in near]
+    return (whole if section else []) or [tails[tail] for tail in near] or whole
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from markdown_text import prose, table
 
 from t2t_jax.cli.flags.modes import FLAGS, KeyDoc, key_docs, section_doc
-from t2t_jax.config import ARCHITECTURES, sections
+from t2t_jax.cli.flags.usage import key_notes
+from t2t_jax.config import sections
 from t2t_jax.config_files import shipped_directory, shipped_names
-from t2t_jax.run.description.paper_defaults import paper_defaults
 from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME, FIXED_ON_RESUME
 
 
@@ -35,19 +35,8 @@ def _key(doc: KeyDoc) -> Iterator[str]:
         for name, flag in FLAGS.items()
         if flag.key == doc.key
     ]
-    notes += _of_the_paper(doc.key)
-    if {doc.key, doc.key.partition(".")[0]} & CHANGEABLE_ON_RESUME.keys():
-        notes.append("May change when a run is resumed.")
+    notes += map(prose, key_notes(doc.key))
     yield from [f"### `{doc.key}`", "", prose(doc.meaning), "", " ".join(notes), ""]
-
-
-def _of_the_paper(key: str) -> Iterator[str]:
-    for known in paper_defaults():
-        if any(
-            known.key.replace("network.", f"{section}.") == key
-            for section in ARCHITECTURES.values()
-        ):
-            yield f"The paper: {prose(known.paper)}."
 
 
 def resume() -> Iterator[str]:

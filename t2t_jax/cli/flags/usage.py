@@ -21,7 +21,13 @@ from t2t_jax.cli.flags.modes import (
 )
 from t2t_jax.cli.flags.options import OPTIONS, RunOptions
 from t2t_jax.cli.flags.values import SWITCH
-from t2t_jax.config import alternatives, defaults, did_you_mean, sections
+from t2t_jax.config import (
+    ARCHITECTURES,
+    alternatives,
+    defaults,
+    did_you_mean,
+    sections,
+)
 from t2t_jax.config_files import default_row, shipped_directory, shipped_names
 from t2t_jax.errors import UserError
 
@@ -61,7 +67,8 @@ def requested_help(line: CommandLine) -> str | None:
         asked = asked or [text for _, text in line.stray[:1]] or [""]
     if not asked:
         return None
-    return help_page(asked[-1] or (line.mode if line.mode in MODES else ""))
+    word = "" if line.word == "help" else line.word
+    return help_page(asked[-1] or line.mode or word)
 
 
 def help_page(topic: str) -> str:
@@ -83,7 +90,7 @@ def help_page(topic: str) -> str:
     parts += [_about_section(name)] * (name in sections())
     if not parts:
         found = [key for key in docs if name in (key, key.rpartition(".")[2])]
-        parts = [_page(_key_entry(docs[key])) for key in found]
+        parts = [_about_key(docs[key]) for key in found]
     if not parts and name.partition(":")[0] in shipped_names():
         parts = [_about_config(name)]
     if not parts:
@@ -222,6 +229,34 @@ def _about_section(section: str) -> str:
         _paragraph(title if section else "Keys outside sections:"),
         "\n".join(map(_key_entry, docs)),
     )
+
+
+def key_notes(key: str) -> list[str]:
+    """Returns what is noted about a key: the paper's value, and changes on resume.
+
+    Example:
+      >>> key_notes("training.ema_decay")
+      ['The paper: none; the last checkpoints are averaged (§6.1).']
+      >>> key_notes("checkpoint.every_steps")
+      ['May change when a run is resumed.']
+    """
+    # The other pages of --help start faster without them.
+    from t2t_jax.run.description.paper_defaults import paper_defaults
+    from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
+
+    notes = [
+        f"The paper: {known.paper}."
+        for known in paper_defaults()
+        if key
+        in {known.key.replace("network.", f"{s}.") for s in ARCHITECTURES.values()}
+    ]
+    if {key, key.partition(".")[0]} & CHANGEABLE_ON_RESUME.keys():
+        notes.append("May change when a run is resumed.")
+    return notes
+
+
+def _about_key(doc: KeyDoc) -> str:
+    return _page("\n".join([_key_entry(doc), *map(_below, key_notes(doc.key))]))
 
 
 def _key_entry(doc: KeyDoc) -> str:

@@ -108,6 +108,8 @@ def test_every_example_is_a_valid_command_line(mode, line, empty_directory):
     [
         ("data", "--config.data.layout=packed  (one of packed, length_buckets)"),
         ("config.optimizer.warmup_steps", "(integer: optimizer steps)"),
+        ("norm", "      The paper: layer normalization (§3.1).\n"),
+        ("checkpoint.every_steps", "      May change when a run is resumed.\n"),
         ("--beam_size", "short for config.decoding.beam_size"),
         ("checkpoint", "--checkpoint=best|last|STEP"),
         ("to", "(required without --sliding)"),
@@ -121,10 +123,21 @@ def test_a_topic_is_a_mode_a_section_a_flag_a_key_or_a_configuration(topic, said
     assert said in help_page(topic)
 
 
-@pytest.mark.parametrize("meant", ["train", "model", "beam_size", "warmup_steps"])
-def test_an_unknown_topic_is_answered_with_the_nearest(meant):
-    with pytest.raises(UserError, match=rf"Did you mean (optimizer\.)?{meant}\?"):
-        help_page(meant[:-2] + meant[-1:])
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("--help=trin", "train"),
+        ("--help=modl", "model"),
+        ("--help=beam_sze", "beam_size"),
+        ("--help=warmup_stes", "optimizer.warmup_steps"),
+        ("--help=patence", "evaluation.patience"),
+        ("translat --help", "translate"),
+        ("--mode=trian --help", "train"),
+    ],
+)
+def test_an_unknown_topic_is_answered_with_the_nearest(line, meant):
+    with pytest.raises(UserError, match=rf"Did you mean {re.escape(meant)}\?"):
+        requested_help(split(line.split()))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +147,8 @@ def test_an_unknown_topic_is_answered_with_the_nearest(meant):
         ("--help translate", "translate"),
         ("help translate", "translate"),
         ("translate --help=data", "data"),
-        ("--workdri=x --mode=trian --help", ""),
+        ("--workdri=x --mode=train --help", "train"),
+        ("decoding --help", "decoding"),
         ("", None),
         ("translate --workdir=help", None),
     ],
