@@ -9,11 +9,12 @@ import pytest
 from tests.integration.tiny import ROOT
 from tests.launch.programs import command
 
-# Ends as a file says, and leaves the list of what failed, as pytest does.
+# Fails as often as a file says, and leaves the list of what failed, as pytest does.
 _PYTEST = """\
 echo "$(basename "$0") $*" >> "$STATE/calls"
 pwd >> "$STATE/directories"
-left=$(cat "$STATE/${0##*/}")
+left=$(cat "$STATE/failures of ${0##*/}" 2>/dev/null || echo 0)
+[[ "$*" != *--last-failed* ]] || left=$(cat "$STATE/again")
 if [ "$left" != 0 ]; then
   mkdir -p .pytest_cache/v/cache
   echo '{"tests/test_a.py::test_b": true}' > .pytest_cache/v/cache/lastfailed
@@ -54,9 +55,10 @@ def checkout(tmp_path):
 
 @pytest.fixture
 def run(checkout, tmp_path):
-    def run(code=0, again=0):
-        for name, ended in {"test.sh": code, "pytest": again}.items():
-            (tmp_path / name).write_text(f"{ended}\n")
+    def run(*, default=0, full=0, again=0):
+        failures = {"failures of test.sh": default, "failures of pytest": full}
+        for name, code in {**failures, "again": again}.items():
+            (tmp_path / name).write_text(f"{code}\n")
         done = subprocess.run(
             ["bash", checkout / ".ci/run"],
             env={**os.environ, "STATE": str(tmp_path)},
@@ -75,7 +77,7 @@ def test_the_demo_and_then_the_tests_run_in_a_clone_with_a_long_path(
 ):
     done, calls = run()
     assert done.returncode == 0, done.stderr
-    assert calls == ["test.sh --full"]
+    assert [line.split()[0] for line in calls] == ["test.sh", "pytest"]
     (clone,) = {*(tmp_path / "directories").read_text().splitlines()}
     assert len(clone) >= 100
     assert clone.startswith(str(checkout))
@@ -85,9 +87,10 @@ def test_the_demo_and_then_the_tests_run_in_a_clone_with_a_long_path(
     assert "of the new commit" in run()[0].stdout
 
 
+@pytest.mark.parametrize("tier", ["default", "full"])
 @pytest.mark.parametrize(("code", "again"), [(1, 0), (1, 1), (2, 0)])
-def test_what_fails_runs_once_more_and_what_fails_again_fails(run, code, again):
-    done, calls = run(code, again)
+def test_what_fails_runs_once_more_and_what_fails_again_fails(run, tier, code, again):
+    done, calls = run(**{tier: code}, again=again)
     assert done.returncode == (again if code == 1 else code)
     assert sum("--last-failed " in line for line in calls) == (code == 1)
     assert ("tests/test_a.py::test_b" in done.stdout) == (code == 1)
