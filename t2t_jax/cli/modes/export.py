@@ -98,7 +98,7 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
             corpus = open_pair(*map(str, own), joiner="")
             return corpus.spec, list(corpus)
         data = options.config.data
-        reasons = error.problems if data.dev or data.train else ()  # imported models
+        reasons = error.problems if data.dev or data.dev_pairs else ()
         hint = (
             "An export is verified on text, and the development set of this model is "
             "not available. Pass files with --source and --reference."
