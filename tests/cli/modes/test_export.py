@@ -61,7 +61,7 @@ def test_the_recurrent_baseline_is_not_made_into_what_it_is_not(tmp_path, form):
 def test_a_development_text_that_is_not_here_asks_for_another(tmp_path, dev, kind):
     with pytest.raises(kind, match="Pass files with --source and --reference") as error:
         run(tmp_path, "--format=model_dir", f"--to={tmp_path / 'x'}", dev=dev)
-    assert len(error.value.problems) == 1 + bool(dev)  # none of an empty key
+    assert (len(error.value.problems) == 1) == (not dev)  # none of an empty key
 
 
 def test_the_development_text_of_the_run_stands_in_for_one_that_is_not_found(
