@@ -6,7 +6,8 @@ Network and vocabulary are those of the model; leave their keys out.
       --config.data.train=text:mine.en,mine.de --workdir=runs/mine
 
 To keep what the model knows, mix in text of its training, each pair half as often:
---config.data.train=2*text:mine.en,mine.de++1*text:old.en,old.de. Score: not run yet.
+--config.data.train=2*text:mine.en,mine.de++1*text:old.en,old.de.
+Score: 10.0 on Debian's text, from 3.8 (docs/results.md).
 """
 
 from t2t_jax.config import default
