@@ -104,9 +104,7 @@ def copied(workdir, to, kind):
     return {**how(kind), "data__cache_dir": workdir.parent / "cache"}
 
 
-@pytest.mark.parametrize(
-    "kind", [AVERAGE, BUCKETS, pytest.param(ADAFACTOR, marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_run_resumes_to_the_same_bits(whole, stopped, kind, tmp_path):
     workdir, _ = whole(kind)
     parts = tmp_path / "run"
@@ -172,6 +170,7 @@ def test_batches_of_several_shapes_and_a_development_loss_that_has_none(whole):
     workdir, said = whole(BUCKETS)
     shapes = re.findall(r"Compiling .* for (\d+) rows of (\d+) slots", said)
     assert len(shapes) == len(set(shapes)) >= 2
+    assert len(re.findall("Compiling .* rows", whole(ADAFACTOR)[1])) == 2
     records = running.metrics(workdir)
     (evaluation,) = (r for r in records if r["kind"] == "eval")
     # Rows of the length of their group: with packed rows of 64 it would be 80 %.

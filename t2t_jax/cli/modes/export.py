@@ -100,8 +100,8 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
         data = options.config.data
         reasons = error.problems if data.dev or data.dev_pairs else ()
         hint = (
-            "An export is verified on text, and the development set of this model is "
-            "not available. Pass files with --source and --reference."
+            "An export is verified on text, and the development set of this model "
+            "cannot be read. Pass files with --source and --reference."
         )
         raise type(error)([*reasons, hint]) from error
 

@@ -39,8 +39,8 @@ def check_terms(config: DecodingConfig) -> None:
     """
     if config.sample:
         raise UserError(
-            "Terms are a constraint of a beam search, and decoding.sample=True has "
-            "none. Leave the terms out, or set decoding.sample=false."
+            "Terms are a constraint of a beam search: not with decoding.sample=True. "
+            "Leave the terms out, or set decoding.sample=false."
         )
     if config.constraint != "none":
         raise UserError(
