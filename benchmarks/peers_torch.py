@@ -1,7 +1,7 @@
 """Training with PyTorch, as contestants; needs the extra `bench`.
 
-Label smoothing and Adam are those of our own step; on a GPU matrix products are
-bfloat16, and the update is one kernel.
+Label smoothing and Adam are those of our own step. Matrix products are bfloat16 on a
+GPU, where the update is one kernel, and on a CPU where the contestant's name says so.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class _Trainer:
             torch.set_num_threads(work.threads)
         else:  # TF32 for what autocast leaves in float32
             torch.set_float32_matmul_precision("high")
-        network = NETWORKS[work.network](work.config, has_padding=has_padding)
+        name = work.network.removesuffix("_bfloat16")
+        self._half = self._device == "cuda" or name != work.network
+        network = NETWORKS[name](work.config, has_padding=has_padding)
         self.network = network.to(self._device).train()
         self._loss = nn.CrossEntropyLoss(
             label_smoothing=work.training.label_smoothing,
@@ -64,13 +66,11 @@ class _Trainer:
 
     def facts(self) -> dict[str, Any]:
         names = ["torch", "numpy"]
-        on_gpu = self._device == "cuda"
+        parameters = self.network.parameters()
         return {
-            "parameters": sum(
-                p.numel() for p in self.network.parameters() if p.requires_grad
-            ),
-            "dtype": "bfloat16" if on_gpu else "float32",
-            "device": torch.cuda.get_device_name() if on_gpu else "cpu",
+            "parameters": sum(p.numel() for p in parameters if p.requires_grad),
+            "dtype": "bfloat16" if self._half else "float32",
+            "device": torch.cuda.get_device_name() if self._device == "cuda" else "cpu",
             "versions": versions(
                 [*names, "transformers"] if isinstance(self.network, Marian) else names
             ),
@@ -84,9 +84,7 @@ class _Trainer:
     def _forward(
         self, source: torch.Tensor, inputs: torch.Tensor, outputs: torch.Tensor
     ) -> torch.Tensor:
-        with torch.autocast(
-            self._device, dtype=torch.bfloat16, enabled=self._device == "cuda"
-        ):
+        with torch.autocast(self._device, dtype=torch.bfloat16, enabled=self._half):
             logits = self.network(source, inputs)
         loss: torch.Tensor = self._loss(logits.float().flatten(0, 1), outputs.flatten())
         return loss

@@ -7,7 +7,7 @@
 Each is the median of several processes: seconds from the shell, and seconds of all
 processors, which say more on a busy machine. The first line is translated with a warm
 cache of compiled programs (one process goes first); the first step is that of the
-embedded experiment with empty caches, once. Two more translations say where time goes.
+embedded experiment with empty caches, once. One more translation says where time goes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from startup_phases import phases
-from step_figures import versions
+from step_figures import machine, versions
 
 ROOT = Path(__file__).parents[1]
 PROGRAM = [sys.executable, "-m", "t2t_jax.main"]
@@ -56,8 +55,7 @@ def main() -> int:
     if unknown := set(only) - set(NAMES):
         parser.error(f"--only takes {', '.join(NAMES)}, not {', '.join(unknown)}.")
     figures: dict[str, Any] = {
-        "load": os.getloadavg()[0],
-        "cores": os.cpu_count(),
+        **machine(),
         "versions": versions(["jax", "flax", "orbax-checkpoint", "numpy"]),
     }
     for name in only:
@@ -65,7 +63,6 @@ def main() -> int:
         figures[f"{name}_seconds"] = statistics.median(one.seconds for one in found)
         figures[f"{name}_cpu_seconds"] = statistics.median(one.cpu for one in found)
     if "first_line" in only:
-        figures["import_milliseconds"] = _imports(options.workdir)
         figures["phases"] = phases(options.workdir)
     print(json.dumps(figures) if options.json else _table(figures))
     return 0
@@ -167,40 +164,16 @@ def _cpu(process: subprocess.Popen[str]) -> float:
     return _spent - before
 
 
-def _imports(workdir: str) -> dict[str, float]:
-    """Returns the milliseconds of imports by package, without those it imports."""
-    command = [sys.executable, "-X", "importtime", *PROGRAM[1:], "--mode=translate"]
-    done = subprocess.run(
-        [*command, f"--workdir={workdir}"],
-        input=_LINE,
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-    )
-    found: Counter[str] = Counter()
-    for line in done.stderr.splitlines():
-        fields = line.removeprefix("import time:").split("|")
-        if len(fields) == 3 and fields[0].strip().isdecimal():
-            found[fields[2].strip().partition(".")[0]] += int(fields[0])
-    return {name: round(number / 1e3, 1) for name, number in found.most_common(15)}
-
-
 def _table(figures: dict[str, Any]) -> str:
-    lines = [f"load {figures['load']:.1f}, {figures['cores']} cores", ""]
+    lines = [f"{figures['cpu']}, {figures['cores']} cores, load {figures['load']}", ""]
     lines += ["| | s | CPU s |", "|---|---|---|"]
     for name in NAMES:
         if f"{name}_seconds" in figures:
-            seconds, cpu = (figures[f"{name}_{unit}"] for unit in _UNITS)
+            seconds, cpu = (figures[f"{name}_{u}"] for u in ("seconds", "cpu_seconds"))
             lines.append(f"| {name} | {seconds:.2f} | {cpu:.2f} |")
     for phase, (seconds, cpu) in figures.get("phases", {}).items():
         lines.append(f"| of the first line: {phase} | {seconds:.2f} | {cpu:.2f} |")
-    for name, number in figures.get("import_milliseconds", {}).items():
-        lines.append(f"| import of {name} | {number / 1e3:.3f} | |")
     return "\n".join(lines)
-
-
-_UNITS = ("seconds", "cpu_seconds")
 
 
 if __name__ == "__main__":

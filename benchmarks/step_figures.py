@@ -13,6 +13,8 @@ from typing import Any
 
 from contest import Work
 
+from t2t_jax.devices.processor import processor_name
+
 
 def steps_for(seconds: float, step_seconds: float) -> int:
     """Counts the steps that a round of about so many seconds takes; at least one.
@@ -97,13 +99,8 @@ def compare(
 
 def machine() -> dict[str, Any]:
     """Describes this machine as it is now; the load tells whether it is idle."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
     return {
-        "cpu": names[0] if names else platform.processor() or platform.machine(),
+        "cpu": processor_name(),
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="minutes"),

@@ -32,9 +32,11 @@ GPU_SHAPE = (768, 32)
 PEERS = {
     "hf_marian": ("torch", "transformers"),
     "torch": ("torch",),
+    "hf_marian_bfloat16": ("torch", "transformers"),
+    "torch_bfloat16": ("torch",),
     "marian": ("pymarian",),
 }
-"""What has to be installed for each peer."""
+"""What has to be installed for each peer; those in bfloat16 are under autocast."""
 
 
 def parse_arguments(

@@ -5,6 +5,8 @@
     python benchmarks/train_step.py --device=gpu --size=big --compile_peer
     python benchmarks/train_step.py --real=text:train.en,train.de --tokens=2048
     python benchmarks/train_step.py --peer=none --variant=training.loss_chunks=4
+    python benchmarks/train_step.py --peer=hf_marian,hf_marian_bfloat16 \
+      --variant=model.compute_dtype=bfloat16
 
 The step is the program's own: dropout, label smoothing, Adam, the guard against what is
 not finite. Peers do the same work: two in PyTorch, and Marian (of the extra `bench`).
@@ -45,12 +47,6 @@ from variants import changes, varied
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 
 OURS = "ours"
-MODULES = {
-    "hf_marian": "peers_torch",
-    "torch": "peers_torch",
-    "marian": "peer_marian",
-}
-"""Where the contestants of each peer are."""
 
 _Contestants: TypeAlias = dict[str, Contestant]
 
@@ -112,11 +108,11 @@ def _start(work: Work, options: argparse.Namespace, stack: ExitStack) -> _Contes
     started = {}
     for name in (*own, *options.peer):
         ours = name in own
-        module = "own_step:Own" if ours else MODULES[name] + ":Peer"
+        theirs = "peer_marian:Peer" if name == "marian" else "peers_torch:Peer"
         its_work = own.get(name) or dataclasses.replace(work, network=name)
         contestant = Contestant(
             name,
-            made_by=module + kind,
+            made_by=("own_step:Own" if ours else theirs) + kind,
             work=its_work,
             environment=environment_of(its_work, ours=ours),
         )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import hashlib
-import itertools
 import logging
 import os
 import platform
@@ -26,6 +25,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from importlib.metadata import version
 from pathlib import Path
 
+from t2t_jax.devices.processor import processor_lines
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.files import cache_home
 from t2t_jax.quantities import usable_processors
@@ -194,7 +194,7 @@ def _default_directory(environ: Mapping[str, str]) -> Path | None:
         _make_private(home)
         evict_unused(home)
         cpus = usable_processors()
-        key = machine_key(_cpu_lines(), cpus=cpus, jaxlib=version("jaxlib"))
+        key = machine_key(processor_lines(), cpus=cpus, jaxlib=version("jaxlib"))
         _make_private(home / key)
     except (UserError, OSError) as error:
         no_home = f"There is no home directory. Set {DIRECTORY} to a directory."
@@ -202,15 +202,6 @@ def _default_directory(environ: Mapping[str, str]) -> Path | None:
         _LOGGER.warning(_NOT_CACHED, problem, SWITCH)
         return None
     return home / key
-
-
-def _cpu_lines() -> list[str]:
-    """Reads the lines of /proc/cpuinfo about the first processor."""
-    try:
-        with Path("/proc/cpuinfo").open(errors="replace") as lines:
-            return list(itertools.takewhile(str.strip, lines))
-    except OSError:  # macOS
-        return []
 
 
 def _make_private(folder: Path) -> None:

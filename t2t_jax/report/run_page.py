@@ -8,13 +8,13 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config
 from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.devices.processor import processor_name
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.evaluation.robustness import HEADER, robustness_rows
@@ -344,18 +344,9 @@ def describe_environment(*, processes: int = 1) -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": installed_versions(_PACKAGES),
         "system": platform.platform(),
-        "processor": _processor(),
+        "processor": processor_name(),
         "cores": usable_processors(),
         "devices": f"{len(devices)} x {devices[0].device_kind}",
         "platform": devices[0].platform,
         "processes": processes,
     }
-
-
-def _processor() -> str:
-    """Returns the name of the CPU, as far as the system has one."""
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

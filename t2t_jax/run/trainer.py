@@ -23,6 +23,7 @@ from t2t_jax.devices.distributed.processes import (
     all_reduce_min,
 )
 from t2t_jax.devices.fault_injection import maybe_inject_fault
+from t2t_jax.devices.processor import bfloat16_hint
 from t2t_jax.devices.sharding.mesh import local_batch_shard, make_mesh, row_shards
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.evaluation.bleu import BleuSettings
@@ -152,7 +153,7 @@ class Trainer:
         signals = exit_on_signals() if self.owns_process else nullcontext()
         with signals, self._make_watchdog():
             state, progress = self._checkpointer.resume() or self._checkpointer.init()
-            self._log_model()
+            self._log_model(begins=progress.step == 0)
             maybe_inject_fault(progress.step, "compiling")
             step = self._make_step()
         with (
@@ -183,11 +184,17 @@ class Trainer:
         callbacks.raise_failure()
         return progress
 
-    def _log_model(self) -> None:
-        """Logs the model's size, and the chosen attention kernel, which is saved."""
+    def _log_model(self, *, begins: bool) -> None:
+        """Logs size and precision of the model; logs and saves the attention kernel.
+
+        Args:
+          begins: whether no step has been made, so that the precision can still change.
+        """
         config = getattr(self._module, "config", None)
         dtype = getattr(config, "compute_dtype", "the module's types")
         self.console.log(f"{self._num_parameters:,} parameters, computing in {dtype}")
+        if self._platform == "cpu" and (hint := bfloat16_hint(dtype, begins=begins)):
+            self.console.log(hint)
         if self._attention:
             self.console.log(self._attention)
             if self.processes.is_first:
