@@ -2,11 +2,11 @@
 
 Network and vocabulary are those of the model; leave their keys out.
 
-    python -m t2t_jax.main --config=fine_tune --config.init_from=runs/base
+    python -m t2t_jax.main --config=fine_tune --config.init_from=runs/base \
       --config.data.train=text:mine.en,mine.de --workdir=runs/mine
 
 To keep what the model knows, mix in text of its training, each pair half as often:
---config.data.train=2*text:mine.en,mine.de++1*text:old.en,old.de.
+--config.data.train='2*text:mine.en,mine.de++1*text:old.en,old.de'.
 Score: 10.0 on Debian's text, from 3.8 (docs/results.md).
 """
 

@@ -8,8 +8,8 @@ test.2016), with a joint BPE of 10,000 merges whose joins are undone. `simcut` a
 
     python -m t2t_jax.main --config=multi30k_en_de:tokenized --workdir=runs/tokenized
     python -m t2t_jax.main --mode=average --last=10 --workdir=runs/tokenized --to=M
-    python -m t2t_jax.main --mode=evaluate --protocol=tokenized --lowercase --workdir=M
-      --source=data/multi30k_bpe/test.2016.en.gz
+    python -m t2t_jax.main --mode=evaluate --protocol=tokenized --lowercase \
+      --workdir=M --source=data/multi30k_bpe/test.2016.en.gz \
       --reference=data/multi30k_bpe/test_2016_flickr.lc.norm.tok.de.gz
 
 Published, of text alone: 41.02, BLEU of tokens. Score of `tokenized`: 41.03; of its

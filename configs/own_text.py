@@ -7,18 +7,19 @@ translated first:
     python -m t2t_jax.main --config=own_text:small --workdir=runs/mine
     python -m t2t_jax.main --mode=translate --workdir=runs/mine < in.txt > out.txt
 
-row     pairs              subwords  layers  d_model  dropout  steps of slots a side
-small   5,000 to 50,000       4,000       4      128      0.3    6,000 of  4,096
-medium  50,000 to 500,000     8,000       3      256      0.2   20,000 of  8,192
-large   more                 32,000       6      512      0.1  100,000 of 24,576
-student from a teacher        8,000       6      256      0.1   60,000 of  8,192
+row     pairs              subwords  layers  d_model  dropout    steps   slots
+small   5,000 to 50,000       4,000       4      128      0.3    6,000   4,096
+medium  50,000 to 500,000     8,000       3      256      0.2   20,000   8,192
+large   more                 32,000       6      512      0.1  100,000  24,576
+student from a teacher        8,000       6      256      0.1   60,000   8,192
 
-The first 1,000 pairs are held out for evaluation; with development files of your
-own, --config.data.dev=text:SOURCE,TARGET, all pairs are used for training.
-Fewer pairs want fewer subwords and more dropout (Sennrich and Zhang 2019, arXiv
-1905.11901; Araabi and Monz 2020, arXiv 2011.02266). small is the model of
-configs/multi30k_en_de.py, of which 3,000 steps of 4,096 took 40 minutes on two CPU
-cores; large is the paper's base, for a GPU or TPU. student is for pairs of
+A step's batch has so many slots for sources, and as many for targets. A slot is the
+place of one token, padding included. The first 1,000 pairs are held out for scores;
+with development files of your own, --config.data.dev=text:SOURCE,TARGET, all pairs are
+used for training. Fewer pairs want fewer subwords and more dropout (Sennrich and Zhang
+2019, arXiv 1905.11901; Araabi and Monz 2020, arXiv 2011.02266). small is the model of
+configs/multi30k_en_de.py, of which 3,000 such steps took 40 minutes on two CPU cores.
+The row large is the paper's base, for a GPU or TPU. student is for pairs of
 --mode=distill: two decoder layers, searched greedily. Score: not run yet, no row.
 """
 

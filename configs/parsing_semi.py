@@ -6,7 +6,7 @@ they are not published. Put trees of your own parsers over other text into data/
 Rows, and what is marked `open`, are as in configs/parsing_wsj.py.
 
     python -m t2t_jax.main --config=parsing_semi:dropout_0.1_rate_1
-    python -m t2t_jax.main --mode=evaluate --protocol=parsing --last=5
+    python -m t2t_jax.main --mode=evaluate --protocol=parsing --last=5 \
       --workdir=runs/parsing_semi --reference=data/wsj/test.mrg
 
 Hardware in the paper: not printed. In the paper: F1 92.7. Score: not run yet.

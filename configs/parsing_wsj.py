@@ -8,7 +8,7 @@ unchanged" from the base model. What else it does not say is marked `open`, here
 t2t_jax/run/description/parsing.py, which has the keys of both of the paper's parsers.
 
     python -m t2t_jax.main --config=parsing_wsj:dropout_0.2_rate_1
-    python -m t2t_jax.main --mode=evaluate --protocol=parsing --last=5
+    python -m t2t_jax.main --mode=evaluate --protocol=parsing --last=5 \
       --workdir=runs/parsing_wsj --reference=data/wsj/test.mrg
 
 Hardware in the paper: not printed. In the paper: F1 91.3. Score: not run yet.

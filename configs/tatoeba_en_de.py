@@ -6,7 +6,7 @@ https://www.manythings.org/anki (CC BY 2.0). Put train and dev, with no sentence
 both, as .en.gz and .de.gz into data/tatoeba, then
 
     python -m t2t_jax.main --config=tatoeba_en_de
-    python -m t2t_jax.main --mode=evaluate --workdir=runs/tatoeba_en_de
+    python -m t2t_jax.main --mode=evaluate --workdir=runs/tatoeba_en_de \
       --source=data/tatoeba/dev.en.gz --reference=data/tatoeba/dev.de.gz
 
 docs/how_to/fine_tuning.md has the commands that train it further, and score it before

@@ -125,8 +125,8 @@ def table3() -> Iterator[str]:
     rows = []
     for name, row in TABLE_3.items():
         changed = [f"`{key}={value}`" for key, value in row.changes.items()]
-        printed = [row.perplexity, row.dev_bleu, row.millions]
-        shown = ["" if value is None else f"{value:g}" for value in printed]
+        printed = [(row.perplexity, ".2f"), (row.dev_bleu, ".1f"), (row.millions, "d")]
+        shown = ["" if value is None else f"{value:{form}}" for value, form in printed]
         rows.append([f"`{name}`", ", ".join(changed) or "nothing", *shown])
     yield from table(
         ["row", "what it changes", "perplexity", "BLEU", "million parameters"], rows

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import textwrap
 from collections.abc import Iterator
 
@@ -95,4 +96,4 @@ def _declaration(node: _Definition, source: str) -> str:
         if isinstance(field, ast.AnnAssign) and "ClassVar" not in ast.dump(field)
     }
     body = "".join(f"\n{field}" for field in fields.values()) or " ..."
-    return textwrap.dedent(head + body)
+    return textwrap.dedent(re.sub(r"  # noqa: .*", "", head) + body)

@@ -145,11 +145,13 @@ class TransformerConfig:
         activations: the same numbers with less memory (not on CPUs) and more time.
       attention: What computes equation 1 in training: "plain" matrix products; "cudnn",
         NVIDIA's fused kernel, on GPUs from Ampere on; "splash", JAX's kernel for TPUs;
-        or "auto", in a run the kernel that the device has, else "plain". With float32
-        activations, with attention dropout, with heads whose `d_k` differs from `d_v`,
-        exceeds 128 or is not a multiple of 8, on a mesh with `fsdp` or `tensor` (of
-        GPUs, with `data` as well), a kernel is replaced by "plain", and a line of the
-        log tells why. config.json names a kernel that was used; a kernel has no second
+        or "auto", in a run the kernel that the device has, else "plain". A kernel is
+        replaced by "plain" with float32 activations, with attention dropout, and with
+        heads whose `d_k` differs from `d_v`, exceeds 128 or is not a multiple of 8. On
+        TPUs it is also replaced on a mesh with `fsdp` or `tensor`. On GPUs it is
+        replaced on a mesh with `data` and one of these two, and kept on a mesh of
+        `data` alone. If a kernel was named, a line of the log tells why it was
+        replaced. config.json names a kernel that was used; a kernel has no second
         derivative. Rows whose length is no multiple of 128, and decoding, are always
         "plain".
       activation: Of the feed-forward networks: "relu", max(0, x), as in the paper;

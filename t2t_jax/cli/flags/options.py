@@ -315,7 +315,7 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
         the words of the trees, if not given.
       reference: Reference translations, one per line; plain text or .gz. With
         --protocol=parsing gold trees in Penn brackets.
-      corpus: Text to score on instead, such as text:a.en,a.de#en-de,de-en: each
+      corpus: Text to score on instead, such as "text:a.en,a.de#en-de,de-en": each
         direction that it names, and their mean.
       protocol: Evaluate with bootstrap intervals, vaswani2017 as the paper does:
         checkpoint averaging, its beam search, its tokenized BLEU; tokenized with the
