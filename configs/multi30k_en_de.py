@@ -2,7 +2,7 @@
 
 Not in the paper. `raw`, the default, needs data/multi30k (train, val, test_2016_flickr
 as .en.gz and .de.gz) from https://github.com/multi30k/dataset. `tokenized` is what the
-literature scores: lower-cased, tokenised text in data/multi30k_bpe (train, valid,
+literature scores: lower-cased, tokenized text in data/multi30k_bpe (train, valid,
 test.2016), with a joint BPE of 10,000 merges whose joins are undone. `simcut` and
 `tokenized_simcut` add SimCut; `tokenized_ema` keeps a moving average of the parameters.
 

@@ -12,7 +12,7 @@ To use other text, set
       --workdir=runs/wmt_en_de --source=newstest2014.en --reference=newstest2014.de
 
 Hardware in the paper: 8 P100, 12 hours. In the paper: 25.8 on newstest2013, 27.3 on
-newstest2014 (wmt14/full, 3,003 lines), tokenised BLEU. Score: not run yet.
+newstest2014 (wmt14/full, 3,003 lines), tokenized BLEU. Score: not run yet.
 """
 
 from t2t_jax.config import default

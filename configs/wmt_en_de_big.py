@@ -7,7 +7,7 @@ Data as in configs/wmt_en_de.py, then
       --workdir=runs/wmt_en_de_big --source=newstest2014.en --reference=newstest2014.de
 
 Hardware in the paper: 8 P100, 3.5 days. In the paper: perplexity 4.33 and BLEU 26.4 on
-newstest2013, 28.4 on newstest2014, tokenised. Score: not run yet.
+newstest2013, 28.4 on newstest2014, tokenized. Score: not run yet.
 """
 
 from t2t_jax.config import default

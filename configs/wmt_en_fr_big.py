@@ -6,7 +6,7 @@ Data as in configs/wmt_en_fr.py, then
     python -m t2t_jax.main --mode=evaluate --protocol=vaswani2017 --target_language=fr \
       --workdir=runs/wmt_en_fr_big --source=newstest2014.en --reference=newstest2014.fr
 
-Hardware in the paper: 8 P100, 3.5 days. In the paper: 41.8 on newstest2014, tokenised
+Hardware in the paper: 8 P100, 3.5 days. In the paper: 41.8 on newstest2014, tokenized
 BLEU (41.0 in its first version). Score: not run yet.
 """
 

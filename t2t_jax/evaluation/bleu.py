@@ -20,7 +20,7 @@ class BleuSettings(NamedTuple):
     """How sacreBLEU reads the lines of BLEU; the defaults are its own.
 
     Attributes:
-      tokenize: of `evaluation.config.TOKENIZERS`; "none" for tokenised text.
+      tokenize: of `evaluation.config.TOKENIZERS`; "none" for tokenized text.
       lowercase: whether case is ignored.
     """
 
@@ -41,7 +41,7 @@ def corpus_scores(
     """Scores a translated corpus.
 
     Args:
-      hypotheses: translations, detokenised unless `bleu.tokenize` is "none".
+      hypotheses: translations, detokenized unless `bleu.tokenize` is "none".
       metrics: names from `METRICS`.
 
     Returns:
@@ -54,7 +54,7 @@ def corpus_scores(
         strings.
       UserError: a metric is not one of `METRICS`.
 
-    Departs: the paper reports tokenised, compound-split BLEU, which is not comparable
+    Departs: the paper reports tokenized, compound-split BLEU, which is not comparable
       with sacreBLEU; see `t2t_jax.evaluation.tokenized_bleu`.
 
     Example:
@@ -133,7 +133,7 @@ def make_metric(
     kinds: dict[str, Any] = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
     settings: dict[str, Any] = {}
     if name == "bleu":
-        # force suppresses sacreBLEU's warning that the text is tokenised.
+        # force suppresses sacreBLEU's warning that the text is tokenized.
         settings = {**bleu._asdict(), "force": bleu.tokenize == "none"}
     return kinds[name](references=[list(references)], **settings)
 

@@ -29,8 +29,8 @@ class EvaluationConfig:
         computed. 1 always translates all.
       tokenize: How sacreBLEU splits lines into the tokens of BLEU: 13a, its default, or
         intl, for raw text; zh for Chinese, char for single characters; none where the
-        text of the run is tokenised already. With none, no protocol of
-        `--mode=evaluate` tokenises it again.
+        text of the run is tokenized already. With none, no protocol of
+        `--mode=evaluate` tokenizes it again.
       patience (evaluations): Training ends, as complete, after this many evaluations
         in a row without a better development BLEU, or the same BLEU with a lower loss;
         0 for never.

@@ -1,7 +1,7 @@
 """BLEU of tokens: the paper's, or lower-cased, as much of the literature has it.
 
 It differs from sacreBLEU for the same translations; the two are not comparable. Text
-that is tokenised already, of a run with `evaluation.tokenize=none`, is not tokenised
+that is tokenized already, of a run with `evaluation.tokenize=none`, is not tokenized
 again: escapes such as `&apos;` are then in the translations as in the references.
 """
 
@@ -43,7 +43,7 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
             "BLEU of Moses tokens needs the Moses tokenizer, but sacremoses cannot be "
             f"imported: {error}. Run: pip install 't2t-jax[paper]'"
         ) from error
-    # sacremoses tokenises unknown languages as English.
+    # sacremoses tokenizes unknown languages as English.
     languages = sacremoses.corpus.NonbreakingPrefixes().available_langs
     if language not in (known := sorted(set(languages.values()))):
         raise UserError(
@@ -66,11 +66,11 @@ def tokenized_bleu(
     """Computes BLEU of tokens.
 
     Args:
-      tokenize: of both sides; `str` for text that is tokenised already.
-      language: of Moses's rules, for the signature; "" for text that is tokenised.
-      lowercase: whether lines are lower-cased, before they are tokenised: with German
+      tokenize: of both sides; `str` for text that is tokenized already.
+      language: of Moses's rules, for the signature; "" for text that is tokenized.
+      lowercase: whether lines are lower-cased, before they are tokenized: with German
         rules this turns the raw references of Multi30k's test of 2016 into the
-        tokenised ones that are distributed with it.
+        tokenized ones that are distributed with it.
       baseline: another system's translations, for a paired test.
 
     Returns:
@@ -115,7 +115,7 @@ def tokenized_bleu(
 
 
 def moses_signature(signature: str, language: str) -> str:
-    """Names Moses's tokenizer in the sacreBLEU signature of tokenised text.
+    """Names Moses's tokenizer in the sacreBLEU signature of tokenized text.
 
     Example:
       >>> moses_signature("nrefs:1|tok:none", "fr"), moses_signature("tok:none", "")
@@ -127,7 +127,7 @@ def moses_signature(signature: str, language: str) -> str:
 
 
 def share_of_tokenized(lines: Sequence[str]) -> float | None:
-    """Estimates which share of the lines is tokenised, from the ends of sentences.
+    """Estimates which share of the lines is tokenized, from the ends of sentences.
 
     Returns:
       Of the lines that end in a full stop, ! or ?, the share with a space before it;
@@ -171,11 +171,11 @@ def paper_bleu(
     tokenize: Callable[[str], str],
     language: str = "",
 ) -> dict[str, Any]:
-    """Computes tokenised, compound-split BLEU as in the paper.
+    """Computes tokenized, compound-split BLEU as in the paper.
 
     Args:
       tokenize: from a raw line to tokens separated by spaces, for both sides.
-      language: of Moses's rules, for the signature; "" for text that is tokenised.
+      language: of Moses's rules, for the signature; "" for text that is tokenized.
 
     Returns:
       `score` in percent, its sacreBLEU `signature`, and the `label` that sets it apart.

@@ -138,7 +138,7 @@ def _paper(runs: Sequence[Run]) -> Iterator[Table]:
         rows.append((run.name, name, *cells))
     header = "run row ppl printed BLEU printed size/M printed".split()
     notes = [
-        "What the paper prints is of newstest2013: tokenised, compound-split BLEU, and "
+        "What the paper prints is of newstest2013: tokenized, compound-split BLEU, and "
         "perplexity of its own subwords; ours is of data.dev, sacreBLEU on raw text. "
         "They compare only if the report of a run has no departures by choice.",
     ]

@@ -139,7 +139,7 @@ _ALWAYS = _departures(
     "same on any number of devices",
     "vocabulary | byte-pair encoding (En-De), word pieces (En-Fr) (§5.1) | "
     "SentencePiece's BPE on raw text, of a sample of large corpora",
-    "scores | tokenised, compound-split BLEU (Table 2) | sacreBLEU on raw text, with "
+    "scores | tokenized, compound-split BLEU (Table 2) | sacreBLEU on raw text, with "
     "its signature",
     "pad and bos | not mentioned (§6.1) | never generated",
 )

@@ -18,7 +18,7 @@ class Row(NamedTuple):
     Attributes:
       changes: the keys in which it differs from base.
       perplexity: per subword, on newstest2013.
-      dev_bleu: on newstest2013; tokenised and compound-split, as `test_bleu`.
+      dev_bleu: on newstest2013; tokenized and compound-split, as `test_bleu`.
       millions: parameters, in millions; if Table 3 omits them, they are those of base.
       test_bleu: on newstest2014 (Table 2).
     """
