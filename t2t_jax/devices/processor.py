@@ -28,24 +28,29 @@ def processor_name() -> str:
     return found or platform.processor() or platform.machine()
 
 
-def bfloat16_hint(dtype: str, *, begins: bool) -> str:
+def bfloat16_hint(dtype: str, *, key: str, begins: bool) -> str:
     """Returns what a training on this processor should know of its precision.
 
     Args:
       dtype: of the products, "float32" or "bfloat16".
+      key: the setting of it.
       begins: whether no step has been made, so that it can still be chosen.
 
     Returns:
-      One sentence, or "".
+      A sentence; "" where there is nothing to choose, or nothing is known.
     """
-    is_fast = not set(BFLOAT16_FLAGS).isdisjoint(_value("flags").split())
+    flags = _value("flags").split()
+    is_fast = not set(BFLOAT16_FLAGS).isdisjoint(flags)
     if dtype == "float32" and is_fast and begins:
         return (
-            "This processor multiplies bfloat16: with model.compute_dtype=bfloat16 a "
-            "step takes about two thirds of the time, and rounds more."
+            f"This processor multiplies bfloat16: with {key}=bfloat16 a step took 0.6 "
+            "to 0.8 of the time on such ones. Factors are rounded to 8 bits."
         )
-    if dtype == "bfloat16" and not is_fast:
-        return "This processor does not multiply bfloat16: float32 is faster here."
+    if dtype == "bfloat16" and flags and not is_fast:
+        return (
+            "This processor does not multiply bfloat16: a step took 1.25 times as long "
+            "as in float32 on such a one."
+        )
     return ""
 
 

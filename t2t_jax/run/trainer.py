@@ -12,7 +12,7 @@ import jax
 import optax
 from flax import linen as nn
 
-from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.decoding.text.distributed_translate import Translate
@@ -193,8 +193,10 @@ class Trainer:
         config = getattr(self._module, "config", None)
         dtype = getattr(config, "compute_dtype", "the module's types")
         self.console.log(f"{self._num_parameters:,} parameters, computing in {dtype}")
-        if self._platform == "cpu" and (hint := bfloat16_hint(dtype, begins=begins)):
-            self.console.log(hint)
+        if self._platform == "cpu":
+            key = f"{ARCHITECTURES[self.config.architecture]}.compute_dtype"
+            if hint := bfloat16_hint(dtype, key=key, begins=begins):
+                self.console.log(hint)
         if self._attention:
             self.console.log(self._attention)
             if self.processes.is_first:
