@@ -50,3 +50,12 @@ def test_elsewhere_bfloat16_is_said_to_take_longer(lines, begins):
 def test_of_other_processors_nothing_is_said(lines, line, dtype):
     lines(line)
     assert not hint(dtype, begins=True)
+
+
+def test_vnni_is_missed_only_where_instructions_are_known(lines):
+    lines("flags\t\t: sse avx2")
+    assert processor.lacks_vnni()
+    lines("flags\t\t: sse avx512_vnni")
+    assert not processor.lacks_vnni()
+    lines("Features : asimd")
+    assert not processor.lacks_vnni()

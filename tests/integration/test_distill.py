@@ -14,6 +14,7 @@ from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
 from tests.docs.commands import blocks, run_shell
 from tests.exchange.exporting.counting import WORDS
+from tests.int8 import QUANTIZATION
 from tests.integration import tiny
 
 pytest.importorskip("ctranslate2")
@@ -29,7 +30,7 @@ FLAGS = "".join(f" --config.{key}={value}" for key, value in SIZES.items())
 CHANGES = {
     "own_text:student": f"own_text:student{FLAGS}",
     "own_text:small": f"own_text:small{FLAGS}",
-    "=int8": "=int8 --check_lines=3 --max_bleu_loss=100",
+    "=int8": f"={QUANTIZATION} --check_lines=3 --max_bleu_loss=100",
     "runs/de-en": "runs/large",
 }
 

@@ -11,6 +11,7 @@ import pytest
 import t2t_jax
 from tests.docs.commands import blocks, run_shell
 from tests.exchange.exporting.counting import WORDS, write_text
+from tests.int8 import QUANTIZATION
 from tests.integration import tiny
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -26,7 +27,7 @@ FLAGS = "".join(f" --config.{key}={value}" for key, value in SIZES.items())
 CHANGES = {
     "own_text:medium": f"own_text:medium{FLAGS}",
     "own_text:student": f"own_text:student{FLAGS} --config.decoding.beam_size=1",
-    "=int8": "=int8 --check_lines=3 --max_bleu_loss=100",
+    "=int8": f"={QUANTIZATION} --check_lines=3 --max_bleu_loss=100",
 }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from t2t_jax.config import Config
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.devices.processor import lacks_vnni
 from t2t_jax.errors import UserError, rewording
 from t2t_jax.exchange.cards import model_card
 from t2t_jax.exchange.exporting import verification
@@ -165,8 +166,11 @@ def _original(
 
 def _advice(spec: ExportSpec) -> str:
     if spec.quantization != "float32":
+        inexact = spec.quantization.startswith("int8") and lacks_vnni()
         return (
-            "Use --quantization=float32, or train the model longer; if only BLEU is "
+            "CTranslate2's int8 is less exact on this processor, which has no VNNI. "
+            * inexact
+            + "Use --quantization=float32, or train the model longer; if only BLEU is "
             "too low, set the accepted loss with --max_bleu_loss."
         )
     return "This is a bug of t2t_jax or of a package: please report it."
