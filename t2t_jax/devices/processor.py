@@ -1,4 +1,4 @@
-"""The processor of this machine: its name, and whether it multiplies bfloat16."""
+"""The processor of this machine: its name, and what it multiplies by itself."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def bfloat16_hint(dtype: str, *, key: str, begins: bool) -> str:
 
 
 def lacks_vnni() -> bool:
-    """Tells whether this is an x86 processor without VNNI, which sums bytes in 32 bits.
+    """Returns whether this is an x86 processor without 8-bit dot products (VNNI).
 
     CTranslate2's int8 was less exact on one: exports of toy models failed.
     """
