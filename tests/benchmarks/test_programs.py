@@ -51,13 +51,10 @@ def test_what_cannot_be_measured_is_refused(parse, flag, reason, capsys, monkeyp
 
 
 def test_the_sizes_are_those_that_the_figures_are_of():
-    sizes = {
-        name: count_parameters(of).total for name, of in step_options.SIZES.items()
-    }
-    assert (sizes["small"], sizes["base"]) == (7_568_384, 63_045_632)
-    options = step_options.parse_arguments(
-        ["--size=big", "--device=gpu", "--peer=none"]
-    )
+    for name, parameters in (("small", 7_568_384), ("base", 63_045_632)):
+        assert count_parameters(step_options.SIZES[name]).total == parameters
+    flags = ["--size=big", "--device=gpu", "--peer=none"]
+    options = step_options.parse_arguments(flags)
     assert (options.pairs, options.length) == step_options.GPU_SHAPE == (768, 32)
 
 

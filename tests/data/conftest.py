@@ -60,15 +60,23 @@ def vocabularies(vocabulary: Vocabulary) -> VocabularyPair:
 
 
 @pytest.fixture
+def encode(vocabularies: VocabularyPair, tmp_path: Path) -> Callable[..., TokenCache]:
+    """Encodes a corpus, given or by its name, with the keys of a test."""
+
+    def encode(
+        corpus: Corpus | str, pair: VocabularyPair = vocabularies, **keys: object
+    ) -> TokenCache:
+        keys = {"max_length": 61, "cache_dir": str(tmp_path / "caches"), **keys}
+        corpus = open_corpus(corpus) if isinstance(corpus, str) else corpus
+        return build_or_open(corpus, pair, config=DataConfig(**keys))
+
+    return encode
+
+
+@pytest.fixture
 def cache(
-    text_corpus: Callable[..., Corpus], vocabularies: VocabularyPair, tmp_path: Path
+    text_corpus: Callable[..., Corpus], encode: Callable[..., TokenCache]
 ) -> TokenCache:
     """211 pairs of 2 to 30 tokens or so."""
-    corpus = text_corpus(
-        sentences(ENGLISH, 211, seed=2), sentences(GERMAN, 211, seed=3)
-    )
-    return build_or_open(
-        corpus,
-        vocabularies,
-        config=DataConfig(max_length=61, cache_dir=str(tmp_path / "caches")),
-    )
+    sides = sentences(ENGLISH, 211, seed=2), sentences(GERMAN, 211, seed=3)
+    return encode(text_corpus(*sides))

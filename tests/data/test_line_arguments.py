@@ -9,6 +9,8 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.evaluation import bleu, protocol
+from t2t_jax.evaluation.significance import paired_test
+from t2t_jax.evaluation.tokenized_bleu import paper_bleu, tokenized_bleu
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.run.inference.load import load, translate
 from t2t_jax.run.inference.model import TranslationModel
@@ -25,12 +27,7 @@ def test_a_log_that_is_not_a_stream_is_a_type_error(tmp_path, log):
 
 
 @pytest.mark.parametrize(
-    "lines",
-    [
-        ["a", "b"],
-        (line for line in "ab"),
-        np.array(["a", "b"]),
-    ],
+    "lines", [["a", "b"], (line for line in "ab"), np.array(["a", "b"])]
 )
 def test_every_ordered_iterable_of_strings_is_taken(lines):
     found = as_lines(lines, caller="translate")
@@ -82,6 +79,10 @@ def takers(vocabulary):
         "corpus_scores": lambda x: bleu.corpus_scores(x, a),
         "corpus_scores, references": lambda x: bleu.corpus_scores(a, x),
         "corpus_scores, metrics": lambda x: bleu.corpus_scores(a, a, metrics=x),
+        "paper_bleu": lambda x: paper_bleu(x, x, tokenize=str),
+        "tokenized_bleu": lambda x: tokenized_bleu(x, a, tokenize=str),
+        "baseline": lambda x: tokenized_bleu(a, a, tokenize=str, baseline=x),
+        "paired_test": lambda x: paired_test(a, a, baseline=x),
         "fingerprint_lines": protocol.fingerprint_lines,
     }
 
@@ -89,7 +90,7 @@ def takers(vocabulary):
 @pytest.mark.parametrize("lines", ["The bus", b"The bus", None])
 def test_no_function_of_lines_takes_a_string_for_its_characters(takers, lines):
     for name, call in takers.items():
-        if lines is None and name.endswith("prefixes"):
+        if lines is None and name.endswith(("prefixes", "baseline")):
             continue  # which may be left out
         with pytest.raises(TypeError, match="takes a sequence of ") as caught:
             call(lines)

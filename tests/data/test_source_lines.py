@@ -1,34 +1,20 @@
 import json
+from operator import methodcaller
 
 import pytest
 
-from t2t_jax.data.config import DataConfig
 from t2t_jax.data.source_lines import SourceLines, Spread, measure_source_lines
-from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.errors import DataError
 
 
-def _count_sentences(line):
-    return line.count("the")
-
-
-@pytest.fixture
-def measure(text_corpus, vocabularies, tmp_path):
-    def run(sources):
-        corpus = text_corpus(sources, ["Hund"] * len(sources))
-        config = DataConfig(max_length=61, cache_dir=str(tmp_path / "caches"))
-        cache = build_or_open(corpus, vocabularies, config=config)
-        source = vocabularies.source
-        return measure_source_lines(cache, source, count_sentences=_count_sentences)
-
-    return run
-
-
-def test_source_lines_are_measured(measure, vocabularies):
+def test_source_lines_are_measured(text_corpus, encode, vocabulary):
     lines = [f"{'the ' * number}dog" for number in (1, 7, 3, 100)]
-    longest = len(vocabularies.source.encode([lines[1]])[0])
+    cache = encode(text_corpus(lines, ["Hund"] * 4))
+    count = methodcaller("count", "the")
+    found = measure_source_lines(cache, vocabulary, count_sentences=count)
+    longest = len(vocabulary.encode([lines[1]])[0])
     # The line of 100 is longer than data.max_length: the model does not see it.
-    assert measure(lines) == SourceLines(Spread(longest, longest), Spread(7, 7))
+    assert found == SourceLines(Spread(longest, longest), Spread(7, 7))
 
 
 def test_an_entry_is_read_as_it_was_written(tmp_path):

@@ -45,11 +45,8 @@ def test_every_weight_is_the_one_that_the_paper_s_transcription_computes(
                 table[head, position, : widths[position]] = next(found)
         return table
 
-    wanted = {
-        "encoder": [take(5, [5] * 5) for _ in range(2)],
-        "decoder": [],
-        "cross": [],
-    }
+    wanted = {"encoder": [take(5, [5] * 5), take(5, [5] * 5)]}
+    wanted |= {"decoder": [], "cross": []}
     for _ in range(2):
         wanted["decoder"].append(take(7, range(1, 8)))
         wanted["cross"].append(take(7, [5] * 7))

@@ -2,12 +2,7 @@ import pytest
 import sacrebleu
 
 from t2t_jax.errors import DataError
-from t2t_jax.evaluation.bleu import (
-    IN_TRAINING,
-    METRICS,
-    BleuSettings,
-    corpus_scores,
-)
+from t2t_jax.evaluation.bleu import IN_TRAINING, METRICS, BleuSettings, corpus_scores
 from t2t_jax.evaluation.config import TOKENIZERS
 
 REFERENCES = [

@@ -1,3 +1,5 @@
+from operator import methodcaller
+
 import pytest
 import sacrebleu
 
@@ -36,22 +38,13 @@ def test_compounds_are_split_as_drawn(line, split):
 
 
 def test_tokens_come_before_compounds_and_on_both_sides():
-    found = paper_bleu(
-        HYPOTHESES, REFERENCES, tokenize=lambda line: line.replace(",", " ,")
-    )
-    tokenised = [
-        [
-            "Der rot ##AT##-##AT## weiße Hund {} auf der "
-            "A ##AT##-##AT## Z-Straße , sagt er.",
-            "Ein Mann im {} liest – wie immer - {} Zeitung.",
-        ]
-        for _ in range(2)
-    ]
-    ours = [tokenised[0][0].format("saß"), tokenised[0][1].format("Shirt", "die")]
-    theirs = [
-        tokenised[1][0].format("sitzt"),
-        tokenised[1][1].format("T ##AT##-##AT## Shirt", "eine"),
-    ]
+    at = "##AT##-##AT##"
+    one = f"Der rot {at} weiße Hund {{}} auf der A {at} Z-Straße , sagt er."
+    two = "Ein Mann im {} liest – wie immer - {} Zeitung."
+    ours = [one.format("saß"), two.format("Shirt", "die")]
+    theirs = [one.format("sitzt"), two.format(f"T {at} Shirt", "eine")]
+    tokenize = methodcaller("replace", ",", " ,")
+    found = paper_bleu(HYPOTHESES, REFERENCES, tokenize=tokenize)
     wanted = sacrebleu.corpus_bleu(ours, [theirs], tokenize="none", force=True).score
     assert found["score"] == wanted
     assert 0 < wanted < 100

@@ -27,50 +27,30 @@ WEIGHTS[:, 2, 4] = 0.0
 WEIGHTS[1, 0] = [0.9, 0.06, 0.04, 0.0, 0.0]
 
 
-def heat_maps(heads=(0, 1, 3), weights=WEIGHTS, queries=QUERIES, keys=KEYS):
-    return plot_heat_maps(
-        weights, queries=queries, keys=keys, heads=heads, title="Cross"
-    )
-
-
-def lines(heads=(0, 1, 3), weights=WEIGHTS, queries=QUERIES, keys=KEYS):
-    return plot_lines(weights, queries=queries, keys=keys, heads=heads, title="Cross")
-
-
-def panels_of(figure):
-    return [axes for axes in figure.axes if axes.images]
+LABELS = {"queries": QUERIES, "keys": KEYS, "title": "Cross"}
 
 
 @pytest.mark.parametrize(
     ("piece", "label"),
-    [
-        ("▁Hund", "Hund"),
-        ("chen", "·chen"),
-        ("▁", "␣"),
-        ("▁a▁b", "a␣b"),
-    ],
+    [("▁Hund", "Hund"), ("chen", "·chen"), ("▁", "␣"), ("▁a▁b", "a␣b")],
 )
 def test_labels_show_where_words_begin(piece, label):
     assert label_of(piece) == label
 
 
-def test_every_head_has_a_panel_that_holds_its_weights():
-    figure = heat_maps()
-    panels = panels_of(figure)
+def test_every_head_has_a_panel_that_holds_its_weights_and_leaves_masked_keys_white():
+    figure = plot_heat_maps(WEIGHTS, heads=(0, 1, 3), **LABELS)
+    panels = [axes for axes in figure.axes if axes.images]
     assert [panel.get_title() for panel in panels] == ["head 0", "head 1", "head 3"]
     assert figure.get_suptitle() == "Cross"
     for panel, head in zip(panels, (0, 1, 3), strict=True):
-        assert_array_equal(panel.images[0].get_array().filled(0.0), WEIGHTS[head])
-
-
-def test_masked_keys_are_left_white():
-    image = panels_of(heat_maps((0,)))[0].images[0]
-    assert_array_equal(image.get_array().mask, WEIGHTS[0] == 0)
-    assert image.get_array().mask[2, 4]
+        drawn = panel.images[0].get_array()
+        assert_array_equal(drawn.filled(0.0), WEIGHTS[head])
+        assert_array_equal(drawn.mask, WEIGHTS[head] == 0)
 
 
 def test_a_line_joins_query_and_key_and_is_as_opaque_as_its_weight():
-    [drawn] = lines(heads=(1,)).axes[0].collections
+    [drawn] = plot_lines(WEIGHTS, heads=(1,), **LABELS).axes[0].collections
     worth = [(q, k) for q in range(3) for k in range(5) if WEIGHTS[1, q, k] >= 0.05]
     # Three rows stretched over five: their middles are 5/6, 15/6 and 25/6.
     wanted = [[[0, (2 * q + 1) * 5 / 6], [1, k + 0.5]] for q, k in worth]
@@ -81,49 +61,24 @@ def test_a_line_joins_query_and_key_and_is_as_opaque_as_its_weight():
     assert (0, 2) not in worth  # 0.04
 
 
-STEPS, AVERAGES, SINGLES = [30, 40, 50, 60], [11.0, 13.5, 13.5, 12.0], [9.0, 10, 12, 14]
-
-
-def drawn(*steps):
-    n = len(steps)
-    return plot_averages(steps, averages=AVERAGES[:n], singles=SINGLES[:n], last=3)
-
-
-def curves(figure):
-    """Returns each curve's points by its name in the legend."""
-    (axes,) = figure.axes
-    return {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
-
-
 def test_of_equally_good_means_the_newest_is_marked_with_its_bleu():
-    figure = drawn(*STEPS)
-    assert curves(figure)["best mean"] == [[50, 13.5]]
-    assert [text.get_text() for text in figure.axes[0].texts] == ["13.50"]
+    averages, singles = [11.0, 13.5, 13.5, 12.0], [9.0, 10, 12, 14]
+    steps = [30, 40, 50, 60]
+    (axes,) = plot_averages(steps, averages=averages, singles=singles, last=3).axes
+    curves = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert curves["best mean"] == [[50, 13.5]]
+    assert [text.get_text() for text in axes.texts] == ["13.50"]
 
 
 def test_the_schedule_s_curves_are_equation_3():
-    figure = plot_schedule(9_000)
-    curves = {}
-    for panel in figure.axes:
-        assert panel.get_xlabel() == "optimizer step"
-        curves.update({line.get_label(): line for line in panel.lines})
-    assert figure.axes[0].get_ylabel() == "learning rate"
-    assert set(curves) == {
-        "d_model 256, warm-up 4,000",
-        "d_model 512, warm-up 4,000",
-        "d_model 1024, warm-up 4,000",
-        "d_model 512, warm-up 2,000",
-        "d_model 512, warm-up 8,000",
-    }
-    for name, line in curves.items():
-        width, warmup = (
-            int(part.split()[-1].replace(",", "")) for part in name.split(", ")
-        )
-        steps, rates = line.get_data()
-        assert (steps[0], steps[-1]) == (1, 9_000)
-        for step in (1, 2_000, 4_000, 9_000):
-            rate = width**-0.5 * min(step**-0.5, step * warmup**-1.5)
-            assert_allclose(rates[step - 1], rate, rtol=1e-6)  # float32
+    panels, steps = plot_schedule(9_000).axes, np.arange(1.0, 9_001.0)
+    curves = {line.get_label(): line for panel in panels for line in panel.lines}
+    sizes = [(256, 4_000), (512, 4_000), (1024, 4_000), (512, 2_000), (512, 8_000)]
+    assert set(curves) == {f"d_model {d}, warm-up {n:,}" for d, n in sizes}
+    for width, warmup in sizes:
+        curve = curves[f"d_model {width}, warm-up {warmup:,}"]
+        rates = width**-0.5 * np.minimum(steps**-0.5, steps * warmup**-1.5)
+        assert_allclose(curve.get_xydata().T, [steps, rates], rtol=1e-6)  # float32
 
 
 def test_positions_are_plotted_as_the_paper_writes_them():

@@ -1,7 +1,6 @@
 import hashlib
-import json
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from t2t_jax.decoding.config import DecodingConfig
@@ -9,21 +8,11 @@ from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.evaluation.protocol import (
     fingerprint_lines,
     fingerprint_params,
-    overridden,
     protocol_decoding,
     protocol_scores,
 )
 from t2t_jax.evaluation.tokenized_bleu import paper_bleu
 from tests.evaluation.test_significance import GOOD, POOR, REFERENCES
-
-
-def params():
-    return {
-        "encoder": {
-            "layer_0": {"kernel": np.arange(6, dtype=np.float32).reshape(2, 3)}
-        },
-        "embedding": np.ones((5, 2), np.float32),
-    }
 
 
 def test_the_search_is_the_paper_s_whatever_the_run_s_own_is():
@@ -38,50 +27,33 @@ def test_the_search_is_the_paper_s_whatever_the_run_s_own_is():
     assert (used.beam_size, used.length_penalty, used.max_extra_tokens) == (4, 0.6, 50)
     assert used.max_source_length == 64  # what the model can read does not change
     assert used.tokens_per_batch == 64 + 50  # a batch must hold one longest output
-    assert protocol_decoding(
-        DecodingConfig(tokens_per_batch=9973)
-    ).tokens_per_batch == (9973)
+    large = protocol_decoding(DecodingConfig(tokens_per_batch=9973))
+    assert large.tokens_per_batch == 9973
 
 
-def test_what_the_protocol_does_not_follow_is_listed_with_both_values():
-    asked = DecodingConfig(beam_size=7, length_penalty=1.3)
-    assert overridden(asked, protocol_decoding(asked)) == {
-        "beam_size": {"asked": 7, "used": 4},
-        "length_penalty": {"asked": 1.3, "used": 0.6},
-    }
-    assert overridden(DecodingConfig(), protocol_decoding(DecodingConfig())) == {}
-
-
-def test_all_the_scores_are_there_and_as_they_are_alone():
+def test_every_score_is_what_it_is_alone():
     found = protocol_scores(GOOD, REFERENCES, tokenize=str.upper, baseline=POOR)
     alone = corpus_scores(GOOD, REFERENCES, metrics=["ter", "bleu", "chrf"])
     assert alone.items() <= found.items()
-    assert found["ter"] > 0
-    assert "tok:tercom" in found["ter_signature"]
     assert found["paper_bleu"] == paper_bleu(GOOD, REFERENCES, tokenize=str.upper)
     for name in ("bleu", "chrf", "ter"):
         interval = found["intervals"][name]
         assert abs(interval["mean"] - found[name]) < interval["half_width"]
         assert found["paired_test"][name]["system"] == found[name]
         assert found["paired_test"][name]["better"] == "system"
-    assert json.loads(json.dumps(found)) == found
 
 
-def test_parameters_have_one_fingerprint_wherever_they_lie_and_in_any_order():
-    on_device = {
-        "embedding": jnp.ones((5, 2)),
-        "encoder": {"layer_0": {"kernel": jnp.arange(6.0).reshape(2, 3)}},
-    }
-    assert fingerprint_params(on_device) == fingerprint_params(params())
-
-
-def test_the_fingerprint_is_over_path_dtype_shape_and_bytes_as_written_down():
+def test_the_fingerprint_is_over_path_dtype_shape_and_bytes_wherever_they_lie():
+    kernel = {"layer_0": {"kernel": np.arange(6, dtype=np.float32).reshape(2, 3)}}
+    params = {"encoder": kernel, "embedding": np.ones((5, 2), np.float32)}
+    on_device = {name: jax.device_put(params[name]) for name in sorted(params)}
     digest = hashlib.sha256()
     digest.update(b"embedding\0float32\0(5, 2)\0")
     digest.update(np.ones(10, "<f4").tobytes())
     digest.update(b"encoder/layer_0/kernel\0float32\0(2, 3)\0")
     digest.update(np.arange(6, dtype="<f4").tobytes())
-    assert fingerprint_params(params()) == digest.hexdigest()
+    assert fingerprint_params(params) == digest.hexdigest()
+    assert fingerprint_params(on_device) == digest.hexdigest()
 
 
 def test_the_fingerprint_of_lines_is_that_of_the_plain_file(tmp_path):

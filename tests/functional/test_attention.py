@@ -25,11 +25,8 @@ def test_equation_1_on_a_case_drawn_by_hand():
     q = jnp.array([[2 * LOG2, 0, 0, 0], [0, 0, 0, 0]])
     k = jnp.array([[0.0, 9, 0, 0], [1, 9, 0, 0], [2, 9, 0, 0]])
     v = jnp.array([[7.0, 0], [0, 7], [7, 7]])
-    assert_allclose(
-        attention_weights(q, k),
-        [[1 / 7, 2 / 7, 4 / 7], [1 / 3, 1 / 3, 1 / 3]],
-        rtol=1e-6,  # float32
-    )
+    weights = [[1 / 7, 2 / 7, 4 / 7], [1 / 3, 1 / 3, 1 / 3]]
+    assert_allclose(attention_weights(q, k), weights, rtol=1e-6)  # float32
     assert_allclose(attention(q, k, v), [[5, 6], [14 / 3, 14 / 3]], rtol=1e-6)
 
 
@@ -38,15 +35,6 @@ def test_a_masked_key_gets_exactly_nothing_and_the_others_share_the_rest():
     weights = attention_weights(q, k, mask_xQxK=jnp.array([[True, False, True]]))
     assert_allclose(weights, [[1 / 5, 0, 4 / 5]], rtol=1e-6)
     assert weights[0, 1] == 0
-
-
-def test_weights_sum_to_1_for_any_leading_axes():
-    q, k = _random((2, 3, 5, 7), (2, 3, 11, 7))
-    mask = (
-        jax.random.bernoulli(jax.random.key(0), 0.5, (2, 1, 5, 11)).at[..., 0].set(True)
-    )
-    weights = attention_weights(q, k, mask_xQxK=mask)
-    assert_allclose(weights.sum(-1), np.ones((2, 3, 5)), rtol=1e-6)
 
 
 def test_a_query_that_may_look_nowhere_gets_zeros_and_finite_gradients():
@@ -61,12 +49,6 @@ def test_a_query_that_may_look_nowhere_gets_zeros_and_finite_gradients():
     assert all(jnp.isfinite(gradient).all() for gradient in gradients)
     assert (gradients[0][0] == 0).all()
     assert (gradients[0][1] != 0).any()
-
-
-def test_the_order_of_keys_does_not_matter():
-    q, k, v = _random((2, 5), (3, 5), (3, 7))
-    turned = jnp.array([2, 0, 1])
-    assert_allclose(attention(q, k, v), attention(q, k[turned], v[turned]), rtol=1e-5)
 
 
 def test_softmax_is_taken_in_float32_whatever_the_inputs():

@@ -34,23 +34,15 @@ CLOSE = partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
 
 def at_once(y, table, words, bias=None, *, smoothing=0.1):
     targets, real = words
-    sums = loss_sums(
-        logits(y, table, bias), targets, real_x=real, label_smoothing=smoothing
-    )
+    every = logits(y, table, bias)
+    sums = loss_sums(every, targets, real_x=real, label_smoothing=smoothing)
     return 3 * sums.loss, sums
 
 
 def in_chunks(y, table, words, bias=None, *, smoothing=0.1, chunks):
     targets, real = words
-    sums = chunked_loss_sums(
-        y,
-        table,
-        targets,
-        real_BxT=real,
-        label_smoothing=smoothing,
-        chunks=chunks,
-        bias_V=bias,
-    )
+    how = {"label_smoothing": smoothing, "chunks": chunks, "bias_V": bias}
+    sums = chunked_loss_sums(y, table, targets, real_BxT=real, **how)
     return 3 * sums.loss, sums
 
 
@@ -103,15 +95,11 @@ def test_activations_stay_bfloat16_and_the_table_s_gradient_float32():
 def test_shards_side_by_side_have_sums_of_their_own():
     function = partial(gradients, partial(in_chunks, chunks=2))
     by_row = jax.tree.map(lambda x: x[:, None], (Y, WORDS))
-    (_, sums), (of_y, of_table) = jax.vmap(function, in_axes=(0, None, 0))(
-        by_row[0], TABLE, by_row[1]
-    )
-    (_, expected), (all_of_y, all_of_table) = function()
-    jax.tree.map(
-        CLOSE,
-        (sums.loss.sum(), of_y[:, 0], of_table.sum(0)),
-        (expected.loss, all_of_y, all_of_table),
-    )
+    of_rows = jax.vmap(function, in_axes=(0, None, 0))
+    (_, sums), (of_y, of_table) = of_rows(by_row[0], TABLE, by_row[1])
+    (_, expected), gradients_of_all = function()
+    CLOSE(sums.loss.sum(), expected.loss)
+    jax.tree.map(CLOSE, (of_y[:, 0], of_table.sum(0)), gradients_of_all)
 
 
 def test_axes_that_do_not_agree_are_refused():

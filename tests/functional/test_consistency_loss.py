@@ -65,6 +65,8 @@ def slopes(function, x, step=1e-5):
     return found
 
 
+WORDS = jnp.asarray(TARGETS)
+REST = {"real_x": jnp.asarray(REAL), "label_smoothing": 0.1}
 LOSSES = [
     (simcut, {"weight": 3.0, "symmetric": False}, 3.0),
     (r_drop, {"weight": 2.5, "symmetric": True}, 5.0),
@@ -76,14 +78,7 @@ def test_loss_and_gradients_through_both_passes_are_the_published_ones(
     expected, options, alpha
 ):
     def objective(first, other):
-        sums = consistency_sums(
-            first,
-            other,
-            jnp.asarray(TARGETS),
-            real_x=jnp.asarray(REAL),
-            label_smoothing=0.1,
-            **options,
-        )
+        sums = consistency_sums(first, other, WORDS, **REST, **options)
         return sums.objective, sums
 
     arrays = [jnp.asarray(z, jnp.float32) for z in (FIRST, OTHER)]
@@ -99,9 +94,8 @@ def test_loss_and_gradients_through_both_passes_are_the_published_ones(
     # What is reported of the first pass is without the second one.
     assert_allclose(sums.nll, cross_entropy(FIRST, 0.0)[REAL].sum(), rtol=1e-5)
     assert sums.correct == (FIRST.argmax(-1) == TARGETS)[REAL].sum()
-    assert_allclose(
-        sums.objective, sums.loss + options["weight"] * sums.consistency, rtol=1e-6
-    )
+    parts = sums.loss + options["weight"] * sums.consistency
+    assert_allclose(sums.objective, parts, rtol=1e-6)
 
 
 def test_the_divergence_on_a_case_drawn_by_hand():
@@ -142,28 +136,15 @@ TABLE = jnp.asarray(DRAW.normal(size=(V, D)), jnp.float32)
 BIAS = jnp.asarray(DRAW.normal(size=V), jnp.float32)
 
 
-def in_chunks(first, other, weights, *, chunks, **options):
-    sums = chunked_consistency_sums(
-        first,
-        other,
-        weights,
-        words=(jnp.asarray(TARGETS), jnp.asarray(REAL)),
-        label_smoothing=0.1,
-        chunks=chunks,
-        **options,
-    )
+def in_chunks(first, other, weights, **options):
+    options |= {"words": (WORDS, jnp.asarray(REAL)), "label_smoothing": 0.1}
+    sums = chunked_consistency_sums(first, other, weights, **options)
     return 3 * sums.objective, sums
 
 
 def at_once(first, other, weights, **options):
-    sums = consistency_sums(
-        logits(first, *weights),
-        logits(other, *weights),
-        jnp.asarray(TARGETS),
-        real_x=jnp.asarray(REAL),
-        label_smoothing=0.1,
-        **options,
-    )
+    of_both = (logits(y, *weights) for y in (first, other))
+    sums = consistency_sums(*of_both, WORDS, **REST, **options)
     return 3 * sums.objective, sums
 
 
@@ -173,16 +154,12 @@ def at_once(first, other, weights, **options):
     ids=str,
 )
 def test_chunks_of_both_passes_give_what_all_logits_give(chunks, options):
-    functions = (
-        partial(in_chunks, chunks=chunks, **options),
-        partial(at_once, **options),
-    )
-    found, expected = (
-        jax.jit(jax.value_and_grad(function, argnums=(0, 1, 2), has_aux=True))(
-            *Y, (TABLE, BIAS)
-        )
-        for function in functions
-    )
+    def of(function):
+        gradients = jax.value_and_grad(function, argnums=(0, 1, 2), has_aux=True)
+        return jax.jit(gradients)(*Y, (TABLE, BIAS))
+
+    found = of(partial(in_chunks, chunks=chunks, **options))
+    expected = of(partial(at_once, **options))
     # float32 sums of 14 tokens in another order
     jax.tree.map(partial(assert_allclose, rtol=1e-5, atol=2e-5), found, expected)
 

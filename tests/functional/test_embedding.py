@@ -7,29 +7,21 @@ from t2t_jax.functional.embedding import embed, logits
 TABLE = jnp.array([[0.0, 0, 0, 0], [1, 2, 3, 4], [5, 6, 7, 8]])
 
 
-def test_vectors_are_multiplied_by_the_root_of_d_model():
-    assert_array_equal(
-        embed(jnp.array([[2, 1]]), TABLE)[0], 2 * TABLE[jnp.array([2, 1])]
-    )
-
-
-def test_other_toolkits_vectors_can_be_left_as_they_are():
-    assert_array_equal(embed(jnp.array([[2]]), TABLE, scaled=False), [[[5, 6, 7, 8]]])
-
-
-def test_a_bias_is_added_to_the_logits_of_every_position():
-    y = jnp.array([[[1.0, 0, 0, 1], [0, 0, 0, 0]]])
-    bias = jnp.array([100.0, 0.0, -200.0])
-    assert_array_equal(logits(y, TABLE, bias), [[[100, 5, -187], [100, 0, -200]]])
+def test_vectors_are_multiplied_by_the_root_of_d_model_or_left_as_they_are():
+    tokens = jnp.array([[2, 1]])
+    assert_array_equal(embed(tokens, TABLE), [[[10, 12, 14, 16], [2, 4, 6, 8]]])
+    assert_array_equal(embed(tokens, TABLE, scaled=False)[0], TABLE[tokens[0]])
 
 
 def test_an_id_outside_the_table_gives_nan():
     assert jnp.isnan(embed(jnp.array([3, -1, -3, 2**31 - 1, -(2**31)]), TABLE)).all()
 
 
-def test_logits_are_products_with_every_vector_unscaled():
-    y = jnp.array([[[1.0, 0, 0, 1]]])
-    assert_array_equal(logits(y, TABLE), [[[0, 5, 13]]])
+def test_logits_are_products_with_every_vector_unscaled_and_the_same_bias_for_all():
+    y = jnp.array([[[1.0, 0, 0, 1], [0, 0, 0, 0]]])
+    assert_array_equal(logits(y, TABLE), [[[0, 5, 13], [0, 0, 0]]])
+    bias = jnp.array([100.0, 0.0, -200.0])
+    assert_array_equal(logits(y, TABLE, bias), [[[100, 5, -187], [100, 0, -200]]])
 
 
 def test_logits_are_float32_sums_of_bfloat16_products():

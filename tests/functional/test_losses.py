@@ -34,21 +34,6 @@ def test_it_equals_cross_entropy_with_a_dense_smoothed_distribution():
     assert_allclose(nll, -(one_hot * log_p).sum(-1), rtol=1e-5)
 
 
-def test_its_minimum_is_the_entropy_of_the_target_distribution():
-    vocab_size, smoothing = 7, 0.1
-    wanted = np.full(vocab_size, smoothing / vocab_size)
-    wanted[3] += 1 - smoothing
-    floor = -(wanted * np.log(wanted)).sum()
-
-    def loss(logits):
-        return label_smoothed_nll(logits, jnp.array(3), label_smoothing=smoothing)[0]
-
-    best = jnp.log(jnp.asarray(wanted, jnp.float32))
-    assert_allclose(loss(best), floor, rtol=1e-5)
-    assert_allclose(jax.grad(loss)(best), np.zeros(vocab_size), atol=1e-6)
-    assert loss(best * 1.1) > floor + 1e-4
-
-
 def test_the_gradient_is_softmax_minus_the_target_distribution():
     def total(logits):
         return label_smoothed_nll(logits, TARGETS, label_smoothing=0.2)[0].sum()
@@ -59,14 +44,12 @@ def test_the_gradient_is_softmax_minus_the_target_distribution():
 
 
 def test_large_logits_stay_finite_and_bfloat16_ones_are_summed_in_float32():
-    loss, nll = label_smoothed_nll(
-        jnp.array([[1e4, -1e4]]), jnp.array([1]), label_smoothing=0.1
-    )
+    large = jnp.array([[1e4, -1e4]])
+    loss, nll = label_smoothed_nll(large, jnp.array([1]), label_smoothing=0.1)
     assert_allclose(nll, [2e4], rtol=1e-6)
     assert_allclose(loss, [0.95 * 2e4], rtol=1e-6)
-    assert (
-        label_smoothed_nll(LOGITS.astype(jnp.bfloat16), TARGETS)[0].dtype == jnp.float32
-    )
+    loss, _ = label_smoothed_nll(LOGITS.astype(jnp.bfloat16), TARGETS)
+    assert loss.dtype == jnp.float32
 
 
 def test_targets_of_another_shape_and_a_smoothing_beyond_1_are_refused():

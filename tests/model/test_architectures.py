@@ -21,24 +21,16 @@ RECURRENT = RNNConfig(**SMALL, d_hidden=22, d_attention=17)
 
 
 @pytest.mark.parametrize(
-    ("config", "kind"),
-    [(TRANSFORMER, TransformerStepModel), (RECURRENT, RNNStepModel)],
+    ("config", "kind"), [(TRANSFORMER, TransformerStepModel), (RECURRENT, RNNStepModel)]
 )
 def test_both_take_the_same_arguments_and_have_a_step_model(config, kind):
     module = make_module(config)
     source, target = jnp.ones((2, 5), int), jnp.ones((2, 7), int)
     params = module.init(jax.random.key(0), source, target)["params"]
-    logits = module.apply(
-        {"params": params},
-        source,
-        target,
-        source_segments=source,
-        target_segments=target,
-        source_positions=source,
-        target_positions=target,
-        rows=jnp.arange(2),
-        deterministic=True,
-    )
+    more = {"source_segments": source, "source_positions": source}
+    more |= {"target_segments": target, "target_positions": target}
+    more |= {"rows": jnp.arange(2), "deterministic": True}
+    logits = module.apply({"params": params}, source, target, **more)
     assert logits.shape == (2, 7, 29)
     assert isinstance(step_model(module, params), kind)
     one, other = (

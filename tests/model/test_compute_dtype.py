@@ -26,14 +26,8 @@ REAL = np.asarray(TARGET) > 0
 
 
 def loss(params, config=LOW, key=None):
-    logits = tiny_apply(
-        SOURCE,
-        TARGET,
-        config=config,
-        params=params,
-        deterministic=key is None,
-        rngs=None if key is None else {"dropout": key},
-    )
+    drops = {} if key is None else {"deterministic": False, "rngs": {"dropout": key}}
+    logits = tiny_apply(SOURCE, TARGET, config=config, params=params, **drops)
     return label_smoothed_nll(logits, TARGET, label_smoothing=0.1)[0].mean(where=REAL)
 
 

@@ -50,7 +50,7 @@ def test_each_beam_attends_to_its_own_history(beams, layout):
     rng = np.random.default_rng(beams)
     past = empty_past(TINY, 2, num_beams=beams, length=3)
     assert {type(layer) for layer in past.layers} == {layout}
-    everywhere = [(row, beam) for row in range(2) for beam in range(beams)]
+    everywhere = list(np.ndindex(2, beams))
     histories = {place: [] for place in everywhere}
     for number in range(6):
         if number == 3:
@@ -60,15 +60,11 @@ def test_each_beam_attends_to_its_own_history(beams, layout):
         for row, beam in everywhere:
             histories[row, beam].append((keys[row, :, beam], values[row, :, beam]))
         for row, beam in everywhere[:: 1 + 2 * (beams > 3)]:
+            given = histories[row, beam], query[row, :, beam]
             for factor, context in enumerate(contexts, start=1):
-                assert_allclose(
-                    context[row, :, beam],
-                    context_of(
-                        histories[row, beam], query[row, :, beam], factor=factor
-                    ),
-                    rtol=1e-4,  # float32 sums in another order
-                    atol=1e-5,
-                )
+                wanted = context_of(*given, factor=factor)
+                # float32 sums in another order
+                assert_allclose(context[row, :, beam], wanted, rtol=1e-4, atol=1e-5)
         parents = rng.integers(beams, size=(2, beams))
         past = past.reorder(parents)
         histories = {

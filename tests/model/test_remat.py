@@ -22,10 +22,8 @@ CLOSE = functools.partial(assert_allclose, rtol=1e-4, atol=1e-4)
 
 
 def total(params, config):
-    drops = {"deterministic": False, "rngs": {"dropout": KEY}}
-    return jnp.sin(
-        tiny_apply(SOURCE, TARGET, config=config, params=params, **drops)
-    ).sum()
+    how = {"deterministic": False, "rngs": {"dropout": KEY}, "params": params}
+    return jnp.sin(tiny_apply(SOURCE, TARGET, config=config, **how)).sum()
 
 
 @functools.cache
@@ -36,11 +34,8 @@ def compiled(config):
 
 
 def test_parameters_are_the_same_under_the_same_paths():
-    drawn = [
-        jax.jit(Transformer(config).init)(KEY, SOURCE, TARGET)
-        for config in (KEPT, TWICE)
-    ]
-    jax.tree.map(assert_array_equal, *drawn)
+    inits = (jax.jit(Transformer(config).init) for config in (KEPT, TWICE))
+    jax.tree.map(assert_array_equal, *(init(KEY, SOURCE, TARGET) for init in inits))
 
 
 def test_values_masks_and_gradients_are_the_same():

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import linen as nn
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 
 from t2t_jax.model.architectures import step_model
 from t2t_jax.model.attention import MultiHeadAttention
@@ -27,7 +27,6 @@ from tests.model.tiny import (
     tiny_apply,
     tiny_params,
 )
-from tests.reference.greedy import greedy_search
 
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
 MODEL = TransformerStepModel(Transformer(TINY), tiny_params())
@@ -97,16 +96,6 @@ def test_the_memory_is_per_sentence_and_states_of_one_beam_become_several():
     spread = RECURRENT.reorder(cache, jnp.zeros((3, 5), int))
     assert {leaf.shape for leaf in jax.tree.leaves(spread)} == {(3, 5, 22)}
     assert RECURRENT.grow(cache, 11) is cache
-
-
-def test_beam_search_runs_on_the_rnn_and_a_beam_of_one_is_greedy():
-    rules = {"max_extra_tokens": 5}
-    one = search(RECURRENT, SOURCE, beam_size=1, length_penalty=0.0, **rules)
-    alone = jax.jit(greedy_search, static_argnames="max_extra_tokens")(
-        RECURRENT, SOURCE, **rules
-    )
-    assert_array_equal(one.tokens_BxWxT[:, 0], alone.tokens_BxT)
-    assert_allclose(one.log_probabilities_BxW[:, 0], alone.log_probabilities_B, **CLOSE)
 
 
 def test_a_beams_score_is_what_the_rnn_s_full_pass_gives_its_output():

@@ -8,7 +8,6 @@ import pytest
 from flax import linen as nn
 from numpy.testing import assert_allclose, assert_array_equal
 
-from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.decoder import Decoder
 from t2t_jax.model.encoder import Encoder
 from t2t_jax.model.sublayer import Dropout
@@ -33,22 +32,6 @@ DROPPING = dataclasses.replace(
 )
 
 
-def test_parameters_are_plain_float32_and_their_paths_read_like_the_paper():
-    params = jax.eval_shape(Transformer(TINY).init, KEY, SOURCE, TARGET)
-    assert set(params) == {"params"}
-    leaves = jax.tree_util.tree_leaves_with_path(params["params"])
-    shapes = {"/".join(key.key for key in path): leaf.shape for path, leaf in leaves}
-    assert all(leaf.dtype == jnp.float32 for _, leaf in leaves)
-    assert shapes["embedding/table"] == (29, 14)
-    assert shapes["encoder/layer_0/self_attention/query/kernel"] == (14, 3, 5)
-    assert shapes["encoder/layer_1/self_attention/output/kernel"] == (3, 7, 14)
-    assert shapes["encoder/layer_1/feed_forward_norm/scale"] == (14,)
-    assert shapes["decoder/layer_0/self_attention_norm/bias"] == (14,)
-    assert shapes["decoder/layer_1/cross_attention/value/kernel"] == (14, 3, 7)
-    assert shapes["decoder/layer_0/feed_forward/inner/kernel"] == (14, 19)
-    assert len(shapes) == 1 + 2 * (4 + 4 + 2 * 2) + 2 * (8 + 4 + 3 * 2)
-
-
 def padded_pair():
     return [jnp.pad(x, ((0, 0), (0, 6))) for x in (SOURCE, TARGET)]
 
@@ -61,16 +44,21 @@ def test_neither_padding_nor_the_order_of_the_batch_changes_anything():
     assert_allclose(padded[:, :7][REAL], whole[REAL], **CLOSE)
 
 
-def test_a_row_of_nothing_but_padding_is_finite_with_finite_gradients():
-    source, target = SOURCE.at[1].set(0), TARGET.at[1].set(0)
+@pytest.mark.parametrize(
+    ("apply", "params"),
+    [
+        (functools.partial(tiny_apply, config=ONE_LAYER), tiny_params(ONE_LAYER)),
+        (rnn_apply, rnn_params()),
+    ],
+    ids=["transformer", "rnn"],
+)
+def test_a_row_without_a_source_is_finite_with_finite_gradients(apply, params):
+    def total(params, target):
+        return jnp.square(apply(SOURCE.at[1].set(0), target, params=params)).sum()
 
-    def total(params):
-        logits = tiny_apply(source, target, config=ONE_LAYER, params=params)
-        return jnp.square(logits).sum()
-
-    assert jnp.isfinite(tiny_apply(source, target)).all()
-    gradients = jax.grad(total)(tiny_params(ONE_LAYER))
-    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradients))
+    for target in (TARGET.at[1].set(0), TARGET):
+        found = jax.value_and_grad(total)(params, target)
+        assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
 
 
 def test_the_gradient_of_the_tied_matrix_is_the_sum_of_its_three_uses():
@@ -91,71 +79,11 @@ def test_the_gradient_of_the_tied_matrix_is_the_sum_of_its_three_uses():
     assert_allclose(tied_gradient, sum(parts), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("tying", "names"),
-    [
-        ("all", {"embedding"}),
-        ("decoder", {"source_embedding", "target_embedding"}),
-        ("none", {"source_embedding", "target_embedding", "pre_softmax"}),
-    ],
-)
-@pytest.mark.parametrize(
-    ("config", "params_of"), [(TINY, tiny_params), (TINY_RNN, rnn_params)]
-)
-def test_tying_decides_how_many_matrices_there_are(config, params_of, tying, names):
-    size = {} if tying == "all" else {"source_vocab_size": 19}
-    params = params_of(dataclasses.replace(config, tying=tying, **size))
-    assert set(params) == {"encoder", "decoder"} | names
-    if size:
-        assert params["source_embedding"]["table"].shape[0] == 19
-        assert params["target_embedding"]["table"].shape[0] == 29
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"norm_position": "pre", "positions": "learned", "tying": "none"},
-    ],
-    ids=["paper", "variant"],
-)
-def test_steps_with_a_cache_equal_the_full_pass(changes):
-    config = dataclasses.replace(TINY, **changes)
-    # Two beams that differ: the second one reads the tokens of the next sentence.
-    beams = jnp.stack([TARGET, jnp.roll(TARGET, 1, axis=0)], axis=1)
-    full = [tiny_apply(SOURCE, beams[:, w], config=config) for w in (0, 1)]
-    memory = tiny_apply(SOURCE, config=config, method="encode")
-    room = {"num_beams": 2, "length": 11, "method": "init_cache"}
-    cache = tiny_apply(memory, segments_of(SOURCE), config=config, **room)
-    for position in range(7):
-        tokens = beams[:, :, position]
-        logits, cache = tiny_apply(
-            tokens, cache, jnp.int32(position), config=config, method="step"
-        )
-        assert logits.shape == (3, 2, 29)
-        for w in (0, 1):
-            real = np.asarray(tokens[:, w]) > 0
-            assert_allclose(logits[real, w], full[w][real, position], **CLOSE)
-
-
 def test_it_can_be_mapped_over_models():
-    stacked = jax.tree.map(lambda *p: jnp.stack(p), tiny_params(), tiny_params(seed=1))
+    params = tiny_params(), tiny_params(seed=1)
+    stacked = jax.tree.map(lambda *both: jnp.stack(both), *params)
     both = jax.vmap(lambda params: tiny_apply(SOURCE, TARGET, params=params))(stacked)
-    assert_allclose(
-        both[1], tiny_apply(SOURCE, TARGET, params=tiny_params(seed=1)), **CLOSE
-    )
-
-
-def test_attention_weights_can_be_had_from_the_ordinary_model():
-    look = functools.partial(Transformer(TINY).apply, mutable=["intermediates"])
-    _, state = jax.jit(look)({"params": tiny_params()}, SOURCE, TARGET)
-    layer = state["intermediates"]["decoder"]["layer_1"]
-    (self_weights,) = layer["self_attention"]["weights"]
-    (cross_weights,) = layer["cross_attention"]["weights"]
-    assert self_weights.shape == (3, 3, 7, 7)
-    assert cross_weights.shape == (3, 3, 7, 5)
-    assert (np.triu(self_weights, 1) == 0).all()
-    assert (cross_weights[1, :, :, 3:] == 0).all()
+    assert_allclose(both[1], tiny_apply(SOURCE, TARGET, params=params[1]), **CLOSE)
 
 
 X = jax.random.normal(jax.random.key(2), (1, 5, 14))
@@ -165,13 +93,8 @@ PLACES, ONE_SEGMENT = jnp.arange(5)[None], jnp.ones((1, 5), int)
 
 @jax.jit
 def encode(x, positions, segments=ONE_SEGMENT):
-    return Encoder(TINY).apply(
-        {"params": PARAMS["encoder"]},
-        x,
-        segments_BxS=segments,
-        positions_BxS=positions,
-        rows_B=None,
-    )
+    given = {"segments_BxS": segments, "positions_BxS": positions, "rows_B": None}
+    return Encoder(TINY).apply({"params": PARAMS["encoder"]}, x, **given)
 
 
 def test_without_positions_the_encoder_is_permutation_equivariant():
@@ -186,14 +109,10 @@ def test_without_positions_the_encoder_is_permutation_equivariant():
 
 @jax.jit
 def decode(x, memory, source_segments, target_segments):
+    given = {"segments_BxT": target_segments, "positions_BxT": PLACES, "rows_B": None}
+
     def run(decoder):
-        return decoder(
-            x,
-            decoder.project_memory(memory, source_segments),
-            segments_BxT=target_segments,
-            positions_BxT=PLACES,
-            rows_B=None,
-        )
+        return decoder(x, decoder.project_memory(memory, source_segments), **given)
 
     return Decoder(TINY).apply({"params": PARAMS["decoder"]}, method=run)
 
@@ -268,14 +187,10 @@ def test_every_site_drops_with_masks_of_its_own():
         return apply(*args, **kwargs)
 
     keys = []
+    module, params = Transformer(DROPPING), {"params": tiny_params(DROPPING)}
+    how = {"deterministic": False, "rngs": {"dropout": KEY}}
     with nn.intercept_methods(spy):
-        Transformer(DROPPING).apply(
-            {"params": tiny_params(DROPPING)},
-            SOURCE,
-            TARGET,
-            deterministic=False,
-            rngs={"dropout": KEY},
-        )
+        module.apply(params, SOURCE, TARGET, **how)
     # 2 inputs; inside and behind 2 sub-layers of the encoder, 3 of the decoder
     assert len(keys) == 2 + 4 + 6
     assert len({tuple(key.tolist()) for key in keys}) == len(keys)

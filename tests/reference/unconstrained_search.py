@@ -20,10 +20,7 @@ from t2t_jax.decoding.search.beam_state import (
     mask_hypotheses,
     where_rows,
 )
-from t2t_jax.decoding.search.checks import (
-    source_array,
-    validated_max_length,
-)
+from t2t_jax.decoding.search.checks import source_array, validated_max_length
 from t2t_jax.decoding.search.length_penalty import penalty_of, per_sentence_limits
 from t2t_jax.decoding.search.static_params import BeamParams
 from t2t_jax.decoding.search.top_k_top_p import top_k

@@ -16,13 +16,9 @@ def hand_made(*pairs):
 
 
 def test_a_packed_batch_as_drawn_by_hand():
-    cache = hand_made(
-        ([11, 2], [21, 22, 23, 2]), ([12, 13, 2], [24, 2]), ([14, 2], [2])
-    )
-    planned = PlannedBatch(
-        pairs=np.array([1, 0, 2]), rows=np.array([0, 0, 1]), shape=(2, 7)
-    )
-    batch = collate(cache, planned, row_multiple=3)
+    pairs = ([11, 2], [21, 22, 23, 2]), ([12, 13, 2], [24, 2]), ([14, 2], [2])
+    planned = PlannedBatch(np.array([1, 0, 2]), np.array([0, 0, 1]), shape=(2, 7))
+    batch = collate(hand_made(*pairs), planned, row_multiple=3)
     drawn = {
         "source": [[12, 13, 2, 11, 2, 0, 0], [14, 2, 0, 0, 0, 0, 0], [0] * 7],
         "source_segments": [[1, 1, 1, 2, 2, 0, 0], [1, 1, 0, 0, 0, 0, 0], [0] * 7],
@@ -38,22 +34,10 @@ def test_a_packed_batch_as_drawn_by_hand():
         assert getattr(batch, name).dtype == np.int32
 
 
-def test_a_batch_of_one_pair_a_row_as_drawn_by_hand():
-    cache = hand_made(([11, 2], [21, 2]), ([12, 13, 2], [24, 2]))
-    planned = PlannedBatch(pairs=np.array([1, 0]), rows=np.array([0, 1]), shape=(3, 3))
-    batch = collate(cache, planned)
-    assert batch.source.tolist() == [[12, 13, 2], [11, 2, 0], [0, 0, 0]]
-    assert batch.source_segments.tolist() == [[1, 1, 1], [1, 1, 0], [0, 0, 0]]
-    assert batch.target_inputs.tolist() == [[1, 24, 0], [1, 21, 0], [0, 0, 0]]
-
-
 def test_only_the_rows_that_are_wanted_are_made():
-    cache = hand_made(
-        ([11, 2], [21, 2]), ([12, 2], [22, 2]), ([13, 2], [23, 2]), ([14, 2], [24, 2])
-    )
-    planned = PlannedBatch(
-        pairs=np.array([3, 1, 0, 2]), rows=np.array([0, 1, 1, 2]), shape=(3, 4)
-    )
+    cache = hand_made(*(([n, 2], [n + 10, 2]) for n in range(11, 15)))
+    pairs, rows = np.array([3, 1, 0, 2]), np.array([0, 1, 1, 2])
+    planned = PlannedBatch(pairs, rows, shape=(3, 4))
     whole = collate(cache, planned, row_multiple=6)
     for index, number in ((0, 3), (1, 6), (1, 2), (2, 3)):
         share = BatchShard(index=index, count=number)

@@ -61,14 +61,8 @@ def test_buckets_as_drawn_by_hand():
 def test_each_bucket_takes_its_pairs_in_order_and_batches_are_shuffled():
     lengths = np.random.default_rng(0).integers(1, 14, 997)
     order = np.random.default_rng(1).permutation(997)
-    dealt = list(
-        bucket_batches(
-            lengths,
-            order,
-            shapes=[(5, 5), (2, 13)],
-            rng=np.random.default_rng(2),
-        )
-    )
+    shapes, rng = [(5, 5), (2, 13)], np.random.default_rng(2)
+    dealt = list(bucket_batches(lengths, order, shapes=shapes, rng=rng))
     for length, shorter in ((5, 0), (13, 5)):
         pairs = np.concatenate([pairs for pairs, (_, most) in dealt if most == length])
         mine = (lengths[order] > shorter) & (lengths[order] <= length)

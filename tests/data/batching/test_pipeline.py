@@ -1,7 +1,7 @@
 import dataclasses
 import threading
 import time
-from itertools import count, islice
+from itertools import combinations, count, islice
 
 import jax
 import numpy as np
@@ -86,16 +86,14 @@ def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
 def test_batches_of_python_s_pairs_are_those_of_the_program(
     cache, vocabulary, config, tmp_path
 ):
-    pairs = zip(
-        sentences(ENGLISH, 211, seed=2), sentences(GERMAN, 211, seed=3), strict=True
-    )
+    sides = sentences(ENGLISH, 211, seed=2), sentences(GERMAN, 211, seed=3)
     mesh = make_mesh(jax.devices()[:6], data=3, fsdp=2)
     names = ("tokens_per_batch", "row_length", "layout", "packed_row_lengths")
     how = {name: getattr(config, name) for name in (*names, "max_length")}
     how |= {"mesh": mesh, "cache_dir": str(tmp_path), "seed": 5, "micro_batches": 2}
     with train_stream(cache, config, seed=5, row_multiple=12) as stream:
         wanted = list(islice(stream, 9))
-    with batches(pairs, vocabulary, **how) as own:
+    with batches(zip(*sides, strict=True), vocabulary, **how) as own:
         assert own.position == (0, 0)
         for position, batch in wanted:
             found = next(own)
@@ -121,11 +119,7 @@ def test_batches_of_rows_of_hugging_face_s_datasets(vocabulary, tmp_path):
     [
         ({"train": "a"}, TypeError, "^train is no setting of batches"),
         ({"batch_size": 3}, TypeError, "^batch_size is no .* row_length, "),
-        (
-            {"row_length": 1},
-            UserError,
-            r"\ndata.row_length=1 must be at least 2",
-        ),
+        ({"row_length": 1}, UserError, r"\ndata.row_length=1 must be at least 2"),
         ({"mesh": jax.make_mesh((2,), ("x",))}, ValueError, "has x of type Explicit"),
     ],
 )
@@ -141,10 +135,8 @@ def test_the_shards_of_a_batch_make_up_the_batch(cache, config):
     with train_stream(cache, config, **keys) as batches:
         wholes = list(islice(batches, number))
     parts = []
-    for index in range(3):
-        with train_stream(
-            cache, config, **keys, share=BatchShard(index=index, count=3)
-        ) as mine:
+    for share in (BatchShard(index=index, count=3) for index in range(3)):
+        with train_stream(cache, config, **keys, share=share) as mine:
             parts.append(list(islice(mine, number)))
     for (position, whole), *shares in zip(wholes, *parts, strict=True):
         assert all(after == position for after, _ in shares)
@@ -231,13 +223,11 @@ def test_what_goes_wrong_is_raised_in_turn_and_once():
         assert list(items) == []
 
 
-def test_closing_ends_the_thread_at_once():
+def test_closing_ends_the_thread_of_an_endless_stream():
     before = threading.active_count()
     items = Prefetcher(count(), depth=2)
     assert next(items) == 0
-    start = time.monotonic()
     items.close()
-    assert time.monotonic() - start < 30  # of an endless stream
     assert threading.active_count() == before
     assert list(items) == []
     items.close()
@@ -246,5 +236,4 @@ def test_closing_ends_the_thread_at_once():
 def test_no_batch_shares_memory_with_another(cache):
     with train_stream(cache, CONFIG, seed=5) as batches:
         arrays = [array for _, batch in islice(batches, 3) for array in batch]
-    for number, array in enumerate(arrays):
-        assert not any(np.shares_memory(array, other) for other in arrays[:number])
+    assert not any(np.shares_memory(*both) for both in combinations(arrays, 2))

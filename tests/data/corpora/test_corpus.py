@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_jax.data.corpora.corpus import PairLocation, locate_pair, locator
+from t2t_jax.data.corpora.corpus import locator
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.errors import DataError
 
@@ -27,13 +27,6 @@ def test_the_fingerprint_is_of_the_pairs_and_their_order_and_of_no_weight(two):
     assert fingerprint(b"a\tb\n", b"c\te\n") != one
 
 
-def test_a_slice_is_of_one_part_of_a_mixture(two):
-    spec = two(b"a\tb\nc\td\n", b"e\tf\ng\th\n")
-    corpus = open_corpus(f"{spec}[1:]")
-    assert list(corpus) == [("a", "b"), ("c", "d"), ("g", "h")]
-    assert corpus.num_pairs() == 3
-
-
 def test_a_slice_reports_that_the_sides_of_its_base_are_not_equally_long(tmp_path):
     (tmp_path / "a").write_text("s\n" * 7)
     (tmp_path / "b").write_text("t\n" * 5)
@@ -42,28 +35,8 @@ def test_a_slice_reports_that_the_sides_of_its_base_are_not_equally_long(tmp_pat
         list(pairs)
 
 
-def test_a_pair_of_slices_of_slices_is_found_in_its_file(tmp_path):
-    for name, count in (("a", 3), ("b", 5)):
-        (tmp_path / name).write_text("x\ty\n" * count)
-    a, b = (f"tsv:{tmp_path}/{name}" for name in "ab")
-    corpus = open_corpus(f"tsv:{tmp_path}/a+{tmp_path}/b[1:7][1:]")
-    places = [locate_pair(corpus, number) for number in range(1, 6)]
-    assert places == [
-        PairLocation(a, 3),
-        *(PairLocation(b, line) for line in range(1, 5)),
-    ]
-    assert locate_pair(open_corpus("phrasebook:dev:7"), 5) == ("phrasebook:dev:7", 5)
-
-
 def test_a_location_is_a_line_of_the_part_that_a_pair_comes_from():
-    spec = "phrasebook:dev:7[3:]++2*phrasebook:test:5++phrasebook:train:11[2:9]"
-    locate = locator(open_corpus(spec))
+    dev, test, train = "phrasebook:dev:7", "phrasebook:test:5", "phrasebook:train:11"
+    locate = locator(open_corpus(f"{dev}[3:]++2*{test}++{train}[2:9]"))
     found = [(place.corpus, place.line) for place in map(locate, (1, 4, 5, 9, 10, 16))]
-    assert found == [
-        ("phrasebook:dev:7", 4),
-        ("phrasebook:dev:7", 7),
-        ("phrasebook:test:5", 1),
-        ("phrasebook:test:5", 5),
-        ("phrasebook:train:11", 3),
-        ("phrasebook:train:11", 9),
-    ]
+    assert found == [(dev, 4), (dev, 7), (test, 1), (test, 5), (train, 3), (train, 9)]

@@ -53,25 +53,15 @@ def test_hundredths_are_of_the_pairs_that_there_are(tmp_path):
 
 def test_several_corpora_have_weights_of_their_own(tmp_path):
     (tmp_path / "c.tsv").write_text("one\teins\n")
-    names = [
-        _numbered(tmp_path, 3),
-        f"tsv:{tmp_path}/c.tsv",
-        "phrasebook:dev:7[:2]",
-    ]
+    names = [_numbered(tmp_path, 3), f"tsv:{tmp_path}/c.tsv", "phrasebook:dev:7[:2]"]
     corpus = open_corpus(f"{names[0]}++2*{names[1]}++0.5*{names[2]}")
-    assert [(p.corpus.spec, p.weight) for p in parts_of(corpus)] == [
-        (names[0], 1.0),
-        (names[1], 2.0),
-        (names[2], 0.5),
-    ]
+    parts = [(part.corpus.spec, part.weight) for part in parts_of(corpus)]
+    assert parts == list(zip(names, (1.0, 2.0, 0.5), strict=True))
     assert list(corpus) == [pair for name in names for pair in open_corpus(name)]
     assert corpus.num_pairs() == 6
 
 
-@pytest.mark.parametrize(
-    "weight",
-    ["0", "1000.5", "-1", "1e+3", ""],
-)
+@pytest.mark.parametrize("weight", ["0", "1000.5", "-1", "1e+3", ""])
 def test_a_weight_that_is_none_is_reported_what_a_weight_is(weight):
     name = f"{weight}*phrasebook:train:5"
     message = (
@@ -86,28 +76,23 @@ def test_a_weight_that_is_none_is_reported_what_a_weight_is(weight):
 def test_corpora_are_joined_where_a_name_begins_and_nowhere_else(tmp_path):
     folder = tmp_path / "c++"
     folder.mkdir()
-    (folder / "a").write_text("one\n")
-    (folder / "b").write_text("eins\n")
-    corpus = open_corpus(f"text:{folder}/a,{folder}/b++phrasebook:dev:3")
+    corpus = open_corpus(f"{_numbered(folder, 1)}++phrasebook:dev:3")
     assert [part.corpus.num_pairs() for part in parts_of(corpus)] == [1, 3]
 
 
 @pytest.mark.parametrize(
-    ("train", "expected"),
+    ("train", "keys", "expected"),
     [
-        ("text:a,b", ("text:a,b[5:]", "text:a,b[:5]")),
-        ("2*text:a,b++tsv:c", ("2*text:a,b[5:]++tsv:c", "text:a,b[:5]")),
-        ("text:a+b,c+d", ("text:a+b,c+d[5:]", "text:a+b,c+d[:5]")),
+        ("text:a,b", {}, ("text:a,b[5:]", "text:a,b[:5]")),
+        ("2*text:a,b++tsv:c", {}, ("2*text:a,b[5:]++tsv:c", "text:a,b[:5]")),
+        ("text:a+b,c+d", {}, ("text:a+b,c+d[5:]", "text:a+b,c+d[:5]")),
+        ("text:a,b", {"dev": "text:c,d"}, ("text:a,b", "text:c,d")),
+        ("text:a,b", {"dev_pairs": 0}, ("text:a,b", "")),
     ],
 )
-def test_development_pairs_are_cut_from_the_first_corpus(train, expected):
-    assert train_and_dev(DataConfig(train=train, dev_pairs=5)) == expected
-
-
-def test_a_development_corpus_that_is_named_leaves_the_training_corpus_complete():
-    config = DataConfig(train="text:a,b", dev="text:c,d", dev_pairs=5)
-    assert train_and_dev(config) == ("text:a,b", "text:c,d")
-    assert train_and_dev(DataConfig(train="text:a,b")) == ("text:a,b", "")
+def test_development_pairs_are_cut_from_the_first_corpus(train, keys, expected):
+    keys = {"dev_pairs": 5, **keys}
+    assert train_and_dev(DataConfig(train=train, **keys)) == expected
 
 
 def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
@@ -117,13 +102,11 @@ def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
 
 
 def test_a_large_file_is_not_counted_and_named(tmp_path, monkeypatch):
-    for name, text in (("a", "x\n"), ("b", "x y z\n")):
-        (tmp_path / name).write_text(text)
-    spec = f"phrasebook:dev:5++text:{tmp_path}/a,{tmp_path}/b[:1]"
+    spec = f"phrasebook:dev:5++{_numbered(tmp_path, 3)}[:1]"
     assert count_pairs(spec, key="data.train").pairs == 6
     monkeypatch.setattr(open_module, "_COUNTED_BYTES", 5)
     found = count_pairs(spec, key="data.train")
-    assert found == (spec, None, f"{tmp_path}/b has over 5 bytes and is not counted.")
+    assert found == (spec, None, f"{tmp_path}/a has over 5 bytes and is not counted.")
 
 
 def test_a_slice_without_a_colon_is_no_part_of_a_file_name(tmp_path):
@@ -131,9 +114,8 @@ def test_a_slice_without_a_colon_is_no_part_of_a_file_name(tmp_path):
     for slice_ in ("[2]", "[:2", "[]"):
         with pytest.raises(ConfigError, match="must end in a slice with a colon"):
             open_corpus(f"{whole}{slice_}")
-    (tmp_path / "b[2]").write_text("eins\n")
-    (tmp_path / "c").write_text("one\n")
-    assert open_corpus(f"text:{tmp_path}/c,{tmp_path}/b[2]").num_pairs() == 1
+    (tmp_path / "b").rename(tmp_path / "b[2]")
+    assert open_corpus(f"{whole}[2]").num_pairs() == 3
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ def test_a_spec_names_split_and_count(rest):
 
 @pytest.mark.parametrize("split", SIZES)
 def test_more_pairs_than_there_are_are_refused_with_their_number(split):
-    assert open_corpus(f"phrasebook:{split}:{SIZES[split]}").num_pairs() == SIZES[split]
-    more = SIZES[split] + 1
-    message = f"has {SIZES[split]} pairs of {split}, not {more}.*generate.py {split}"
+    most = SIZES[split]
+    assert open_corpus(f"phrasebook:{split}:{most}").num_pairs() == most
+    message = f"has {most} pairs of {split}, not {most + 1}.*generate.py {split}"
     with pytest.raises(ConfigError, match=message):
-        open_corpus(f"phrasebook:{split}:{more}")
+        open_corpus(f"phrasebook:{split}:{most + 1}")
 
 
 def test_the_splits_are_the_whole_file():
@@ -35,31 +35,22 @@ def test_the_splits_are_the_whole_file():
 
 # Recorded when the package still derived the pairs: runs of then resume.
 @pytest.mark.parametrize(
-    ("rest", "fingerprint"),
+    ("rest", "begin"),
     [
-        (
-            "train:120000",
-            "bae919be12f17b968c5123417b9e2863ac52fba95b1d78e0208dd4d6036c7dbe",
-        ),
-        ("dev:500", "8a15c09011d904c3f0afd5c7c3c029bb8e5b0fdb396346dc901db9d8c25bebf7"),
-        (
-            "test:5000",
-            "6510cb7e8c5031d6b5e89c2686441750fb5811df671bd22a40f0072d73246de5",
-        ),
+        ("train:120000", "bae919be12f17b968c5123417b9e2863"),
+        ("dev:500", "8a15c09011d904c3f0afd5c7c3c029bb"),
+        ("test:5000", "6510cb7e8c5031d6b5e89c2686441750"),
     ],
 )
-def test_the_fingerprints_stay(rest, fingerprint):
-    assert open_corpus(f"phrasebook:{rest}").fingerprint() == fingerprint
+def test_the_fingerprints_stay(rest, begin):
+    assert open_corpus(f"phrasebook:{rest}").fingerprint().startswith(begin)
 
 
 def test_every_word_of_the_examples_is_trained_on():
     train = list(open_corpus("phrasebook:train:25000"))
     assert 12 <= len(examples()) <= 20
     for side in (0, 1):
-        trained = _words(pair[side] for pair in train)
-        assert not _words(example[side] for example in examples()) - trained
+        texts = (" ".join(p[side] for p in pairs) for pairs in (examples(), train))
+        shown, trained = (re.findall(r"\w+", text.casefold()) for text in texts)
+        assert {*shown} <= {*trained}
     assert set(train).isdisjoint(examples())
-
-
-def _words(sentences):
-    return {w for text in sentences for w in re.findall(r"\w+", text.casefold())}

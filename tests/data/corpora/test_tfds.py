@@ -41,7 +41,7 @@ def copied(prepared, tmp_path, monkeypatch):
 def test_a_split_is_read_in_either_direction_and_again():
     corpus = open_corpus(f"{NAME}:train:de-en")
     assert sorted(corpus) == sorted(GERMAN)
-    assert list(corpus) == list(corpus)
+    assert list(corpus) == list(corpus) == list(open_corpus(f"{NAME}:train"))
     assert corpus.num_pairs() == 101
     turned = open_corpus(f"{NAME}:train:en-de")
     assert [(german, english) for english, german in turned] == list(corpus)
@@ -49,35 +49,29 @@ def test_a_split_is_read_in_either_direction_and_again():
 
 
 def test_slices_and_sums_are_those_of_tfds():
-    whole = list(open_corpus(f"{NAME}:train:en-de"))
-    first = open_corpus(f"{NAME}:train[:10%]:en-de")
+    whole = list(open_corpus(f"{NAME}:train"))
+    first = open_corpus(f"{NAME}:train[:10%]")
     assert list(first) == whole[:10]
     assert first.num_pairs() == 10
-    assert list(open_corpus(f"{NAME}:train[-7:]:en-de")) == whole[-7:]
-    ends = open_corpus(f"{NAME}:train[:2]+train[99:]:en-de")
+    assert list(open_corpus(f"{NAME}:train[-7:]")) == whole[-7:]
+    ends = open_corpus(f"{NAME}:train[:2]+train[99:]")
     assert list(ends) == [*whole[:2], *whole[99:]]
-    assert [source for source, _ in open_corpus(f"{NAME}:train[:3]")] == [
-        german for _, german in whole[:3]
-    ]
 
 
-def test_the_fingerprint_is_of_what_is_read_and_not_of_how_it_is_named():
-    prints = {
-        part: open_corpus(f"{NAME}:{part}:en-de").fingerprint()
-        for part in ("train", "train[:10]", "train[10:]", "validation")
-    }
-    assert len(set(prints.values())) == 4
-    for part in ("train[:10%]", "train[0:10]"):
-        again = open_corpus(f"{NAME}:{part}:en-de")
-        assert again.fingerprint() == prints["train[:10]"]
+def test_the_fingerprint_is_of_what_is_read_and_not_of_how_it_is_named(
+    tmp_path, monkeypatch
+):
+    def prints(*parts):
+        return {open_corpus(f"{NAME}:{part}").fingerprint() for part in parts}
 
-
-def test_other_text_of_the_same_size_has_another_fingerprint(tmp_path, monkeypatch):
-    before = open_corpus(f"{NAME}:train").fingerprint()
+    before = prints("train", "train[:10]", "train[10:]", "validation")
+    assert len(before) == 4
+    assert len(prints("train[:10]", "train[:10%]", "train[0:10]")) == 1
+    # Other text of the same size.
     other = [(german.replace("Satz", "Wort"), english) for german, english in GERMAN]
-    write_wmt14(tmp_path, {"train": other, "validation": STRANGE})
+    write_wmt14(tmp_path, {"train": other})
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path))
-    assert open_corpus(f"{NAME}:train").fingerprint() != before
+    assert not prints("train") & before
 
 
 def test_a_pair_is_two_lines_whatever_is_in_it():
@@ -121,10 +115,7 @@ def test_a_damaged_file_of_records_is_reported_by_all_readers(copied, harm):
     (path,) = copied.glob("*-train*")
     path.write_bytes(harm(path.read_bytes()))
     corpus = open_corpus(f"{NAME}:train")
-    message = (
-        rf"^{re.escape(str(copied))}: a record file is damaged \(.+\)\. Remove the "
-        r"directory, and prepare the set again\.$"
-    )
+    message = rf"^{re.escape(str(copied))}: a record file is damaged \(.+\)\. Remove"
     for read in (list, type(corpus).fingerprint):
         with pytest.raises(DataError, match=message):
             read(corpus)
@@ -134,11 +125,8 @@ def test_a_set_that_is_not_there_names_the_command_that_prepares_it(
     tmp_path, monkeypatch
 ):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "none"))
-    command = (
-        "tfds build wmt14_translate/de-en --file_format=array_record "
-        f"--data_dir={tmp_path / 'none'}"
-    )
-    with pytest.raises(InputMissingError, match=re.escape(command)):
+    command = "tfds build wmt14_translate/de-en --file_format=array_record --data_dir="
+    with pytest.raises(InputMissingError, match=f"{command}{tmp_path / 'none'}"):
         open_corpus(f"{NAME}:train")
     found = count_pairs(f"{NAME}:train", key="data.train")
     assert found.pairs is None
@@ -151,16 +139,10 @@ def test_neither_tensorflow_nor_jax_is_imported_and_tfds_only_where_it_is_named(
         "import sys; from t2t_jax.data.corpora.open import open_corpus\n"
         "list(open_corpus('phrasebook:dev:3'))\n"
         "assert 'tensorflow_datasets' not in sys.modules\n"
-        f"corpus = open_corpus('{NAME}:train')\n"
-        "print(len(list(corpus)), corpus.fingerprint())\n"
+        f"assert len(list(open_corpus('{NAME}:train'))) == 101\n"
         "assert not {'tensorflow', 'jax'} & set(sys.modules)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    fingerprint = open_corpus(f"{NAME}:train").fingerprint()
-    assert done.stdout == f"101 {fingerprint}\n"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 FEATURES = "tensorflow_datasets.core.features"
@@ -185,15 +167,13 @@ def test_a_set_that_names_code_of_others_is_refused_and_none_of_it_runs(
 ):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "bomb.py").write_text("raise SystemExit('it was run')")
-    (tmp_path / "dataset_info.json").write_text(
-        json.dumps({"name": "a_set", "version": "1.0.0", "fileFormat": "array_record"})
-    )
+    info = {"name": "a_set", "version": "1.0.0", "fileFormat": "array_record"}
+    (tmp_path / "dataset_info.json").write_text(json.dumps(info))
     told = {
         "pythonClassName": f"{FEATURES}.features_dict.FeaturesDict",
         "featuresDict": {"features": {"de": feature}},
     }
-    if feature is BOMB:
-        told = feature
+    told = feature if feature is BOMB else told
     (tmp_path / "features.json").write_text(json.dumps(told))
     with pytest.raises(DataError, match=r"names bomb\.Feature, whose code would be"):
         open_set(tmp_path)

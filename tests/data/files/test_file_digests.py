@@ -1,4 +1,5 @@
 import hashlib
+import operator
 import os
 import time
 from pathlib import Path
@@ -61,9 +62,8 @@ def test_as_many_bytes_with_the_old_time_are_read_again(text, readings, settle):
     with text.open("r+b") as file:  # the same inode
         file.write(TWO)
     os.utime(text, ns=(before.st_atime_ns, before.st_mtime_ns))
-    now = text.stat()
-    for what in ("st_size", "st_ino", "st_mtime_ns"):
-        assert getattr(now, what) == getattr(before, what)
+    now, same = text.stat(), operator.attrgetter("st_size", "st_ino", "st_mtime_ns")
+    assert same(now) == same(before)
     settle(3)
     assert digest(text) == hashlib.sha256(TWO).digest()
 

@@ -5,27 +5,19 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.report.leakage import find_all_leaks
 from t2t_jax.data.report.page import report_text
 from t2t_jax.data.report.statistics import describe_data
-from t2t_jax.data.token_cache.token_cache import build_or_open
+
+CONFIG = DataConfig(tokens_per_batch=101, row_length=61, max_length=61)
 
 
 @pytest.fixture
-def page(vocabularies, tmp_path):
+def page(vocabularies, encode):
     """Words the page of a corpus that is trained on, and of held-out ones."""
 
     def page(train: str, *held_out: str) -> str:
-        config = DataConfig(
-            tokens_per_batch=101,
-            row_length=61,
-            max_length=61,
-            cache_dir=str(tmp_path / "caches"),
-        )
-        cache = build_or_open(open_corpus(train), vocabularies, config=config)
+        cache = encode(train)
         leaks = find_all_leaks(cache, [open_corpus(spec) for spec in held_out])
-        return report_text(
-            describe_data(
-                vocabularies, config=config, train=cache, dev=cache, leaks=leaks
-            )
-        )
+        how = {"config": CONFIG, "train": cache, "dev": cache, "leaks": leaks}
+        return report_text(describe_data(vocabularies, **how))
 
     return page
 

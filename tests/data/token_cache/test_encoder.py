@@ -1,29 +1,22 @@
 import numpy as np
 import pytest
 
-from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.report.statistics import drop_warnings, summary_line
 from t2t_jax.data.token_cache import builder
 from t2t_jax.data.token_cache.encoder import PairEncoder
-from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.types import EOS, UNK
+from tests.data.batching.test_pipeline import pairs_of
 
 
 @pytest.fixture
-def encode(text_corpus, vocabularies, tmp_path):
-    def build(source, target, **keys):
-        config = DataConfig(
-            **{"max_length": 61, "cache_dir": str(tmp_path / "caches"), **keys}
-        )
-        return build_or_open(text_corpus(source, target), vocabularies, config=config)
+def encode(encode, text_corpus):
+    def encode_sides(source, target, *pair, **keys):
+        return encode(text_corpus(source, target), *pair, **keys)
 
-    return build
-
-
-def sentence(side, pair):
-    return side.tokens[side.offsets[pair] : side.offsets[pair + 1]].tolist()
+    return encode_sides
 
 
 def test_the_files_hold_the_encoded_sentences_with_eos(encode, vocabulary, monkeypatch):
@@ -31,21 +24,16 @@ def test_the_files_hold_the_encoded_sentences_with_eos(encode, vocabulary, monke
     source = ["the cat", "a dog sees", "old", "a", "the house tree"]
     target = ["der Kater", "Hund", "klein alt", "ein", "Haus"]
     cache = encode(source, target)
-    assert cache.num_pairs == 5
-    for side, lines in ((cache.source, source), (cache.target, target)):
-        for pair, ids in enumerate(vocabulary.encode(lines)):
-            assert sentence(side, pair) == [*ids, EOS]
-    lengths = [len(ids) + 1 for ids in vocabulary.encode(target)]
-    assert cache.target_lengths.tolist() == lengths
+    ids = [[(*ids, EOS) for ids in vocabulary.encode(x)] for x in (source, target)]
+    assert list(pairs_of(cache)) == list(zip(*ids, strict=True))
+    assert cache.target_lengths.tolist() == [len(one) for one in ids[1]]
     assert cache.source.tokens.dtype == np.uint16
 
 
 def test_dropped_pairs_are_counted_by_reason_and_keep_their_line(encode):
     long = "the cat sees " * 30
-    cache = encode(
-        ["a", "", "a cat", long, "old", "a", "\u200b"],
-        ["ein", "der", " \t\u2003", "der", long, "alt", "der"],
-    )
+    source = ["a", "", "a cat", long, "old", "a", "\u200b"]
+    cache = encode(source, ["ein", "der", " \t\u2003", "der", long, "alt", "der"])
     dropped = {"empty": 3, "too_long": 2, "ratio": 0, "copies": 0, "duplicates": 0}
     assert cache.counts == {"read": 7, "kept": 2, **dropped}
     assert cache.line_numbers.tolist() == [1, 6]
@@ -111,16 +99,11 @@ def test_unknown_pieces_are_counted_on_each_side(encode):
     assert np.count_nonzero(cache.source.tokens == UNK) == 3
 
 
-def test_each_side_is_cut_by_its_own_vocabulary(text_corpus, vocabulary, tmp_path):
+def test_each_side_is_cut_by_its_own_vocabulary(encode, vocabulary):
     english, german = ["the cat sees", "a dog"], ["der Kater sieht", "ein Hund"]
-    config = VocabularyConfig(size=29, character_coverage=1.0)
-    own = Vocabulary.train(english, config.size, config=config)
-    cache = build_or_open(
-        text_corpus(english, german),
-        VocabularyPair(own, vocabulary),
-        config=DataConfig(max_length=61, cache_dir=str(tmp_path)),
-    )
+    config = VocabularyConfig(character_coverage=1.0)
+    own = Vocabulary.train(english, 29, config=config)
+    cache = encode(english, german, VocabularyPair(own, vocabulary))
     (source, _), (target, _) = own.encode(english), vocabulary.encode(german)
-    assert sentence(cache.source, 0) == [*source, EOS]
-    assert sentence(cache.target, 0) == [*target, EOS]
+    assert next(pairs_of(cache)) == ((*source, EOS), (*target, EOS))
     assert source != vocabulary.encode(english)[0]

@@ -9,11 +9,7 @@ import pickle
 import pytest
 
 from t2t_jax.data.token_cache import known_words
-from t2t_jax.data.token_cache.known_words import (
-    KnownWords,
-    distinct_hashes,
-    words_of,
-)
+from t2t_jax.data.token_cache.known_words import KnownWords, distinct_hashes, words_of
 
 
 def shares(training, lines):

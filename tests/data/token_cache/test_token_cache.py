@@ -1,4 +1,5 @@
 import errno
+import functools
 import os
 import random
 from pathlib import Path
@@ -6,11 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_jax.data.config import DataConfig
-from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache import token_cache
 from t2t_jax.data.token_cache.shards import read_record, write_record
-from t2t_jax.data.token_cache.token_cache import build_or_open
 
 
 @pytest.fixture
@@ -24,12 +22,8 @@ def corpus(text_corpus):
 
 
 @pytest.fixture
-def build(corpus, vocabularies, caches):
-    def run(**keys):
-        config = DataConfig(**{"max_length": 13, "cache_dir": str(caches), **keys})
-        return build_or_open(corpus, vocabularies, config=config)
-
-    return run
+def build(corpus, encode):
+    return functools.partial(encode, corpus, max_length=13)
 
 
 @pytest.fixture
@@ -61,13 +55,9 @@ def test_a_corpus_is_encoded_once(build, builds, caches):
 
 
 def test_another_text_or_filter_is_another_cache(build, corpus):
-    caches = [
-        build(),
-        build(max_length=17),
-        build(max_length_ratio=3.0),
-        build(drop_copies=True),
-        build(drop_duplicates=True),
-    ]
+    settings = {"max_length": 17, "max_length_ratio": 3.0}
+    settings |= {"drop_copies": True, "drop_duplicates": True}
+    caches = [build(), *(build(**{name: settings[name]}) for name in settings)]
     corpus.source.write_text("the cat\na dog\nold house\n")
     caches.append(build())
     assert len({cache.fingerprint for cache in caches}) == 6
@@ -103,22 +93,22 @@ def test_whatever_is_damaged_is_made_again(build, builds, caches, monkeypatch):
 
 # The first: as "O" NumPy would take eight bytes of the file for an address.
 @pytest.mark.parametrize(
-    "lie",
+    ("key", "lie"),
     [
-        {"dtype": "S1"},
-        {"files": {"../outside": [0, 0]}},
-        {"parts": [{"counts": {"kept": 2}}]},
-        {"parts": []},
+        *(("dtype", "S1"), ("files", {"../outside": [0, 0]})),
+        *(("parts", [{"counts": {"kept": 2}}]), ("parts", [])),
     ],
 )
-def test_a_cache_that_was_made_to_do_harm_is_made_again(build, builds, caches, lie):
+def test_a_cache_that_was_made_to_do_harm_is_made_again(
+    build, builds, caches, key, lie
+):
     # Seen to fail: without TOKEN_DTYPES in `_open`, and without `safe_child_path` in
     # `is_valid`.
     build()
     (place,) = caches.iterdir()
     (caches / "outside").write_bytes(b"")
     meta = read_record(place / "meta.json")
-    write_record(place / "meta.json", {**meta, **lie})
+    write_record(place / "meta.json", {**meta, key: lie})
     build()
     assert len(builds) == 2
     assert read_record(place / "meta.json") == meta
@@ -167,14 +157,10 @@ def test_a_full_disk_is_reported_as_such(build, caches, monkeypatch):
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(caches))
 
 
-def test_a_pair_is_found_where_it_stands_in_the_files(vocabularies, caches, tmp_path):
-    for name, lines in (("a", ["cat", "", "dog"]), ("b", ["tree", "house", "bird"])):
-        for side in ("en", "de"):
-            (tmp_path / f"{name}.{side}").write_text("".join(f"{x}\n" for x in lines))
-    a, b = (f"text:{tmp_path}/{n}.en,{tmp_path}/{n}.de" for n in "ab")
-    both = f"text:{tmp_path}/a.en+{tmp_path}/b.en,{tmp_path}/a.de+{tmp_path}/b.de"
-    config = DataConfig(max_length=13, cache_dir=str(caches))
-    corpus = open_corpus(f"{b}[1:]++2*{both}[2:5][:2]++{a}")
-    cache = build_or_open(corpus, vocabularies, config=config)
+def test_a_pair_is_found_where_it_stands_in_the_files(encode, tmp_path):
+    (tmp_path / "a").write_text("cat\tKater\n\t\ndog\tHund\n")
+    (tmp_path / "b").write_text("tree\tBaum\nhouse\tHaus\nbird\tVogel\n")
+    a, b = f"tsv:{tmp_path}/a", f"tsv:{tmp_path}/b"
+    cache = encode(f"{b}[1:]++2*{a}+{tmp_path}/b[2:5][:2]++{a}")
     places = [cache.locate(pair) for pair in range(cache.num_pairs)]
     assert places == [(b, 2), (b, 3), (a, 3), (b, 1), (a, 1), (a, 3)]

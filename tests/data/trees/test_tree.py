@@ -4,11 +4,10 @@ from t2t_jax.data.trees.tree import normalize, read_tree
 from tests.data.trees.sample import sample_trees
 
 
-def test_trees_of_several_lines_and_of_one_are_read():
+def test_trees_of_several_lines_are_read():
     trees = sample_trees()
     assert len(trees) == 40
     assert " ".join(trees[3].words()) == "Mara wanted *-1 to paint the shed ."
-    assert all(read_tree(str(tree)) == tree for tree in trees)
 
 
 @pytest.mark.parametrize(

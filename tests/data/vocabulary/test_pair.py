@@ -1,4 +1,3 @@
-import dataclasses
 import re
 
 import pytest
@@ -13,13 +12,10 @@ PAIRS = list(
 )
 
 
-def find(said=None, **config):
-    return VocabularyPair.load_or_train(
-        PAIRS,
-        config=VocabularyConfig(**config),
-        seed=0,
-        log=(said if said is not None else []).append,
-    )
+def find(said=None, *, pairs=PAIRS, **config):
+    log = print if said is None else said.append
+    config = VocabularyConfig(**config)
+    return VocabularyPair.load_or_train(pairs, config=config, seed=0, log=log)
 
 
 def test_both_sides_share_one_vocabulary_unless_configured_otherwise():
@@ -38,12 +34,10 @@ def test_a_source_of_its_own_learns_from_its_side_only():
     assert (found.source.size, found.target.size) == (53, 71)
     assert not found.shared
     # Neither knows the letters that only the other language writes.
-    english = set("".join(ENGLISH))
-    german = set("".join(GERMAN))
-    pieces = ["".join(v.pieces(range(4, v.size))) for v in found]
-    assert not set(pieces[0]) & (german - english)
-    assert not set(pieces[1]) & (english - german)
-    assert german - english or english - german
+    english, german = set("".join(ENGLISH)), set("".join(GERMAN))
+    source, target = (set("".join(v.pieces(range(4, v.size)))) for v in found)
+    assert not source & (german - english)
+    assert not target & (english - german)
 
 
 @pytest.mark.parametrize("sizes", [{"size": 89}, {"size": 71, "source_size": 53}])
@@ -58,11 +52,8 @@ def test_what_is_saved_is_what_is_loaded(tmp_path, sizes):
 
 def test_files_are_loaded_instead_of_learning(tmp_path):
     find(size=71, source_size=53).save(tmp_path)
-    files = {
-        "file": str(tmp_path / "vocab.model"),
-        "source_file": str(tmp_path / "vocab_source.model"),
-    }
-    said = []
+    said, file = [], str(tmp_path / "vocab.model")
+    files = {"file": file, "source_file": str(tmp_path / "vocab_source.model")}
     again = find(said, size=71, source_size=53, **files)
     config = VocabularyConfig(size=71, source_size=53)
     saved = VocabularyPair.load(tmp_path, config=config)
@@ -83,18 +74,17 @@ def test_saved_vocabularies_are_not_replaced_by_others(tmp_path):
 
 @pytest.mark.parametrize("unit", ["subwords", "words"])
 def test_symbols_are_pieces_that_are_not_split(unit, tmp_path):
-    config = VocabularyConfig(
-        size=71, source_size=61, unit=unit, source_unit=unit, symbols=">>de<<,<x>"
-    )
+    keys = {"size": 71, "source_size": 61, "unit": unit, "source_unit": unit}
+    config = VocabularyConfig(**keys, symbols=">>de<<,<x>")
     pairs = [("<x> the " + a, b) for a, b in PAIRS]
-    both = VocabularyPair.load_or_train(pairs, config=config, seed=0, log=print)
+    both = find(pairs=pairs, **keys, symbols=">>de<<,<x>")
     both.check(config, name="w")
     for one in both:
         assert one.pieces([4, 5]) == [">>de<<", "<x>"]
         (ids,) = one.encode([">>de<< a <x> b"])
         assert (ids.count(4), ids.count(5)) == (1, 1)
         assert one.decode([[4, 5]])[0].replace(" ", "") == ">>de<<<x>"
-    more = dataclasses.replace(config, symbols=">>de<<,>>fr<<")
+    more = VocabularyConfig(**keys, symbols=">>de<<,>>fr<<")
     with pytest.raises(DataError, match="w must have '>>fr<<' of vocabulary"):
         both.check(more, name="w")
     if unit == "subwords":
@@ -103,10 +93,7 @@ def test_symbols_are_pieces_that_are_not_split(unit, tmp_path):
 
 
 def test_a_file_without_the_symbols_is_refused(tmp_path):
-    config = VocabularyConfig(size=71)
-    trained = VocabularyPair.load_or_train(PAIRS, config=config, seed=0, log=print)
-    trained.save(tmp_path)
     file = str(tmp_path / "vocab.model")
     with_symbols = VocabularyConfig(size=71, file=file, symbols=">>de<<")
     with pytest.raises(DataError, match=r"Change config\.vocabulary\.symbols\."):
-        trained.check(with_symbols, name=file)
+        find(size=71).check(with_symbols, name=file)

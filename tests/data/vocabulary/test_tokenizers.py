@@ -52,14 +52,10 @@ def test_a_reordered_model_splits_text_as_before(spm):
     foreign = sentencepiece.SentencePieceProcessor(model_proto=spm)
     lines = ["lowest", "newer low", "wider", "ünder", ""]
     encoded = vocabulary.encode(lines)
-    assert encoded == [
-        [ids.index(piece) for piece in foreign.encode(line)] for line in lines
-    ]
+    assert encoded == [[*map(ids.index, foreign.encode(line))] for line in lines]
     assert UNK in encoded[3]
-    assert vocabulary.decode([*encoded[:3], [BOS, *encoded[0], EOS, PAD]]) == [
-        *lines[:3],
-        lines[0],
-    ]
+    assert vocabulary.decode(encoded[:3]) == lines[:3]
+    assert vocabulary.decode([[BOS, *encoded[0], EOS, PAD]]) == lines[:1]
 
 
 def test_a_model_with_pieces_of_our_names_gets_others(spm):
@@ -73,21 +69,15 @@ def test_a_model_with_pieces_of_our_names_gets_others(spm):
 def test_a_table_gives_pieces_their_ids(spm):
     rest = [piece for piece in pieces_of(spm)[2:] if piece != "w"]
     pieces = [*SPECIAL_PIECES, ">>de<<", *reversed(rest)]
-    model = table_file(
-        "sentencepiece_table", pieces, sentencepiece=spm, language_tokens=True
-    )
-    vocabulary = Vocabulary(model)
+    options = {"sentencepiece": spm, "language_tokens": True}
+    vocabulary = Vocabulary(table_file("sentencepiece_table", pieces, **options))
     foreign = sentencepiece.SentencePieceProcessor(model_proto=spm)
-    line = "newest lowest w"
-    (ids,) = vocabulary.encode([line])
-    assert "w" in foreign.encode(line, out_type=str)
-    assert ids == [
-        UNK if piece == "w" else pieces.index(piece)
-        for piece in foreign.encode(line, out_type=str)
-    ]
-    with_token, inside, unknown = vocabulary.encode(
-        [">>de<< lowest", "lowest >>de<<", ">>fr<< lowest"]
-    )
+    (ids,) = vocabulary.encode(["newest lowest w"])
+    split = foreign.encode("newest lowest w", out_type=str)
+    assert "w" in split
+    assert ids == [UNK if one == "w" else pieces.index(one) for one in split]
+    lines = [">>de<< lowest", "lowest >>de<<", ">>fr<< lowest"]
+    with_token, inside, unknown = vocabulary.encode(lines)
     assert with_token == [4, *vocabulary.encode(["lowest"])[0]]
     assert 4 not in inside
     assert unknown == [UNK, *with_token[1:]]
@@ -109,11 +99,8 @@ def test_punctuation_is_normalized_as_moses_does(spm):
 
 def test_pieces_of_the_other_side_are_joined_as_well(spm):
     pieces = [*SPECIAL_PIECES, *pieces_of(spm)[2:], "\u2581other", "side"]
-    vocabulary = Vocabulary(
-        table_file(
-            "sentencepiece_table", pieces, sentencepiece=spm, language_tokens=False
-        )
-    )
+    options = {"sentencepiece": spm, "language_tokens": False}
+    vocabulary = Vocabulary(table_file("sentencepiece_table", pieces, **options))
     (ids,) = vocabulary.encode(["low"])
     other = [len(pieces) - 2, len(pieces) - 1]
     assert vocabulary.decode([[*ids, *other, *ids]]) == ["low otherside low"]
@@ -129,6 +116,7 @@ def test_byte_pairs_without_merges_are_given_in_pieces():
 
 
 GOOD = {"version": 1, "kind": "byte_pairs", "pieces": [*SPECIAL_PIECES, "a"]}
+SPM = {"kind": "sentencepiece_table"}
 
 
 @pytest.mark.parametrize(
@@ -137,11 +125,8 @@ GOOD = {"version": 1, "kind": "byte_pairs", "pieces": [*SPECIAL_PIECES, "a"]}
         ({"version": 2}, "its version is 2, not 1"),
         ({"kind": "other"}, "kind 'other' is not known"),
         ({"pieces": [*SPECIAL_PIECES, 5]}, "its pieces are not a list of strings"),
-        ({"kind": "sentencepiece_table", "sentencepiece": "?"}, "is not base64"),
-        (
-            {"kind": "sentencepiece_table", "sentencepiece": "YWJj"},
-            "it has no SentencePiece model",
-        ),
+        ({**SPM, "sentencepiece": "?"}, "is not base64"),
+        ({**SPM, "sentencepiece": "YWJj"}, "it has no SentencePiece model"),
     ],
 )
 def test_an_invalid_table_is_an_error(change, message):

@@ -31,16 +31,9 @@ def test_one_json_object_is_printed(files, capsys, tmp_path):
     assert (row["sentence"], row["crossing"], row["recall"]) == ("2", "1", "0.00")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (["missing", "missing"], 66, "missing"),
-        (["{0}", "{short}"], 65, "1 parses of 2 gold trees"),
-    ],
-)
-def test_wrong_files_are_one_error(files, tmp_path, capsys, arguments, code, message):
-    short = tmp_path / "short"
-    short.write_text(f"{GOLD}\n")
-    named = [argument.format(*files, short=short) for argument in arguments]
-    assert main(named) == code
-    assert message in capsys.readouterr().err
+def test_wrong_files_are_one_error(files, tmp_path, capsys):
+    (tmp_path / "short").write_text(f"{GOLD}\n")
+    assert main([files[0], str(tmp_path / "missing")]) == 66
+    assert "missing" in capsys.readouterr().err
+    assert main([files[0], str(tmp_path / "short")]) == 65
+    assert "1 parses of 2 gold trees" in capsys.readouterr().err

@@ -1,12 +1,7 @@
 import pytest
 
 from t2t_jax.data.corpora.open import reads_trees
-from t2t_jax.data.trees.linearization import (
-    WORD_SYMBOLS,
-    Parse,
-    linearize,
-    read_parse,
-)
+from t2t_jax.data.trees.linearization import WORD_SYMBOLS, Parse, linearize, read_parse
 from t2t_jax.data.trees.tree import read_tree, with_words
 from t2t_jax.evaluation.bracketing import right_branching
 from t2t_jax.evaluation.bracketing.parameters import STANDARD
@@ -53,12 +48,8 @@ def test_wrong_tags_of_punctuation_make_no_errors_and_count_as_tags():
     by_lines = summarize(score_corpus(map(str, GOLD), map(str, wrong)))
     assert by_lines["errors"] > 20
     found = parsing_scores(GOLD, [Parse(tree, False) for tree in wrong])
-    counted = [
-        leaf.label
-        for tree in GOLD
-        for leaf in tree.leaves()
-        if leaf.label not in STANDARD.deleted
-    ]
+    tags = [leaf.label for tree in GOLD for leaf in tree.leaves()]
+    counted = [tag for tag in tags if tag not in STANDARD.deleted]
     assert (found["errors"], found["f1"], found["words"]) == (0, 100, len(counted))
     assert found["correct_tags"] == counted.count("NN")
 
@@ -66,11 +57,9 @@ def test_wrong_tags_of_punctuation_make_no_errors_and_count_as_tags():
 def test_a_development_set_is_scored_from_its_lines():
     gold = outputs("tags")
     found = development_scores(SOURCES, outputs("tags", branching()), gold)
-    expected = summarize(score_parses(GOLD, branching()))
-    assert found == {
-        **{name: expected[name] for name in ("f1", "precision", "recall")},
-        "repaired": 0,
-    }
+    scores = summarize(score_parses(GOLD, branching()))
+    expected = {name: scores[name] for name in ("f1", "precision", "recall")}
+    assert found == {**expected, "repaired": 0}
     assert development_scores(SOURCES, [""] * 40, gold)["repaired"] == 40
 
 
