@@ -45,9 +45,11 @@ def test_an_unknown_name_lists_the_shipped_ones():
         assert name in problem
 
 
-START = """from t2t_jax.config import default
+SETS_A_WORD = """from t2t_jax.config import default
 def get_config():
     config = default()
+    config.logging.every_steps = 'x'
+    return config
 """
 
 
@@ -57,14 +59,7 @@ def get_config():
         ("def get_config():\n    return 1 / 0\n", "line 2 cannot be loaded: ZeroDiv"),
         ("x = 1\n", "mine.py does not define get_config()."),
         ("x = 1\ndef get_config(:\n", "invalid syntax (mine.py, line 2)"),
-        (
-            f"{START}    config.model.d_modle = 3\n    return config\n",
-            "line 4: There is no key config.model.d_modle. Did you mean model.d_model?",
-        ),
-        (
-            f"{START}    config.logging.every_steps = 'x'\n    return config\n",
-            "line 4: config.logging.every_steps must be an integer.",
-        ),
+        (SETS_A_WORD, "line 4: config.logging.every_steps must be an integer."),
         ("def get_config():\n    return {}\n", "get_config() did not return a conf"),
     ],
 )

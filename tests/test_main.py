@@ -1,6 +1,5 @@
 import errno
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +11,8 @@ from t2t_jax import main as program
 from t2t_jax.cli.flags import parse_argv as flags
 from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
+from tests.docs.commands import run as run_program
+from tests.integration.tiny import ROOT
 
 pytestmark = pytest.mark.usefixtures("empty_directory", "own_signals")
 
@@ -38,14 +39,6 @@ def raising(error):
         raise error
 
     return run
-
-
-@pytest.mark.parametrize("name", ["UserError", "DivergedError"])
-def test_a_mode_s_error_becomes_its_exit_code(fake_mode, capsys, name):
-    error = getattr(errors, name)(["first", "second"])
-    fake_mode(raising(error))
-    assert main([]) == error.exit_code
-    assert capsys.readouterr().err == "error: first\nerror: second\n"
 
 
 def test_an_error_about_an_argument_names_the_flag_that_gave_it(fake_mode, capsys):
@@ -101,9 +94,7 @@ def run(argv):
 main._run = run
 main.cli_entry_point()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, timeout=30, check=False
-    )
-    assert done.returncode == 75, done.stderr.decode()
-    assert b"Traceback" not in done.stderr
-    assert b"ignored" not in done.stderr
+    done = run_program([sys.executable, "-c", script], ROOT, seconds=30)
+    assert done.returncode == 75, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "ignored" not in done.stderr

@@ -1,21 +1,18 @@
 """What a command imports, as counts of modules: times would depend on the machine."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
-from tests.integration.tiny import environment
+from tests.docs.commands import run
+from tests.integration.tiny import ROOT
 
 _TRANSLATE = """
 import t2t_jax.cli.modes.translate, t2t_jax.run.inference.load
 from t2t_jax.cli.translation.job import load_job
 """
-_HELP = """
-from t2t_jax.main import main
-main(["--help"])
-"""
+_HELP = 'import t2t_jax.main; t2t_jax.main.main(["--help"])'
 # What only training, evaluation and other modes need.
 _UNNEEDED = {
     *("optax", "sacrebleu", "tensorboardX", "torch", "tensorflow", "matplotlib"),
@@ -24,16 +21,10 @@ _UNNEEDED = {
 }
 
 
-def modules_after(program, **more):
+def modules_after(program):
     """Runs a program, and returns the names of the modules that it imports."""
     program += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        env=environment() | more,
-    )
+    done = run([sys.executable, "-c", program], ROOT)
     return json.loads(done.stdout.splitlines()[-1])
 
 

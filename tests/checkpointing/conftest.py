@@ -3,10 +3,8 @@ import gc
 import jax
 import pytest
 
-from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.devices.sharding.mesh import make_mesh
-from tests.checkpointing.small_states import save
 
 
 @pytest.fixture
@@ -25,12 +23,3 @@ def _nothing_left_behind():
 @pytest.fixture
 def one():
     return make_mesh(jax.devices()[:1])
-
-
-@pytest.fixture
-def chosen(checkpoints):
-    """Opens, for reading, checkpoints of which an early one is the best."""
-    save(checkpoints, 2, "periodic", bleu=30.0)
-    save(checkpoints, 3, "periodic", bleu=12.0)
-    save(checkpoints, 7, "final")
-    return CheckpointReader(checkpoints.directory)

@@ -73,21 +73,17 @@ def test_a_checkpoint_that_its_run_removes_is_followed_by_the_next(tmp_path):
 
 
 def test_files_of_another_run_are_damage(tmp_path):
-    for run, content in (("one", b"1"), ("other", b"2")):
+    own, other = tmp_path / "own", tmp_path / "other"
+    for run in (own, other):
+        writer, meta = CheckpointWriter(run, keep=2), {"kinds": ["periodic"]}
         for step in (3, 5):
-            writer = CheckpointWriter(tmp_path / run, keep=2)
-            meta = {"kinds": ["periodic"]}
-            files = {"vocab.model": content}
-            params = params_of(step)
-            writer.save(step, params=params, optimizer=None, meta=meta, files=files)
-            writer.wait()
-    shutil.rmtree(tmp_path / "one" / "5" / "files")
-    shutil.copytree(
-        tmp_path / "other" / "5" / "files", tmp_path / "one" / "5" / "files"
-    )
-    one = CheckpointReader(tmp_path / "one")
+            made = {"meta": meta, "files": {"vocab.model": run.name.encode()}}
+            writer.save(step, params=params_of(step), optimizer=None, **made)
+        writer.wait()
+    shutil.rmtree(own / "5" / "files")
+    shutil.copytree(other / "5" / "files", own / "5" / "files")
     with pytest.raises(DataError, match="in files"):
-        one.verify(5)
-    restored = restore_latest_valid(one, {}, log=print)
+        CheckpointReader(own).verify(5)
+    restored = restore_latest_valid(CheckpointReader(own), {}, log=print)
     assert restored.step == 3
     assert "in files" in restored.corrupt[0].reason

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.checkpointing.diagnosis import (
-    as_io_error,
-)
+from t2t_jax.checkpointing.diagnosis import as_io_error
 from t2t_jax.errors import InputMissingError, StorageError, UnavailableError
 
 PATH = Path("run/checkpoints/7")

@@ -9,60 +9,40 @@ from pathlib import Path
 import pytest
 
 from t2t_jax import files
-from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
-from t2t_jax.checkpointing.newest_valid import (
-    agreed_latest_step,
-    restore_latest_valid,
-)
+from t2t_jax.checkpointing.newest_valid import agreed_latest_step, restore_latest_valid
+from t2t_jax.checkpointing.reader import CheckpointReader
+from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.devices.distributed import processes
 from t2t_jax.errors import InputMissingError, UnavailableError
+from tests.checkpointing.small_states import save
 
 
-class Folder:
-    """Checkpoints of which some are damaged."""
-
-    directory = Path("run/checkpoints")
-
-    def __init__(self, *steps, bad=()):
-        self._steps, self.bad = list(steps), set(bad)
-
-    def steps(self):
-        return list(self._steps)
-
-    def stray_dirs(self):
-        return []
-
-    def corrupt(self, step, reason):
-        return CorruptCheckpointError(self.directory / str(step), reason)
-
-    def read(self, step, like):
-        return {"params": f"state {step}"}, {"kinds": [], "digest": "of meta"}
-
-    def check(self, step, items, meta):
-        if step in self.bad:
-            raise self.corrupt(step, f"reason {step}")
-
-    def files(self, step):
-        return {}
+@pytest.fixture
+def folder(tmp_path):
+    writer = CheckpointWriter(tmp_path, keep=2)
+    for step in (5, 10):
+        save(writer, step, "periodic")
+    return CheckpointReader(tmp_path)
 
 
-def test_where_the_machine_fails_nothing_is_set_aside():
-    folder = Folder(5, 10, 15, bad=[15])
+def test_where_the_machine_fails_nothing_is_set_aside(folder, monkeypatch):
+    (folder.directory / "10" / "meta" / "metadata").write_text("{}")
+    read = folder.read
 
-    def read(step, like):
-        if step == 10:
+    def fail(step, like):
+        if step == 5:
             raise UnavailableError("out of memory")
-        return {}, {}
+        return read(step, like)
 
-    folder.read = read
+    monkeypatch.setattr(folder, "read", fail)
     with pytest.raises(UnavailableError):
         restore_latest_valid(folder, {}, log=print)
-    assert folder.steps() == [5, 10, 15]
+    assert folder.steps() == [5, 10]
 
 
 @pytest.mark.parametrize("answers", [[False], [True, False]])
 def test_what_another_process_cannot_read_or_verify_is_damage_here(
-    monkeypatch, answers
+    folder, monkeypatch, answers
 ):
     published = []
 
@@ -72,7 +52,7 @@ def test_what_another_process_cannot_read_or_verify_is_damage_here(
 
     monkeypatch.setattr(processes, "all_reduce_min", reduced)
     count = len(answers)
-    restored = restore_latest_valid(Folder(5, 10), {}, log=print)
+    restored = restore_latest_valid(folder, {}, log=print)
     assert restored.step == 5
     assert [e.reason for e in restored.corrupt] == ["another process could not read it"]
     names = ["read checkpoint 10", "check checkpoint 10"][:count]

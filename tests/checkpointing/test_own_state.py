@@ -54,8 +54,7 @@ def test_any_state_comes_back_on_other_devices(tmp_path):
         jax.tree.map(np.testing.assert_array_equal, found.weights, wanted.weights)
         assert len(found.weights["a"][0].sharding.device_set) == 6
         with pytest.raises(
-            DataError,
-            match=r"another model: 4 missing .*; 5 not expected \(key",
+            DataError, match=r"another model: 4 missing .*; 5 not expected \(key"
         ):
             checkpoints.restore(wanted.weights)
         shapes = jax.eval_shape(lambda: state(0))

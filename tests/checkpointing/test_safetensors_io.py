@@ -16,10 +16,8 @@ import numpy as np
 import pytest
 
 from t2t_jax.checkpointing import safetensors_io
-from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.checkpointing.safetensors_io import (
     SafetensorsFile,
-    open_parameters,
     read_safetensors,
     write_safetensors,
 )
@@ -61,21 +59,6 @@ def test_what_was_written_is_read_bit_for_bit(directory):
     for got, wanted in zip(*map(jax.tree.leaves, (read, PARAMS)), strict=True):
         assert isinstance(got, jax.Array)
         assert np.asarray(got).tobytes() == wanted.tobytes()
-
-
-def test_the_file_has_the_mode_of_the_umask(tmp_path):
-    before = os.umask(0o027)
-    try:
-        write_safetensors(tmp_path / "model.safetensors", PARAMS)
-    finally:
-        os.umask(before)
-    assert (tmp_path / "model.safetensors").stat().st_mode & 0o777 == 0o640
-
-
-def test_a_directory_is_read_from_checkpoints_where_it_has_any(directory):
-    assert isinstance(open_parameters(directory), SafetensorsFile)
-    (directory / "checkpoints").mkdir()
-    assert isinstance(open_parameters(directory), CheckpointReader)
 
 
 def test_a_flipped_bit_of_an_array_is_named(directory):

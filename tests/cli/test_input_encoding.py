@@ -19,7 +19,7 @@ from t2t_jax.errors import DataError
 from tests.cli.translations import Loud, lines_of, options_of
 from tests.decoding import words
 
-WAYS = [(), ("--shards=2",), ("--stream",)]
+WAYS = [(), ("--shards=2",), ("--stream", "--output=-")]
 TEXT = b"\xef\xbb\xbfdas Haus\nder H\xfcnd\n\n\xff\ndie\0Katze\nrot\xe2\x82\nrot"
 STATUSES = ["ok", "invalid_utf8", "empty", *["invalid_utf8"] * 3, "ok"]
 
@@ -71,12 +71,11 @@ def test_a_line_whose_prefix_is_not_utf_8_is_marked(job, place):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["UTF-16LE", "UTF-16BE"])
 def test_utf_16_without_a_mark_is_named(job, capsys, way, name):
-    argv = ("--output=-",) if "--stream" in way else ()
-    assert job("das Haus\nrot\n".encode(name), "--format=tsv", *way, *argv) == 0
+    assert job("das Haus\nrot\n".encode(name), "--format=tsv", *way) == 0
     said = capsys.readouterr()
     assert said.err.count(f"warning: --input=in is {name} and not UTF-8") == 1
     assert f"iconv -f {name} -t UTF-8 in > NEW\n" in said.err
-    lines = said.out.splitlines() if argv else lines_of("out")
+    lines = said.out.splitlines() if "--stream" in way else lines_of("out")
     assert {line.split("\t")[2] for line in lines} == {"invalid_utf8"}
 
 
@@ -84,9 +83,8 @@ def test_utf_16_without_a_mark_is_named(job, capsys, way, name):
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 def test_what_is_marked_as_another_encoding_is_refused(job, place, way, encoding):
     content = "das Haus\nder Hund\n".encode(encoding)
-    output = ("--output=-",) if "--stream" in way else ()
     with pytest.raises(DataError) as raised:
-        job(content, *way, *output)
+        job(content, *way)
     assert error_report.report_error(raised.value) == 65
     assert f"--input=in is {encoding.upper()} and not UTF-8" in str(raised.value)
     assert not (place / "out").exists()
@@ -102,13 +100,12 @@ def test_what_is_marked_as_another_encoding_is_refused(job, place, way, encoding
     ],
 )
 def test_strict_refuses_them(job, place, content, reason, way):
-    output = ("--output=-",) if "--stream" in way else ()
     with pytest.raises(DataError, match=f"--input=in,? {reason}") as raised:
-        job(content, "--strict", *way, *output)
+        job(content, "--strict", *way)
     assert error_report.report_error(raised.value) == 65
     assert not (place / "out").exists()
     (place / "begin").write_bytes(content)
-    if not output:
+    if "--stream" not in way:
         lines = len(content.split(b"\n")) - content.endswith(b"\n")
         with pytest.raises(DataError, match=f"--prefixes=begin,? {reason}"):
             job(b"a\n" * lines, "--strict", "--prefixes=begin", *way)
@@ -135,6 +132,5 @@ def test_unfamiliar_lines_are_named_and_counted(job, place, capsys, way):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_line_that_is_too_long_is_an_error_of_that_line(job, way):
     # Seen to fail: with the lines of the file itself, in each of the ways.
-    output = ("--output=-",) if "--stream" in way else ()
     with pytest.raises(DataError, match=r"--input=in, line 2: has over 1,048,576"):
-        job(b"das Haus\n" + b"x" * 2_000_000 + b"\nrot\n", *way, *output)
+        job(b"das Haus\n" + b"x" * 2_000_000 + b"\nrot\n", *way)

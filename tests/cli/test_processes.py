@@ -16,7 +16,6 @@ from t2t_jax.run.start import RunHandshake
 from t2t_jax.run.workdir import Workdir
 from tests.cli.threads import on_all
 
-PAIR = ("--mode=evaluate", "--source=a", "--reference=b")
 TEXT = {"train": "ab", "dev": "cd"}
 
 
@@ -58,16 +57,6 @@ def test_processes_that_were_started_alike_go_on(settings):
     resumed = settings(name="other", config=dataclasses.replace(Config(), steps=7))
     assert compared(settings(), resumed) == [None, None]
     assert start_processes(settings()) is None
-
-
-@pytest.mark.parametrize("argv", [[], ["--last=3"], ["--force"]])
-def test_what_chooses_checkpoints_must_be_alike(settings, argv):
-    other = settings(*PAIR, "--protocol=vaswani2017", *argv)
-    _, error = compared(settings(*PAIR), other)
-    for flag in ["--protocol", *argv]:
-        assert f"{flag.partition('=')[0]} is " in str(error)
-    _, error = compared(settings(), other)
-    assert '--mode is "evaluate" and not "translate"' in str(error)
 
 
 @pytest.mark.parametrize("name", ["fingerprints", "model", "vocab"])

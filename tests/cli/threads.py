@@ -3,6 +3,7 @@
 import itertools
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from t2t_jax.devices.distributed import gather
 from t2t_jax.devices.distributed.processes import Processes
@@ -50,17 +51,12 @@ def without_devices(monkeypatch):
 def on_all(act, count=3):
     """Lists what `act(processes)` returns, or raises, in each of the processes."""
     TOLD.clear()
-    found = [None] * count
 
     def enter(index):
         try:
-            found[index] = act(Threads(index=index, count=count))
+            return act(Threads(index=index, count=count))
         except Exception as error:
-            found[index] = error
+            return error
 
-    threads = [threading.Thread(target=enter, args=(i,)) for i in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(enter, range(count)))

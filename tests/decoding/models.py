@@ -189,11 +189,9 @@ def next_log_probabilities(model, source, prefixes) -> np.ndarray:
     return np.asarray(jax.nn.log_softmax(logits[0]), np.float64)
 
 
-def exhaustive_search(
-    model, source, *, vocabulary: int, limit: int, alpha: float, normalization="paper"
-):
+def exhaustive_search(model, source, *, limit: int, alpha: float, normalization):
     """All finished outputs {tokens: score}, the best first, tried one by one."""
-    words = [token for token in range(vocabulary) if token not in (PAD, BOS, EOS)]
+    words = range(UNK, model.bias.shape[0])
     totals, finished = {(): 0.0}, {}
     for n in range(1, limit + 1):
         prefixes = list(itertools.product(words, repeat=n - 1))
@@ -205,6 +203,46 @@ def exhaustive_search(
             for word in words:
                 totals[(*prefix, word)] = totals[prefix] + gains[word]
     return dict(sorted(finished.items(), key=lambda item: -item[1]))
+
+
+def score_of(model, source, tokens, *, alpha) -> float:
+    """The model's own log-probability of an output by the penalty of its length."""
+    total = sum(
+        next_log_probabilities(model, source, [tokens[:n]])[0, token]
+        for n, token in enumerate(tokens)
+    )
+    return total / penalty(len(tokens), alpha)
+
+
+def require_best(result, truth, *, count):
+    """The n best outputs of a search are the first of {tokens: score}."""
+    expected = list(truth.items())[:count]
+    np.testing.assert_equal(outputs(result)[0], [tokens for tokens, _ in expected])
+    # float32 sums of at most 8 logarithms
+    scores = [score for _, score in expected]
+    np.testing.assert_allclose(result.scores_BxW[0], scores, rtol=1e-5)
+
+
+def require_exhaustive(
+    model, *, limit, beams, alpha, normalization="paper", holds=bool, **constraint
+):
+    """With enough beams the three best outputs that hold are those of trying all."""
+    source = (4, 5, EOS)
+    result = search(
+        model,
+        jnp.asarray([source]),
+        beam_size=beams,
+        length_penalty=alpha,
+        length_normalization=normalization,
+        max_extra_tokens=limit - 2,
+        n_best=3,
+        **constraint,
+    )
+    truth = exhaustive_search(
+        model, source, limit=limit, alpha=alpha, normalization=normalization
+    )
+    held = {tokens: score for tokens, score in truth.items() if holds(tokens)}
+    require_best(result, held, count=3)
 
 
 def _continuations(model, source, living, *, never):

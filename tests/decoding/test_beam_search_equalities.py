@@ -9,22 +9,21 @@ from tests.decoding.models import (
     EOS,
     PAD,
     UNK,
-    best,
-    exhaustive_search,
     lattice,
-    next_log_probabilities,
     outputs,
-    penalty,
     plain_search,
     recurrent,
+    require_exhaustive,
+    score_of,
     search,
     slow_beam_search,
     slow_shrinking_search,
 )
 from tests.reference.greedy import greedy_search
 
-A, B, C, D, E = 4, 5, 6, 7, 8
-V = 11
+A, V = 4, 11
+SOURCE_S = (7, 4, 9, EOS)
+SOURCE_1xS = jnp.asarray([SOURCE_S])
 
 
 @pytest.mark.parametrize(
@@ -35,34 +34,21 @@ V = 11
     ],
 )
 def test_with_enough_beams_the_search_is_exhaustive(alpha, normalization):
-    vocabulary, limit, asked = 6, 4, 3
-    beams = vocabulary ** (limit - 1)
     for seed in range(8):
-        model = recurrent(seed, vocabulary, eos_bias=(seed % 4) - 2.0)
-        source = (4, 5, EOS)
-        result = search(
-            model,
-            jnp.asarray([source]),
-            beam_size=beams,
-            length_penalty=alpha,
-            length_normalization=normalization,
-            max_extra_tokens=limit - 2,
-            n_best=asked,
-        )
-        truth = exhaustive_search(
-            model,
-            source,
-            vocabulary=vocabulary,
-            limit=limit,
-            alpha=alpha,
-            normalization=normalization,
-        )
-        expected = list(truth.items())[:asked]
-        found = [best(result, rank=rank) for rank in range(asked)]
-        assert found == [tokens for tokens, _ in expected]
-        # float32 sums of 4 logarithms
-        scores = [score for _, score in expected]
-        np.testing.assert_allclose(result.scores_BxW[0], scores, rtol=1e-5)
+        model = recurrent(seed, 6, eos_bias=(seed % 4) - 2.0)
+        rules = {"alpha": alpha, "normalization": normalization}
+        require_exhaustive(model, limit=4, beams=6**3, **rules)
+
+
+def require_outputs(model, truth, **rules):
+    """The best outputs are those of `truth`: [(tokens, score, ended)], best first."""
+    result = search(model, SOURCE_1xS, n_best=len(truth), **rules)
+    tokens, scores, ended = zip(*truth, strict=True)
+    assert outputs(result)[0] == list(tokens)
+    # float32 sums of at most 7 logarithms, some near 0
+    np.testing.assert_allclose(result.scores_BxW[0], scores, rtol=1e-5, atol=5e-6)
+    assert result.finished_BxW[0].tolist() == list(ended)
+    return {(len(one), is_ended) for one, is_ended in zip(tokens, ended, strict=True)}
 
 
 @pytest.mark.parametrize(
@@ -72,63 +58,32 @@ def test_with_enough_beams_the_search_is_exhaustive(alpha, normalization):
 def test_the_search_follows_its_rules_step_by_step(vocabulary, eos_bias, normalization):
     """1409 is more blocks than the top-k looks into, the last of them ragged."""
     outcomes = set()
-    for seed in range(12):
-        alpha = (0.0, 0.6, 1.3)[seed % 3]
+    for seed, alpha in zip(range(12), 4 * (0.0, 0.6, 1.3), strict=True):
         model = recurrent(seed, vocabulary, eos_bias=eos_bias + seed % 4)
-        source = (7, 4, 9, EOS)
-        result = search(
-            model,
-            jnp.asarray([source]),
-            beam_size=3,
-            length_penalty=alpha,
-            length_normalization=normalization,
-            max_extra_tokens=4,
-        )
-        tokens, score, finished = slow_beam_search(
-            model, source, beams=3, limit=7, alpha=alpha, normalization=normalization
-        )
-        assert best(result) == tokens
-        np.testing.assert_allclose(result.scores_BxW[0, 0], score, rtol=1e-5)
-        assert bool(result.finished_BxW[0, 0]) is finished
-        outcomes.add((len(tokens), finished))
+        rules = {"alpha": alpha, "normalization": normalization}
+        truth = slow_beam_search(model, SOURCE_S, beams=3, limit=7, **rules)
+        rules = {"length_penalty": alpha, "length_normalization": normalization}
+        sizes = {"beam_size": 3, "max_extra_tokens": 4}
+        outcomes |= require_outputs(model, [truth], **rules, **sizes)
     assert len(outcomes) > 3, "the models are too much alike to prove anything"
 
 
 @pytest.mark.parametrize(("beams", "n_best"), [(1, 1), (3, 1), (4, 4)])
 def test_a_shrinking_beam_follows_marians_rules_step_by_step(beams, n_best):
-    lengths, num_ended = set(), 0
-    for seed in range(12):
-        alpha = (0.0, 0.6, 1.3)[seed % 3]
+    marians = {"beam_rule": "shrinking", "length_normalization": "power"}
+    marians |= {"allow_unk": False, "max_extra_tokens": 50, "max_length_ratio": 1.6}
+    outcomes = set()
+    for seed, alpha in zip(range(12), 4 * (0.0, 0.6, 1.3), strict=True):
         model = recurrent(seed, V, eos_bias=seed % 5 - 1.0)
         model = model.replace(bias=model.bias.at[UNK].set(1.0))
-        source = (7, 4, 9, EOS)
-        result = search(
-            model,
-            jnp.asarray([source]),
-            beam_size=beams,
-            beam_rule="shrinking",
-            length_penalty=alpha,
-            length_normalization="power",
-            max_extra_tokens=50,
-            max_length_ratio=1.6,
-            allow_unk=False,
-            n_best=n_best,
-        )
-        truth = slow_shrinking_search(
-            model, source, beams=beams, limit=7, alpha=alpha, never=(PAD, BOS, UNK)
-        )
+        rules = {"beams": beams, "limit": 7, "alpha": alpha}
+        truth = slow_shrinking_search(model, SOURCE_S, never=(PAD, BOS, UNK), **rules)
         assert len(truth) == beams
-        for rank, (tokens, score, ended) in enumerate(truth[:n_best]):
-            assert best(result, rank=rank) == tokens
-            # float32 sums of at most 7 logarithms, some near 0
-            np.testing.assert_allclose(
-                result.scores_BxW[0, rank], score, rtol=1e-5, atol=5e-6
-            )
-            assert bool(result.finished_BxW[0, rank]) is ended
-            lengths.add(len(tokens))
-            num_ended += ended
+        rules = {"beam_size": beams, "length_penalty": alpha, **marians}
+        outcomes |= require_outputs(model, truth[:n_best], **rules)
+    lengths, endings = map(set, zip(*outcomes, strict=True))
     assert len(lengths) > 2, "the models are too much alike to prove anything"
-    assert 0 < num_ended < 12 * n_best
+    assert endings == {True, False}
 
 
 def test_a_score_is_the_models_own_probability_of_the_tokens():
@@ -137,41 +92,15 @@ def test_a_score_is_the_models_own_probability_of_the_tokens():
     model = model.replace(bias=model.bias.at[PAD].set(1.5).at[BOS].set(2.5))
     source = jnp.asarray([[4, 9, 8, EOS], [7, 5, EOS, PAD], [6, EOS, PAD, PAD]])
     result = search(model, source, beam_size=3, n_best=3, max_extra_tokens=3)
-    for sentence in range(3):
-        for rank in range(3):
-            tokens = best(result, sentence, rank)
-            assert not {PAD, BOS} & set(tokens)
-            read = source[sentence].tolist()
-            total = sum(
-                next_log_probabilities(model, read, [tokens[:n]])[0, token]
-                for n, token in enumerate(tokens)
-            )
-            found = result.log_probabilities_BxW[sentence, rank]
-            np.testing.assert_allclose(found, total, rtol=1e-5)
-            score = total / penalty(len(tokens), 0.6)
-            np.testing.assert_allclose(
-                result.scores_BxW[sentence, rank], score, rtol=1e-5
-            )
-
-
-def test_vmap_and_jit_change_nothing():
-    model = recurrent(5, V, eos_bias=1.0)
-    source_GxBxS = jnp.asarray(np.random.default_rng(2).integers(3, V, (2, 3, 5)))
-
-    def plain(source_BxS):
-        return plain_search(model, source_BxS, beam_size=3, max_extra_tokens=2)
-
-    mapped = jax.vmap(plain)(source_GxBxS)
-    compiled = jax.jit(plain)
-    for group in range(2):
-        alone = compiled(source_GxBxS[group])
-        in_group = jax.tree.map(lambda leaf, group=group: leaf[group], mapped)
-        np.testing.assert_array_equal(in_group.tokens_BxWxT, alone.tokens_BxWxT)
-        # float32 sums in another order
-        np.testing.assert_allclose(in_group.scores_BxW, alone.scores_BxW, rtol=1e-5)
-    as_it_comes = plain(source_GxBxS[1])
-    np.testing.assert_array_equal(as_it_comes.tokens_BxWxT, alone.tokens_BxWxT)
-    np.testing.assert_allclose(as_it_comes.scores_BxW, alone.scores_BxW, rtol=1e-5)
+    for sentence, several in enumerate(outputs(result)):
+        read = source[sentence].tolist()
+        for alpha, found in (
+            (0.0, result.log_probabilities_BxW[sentence]),
+            (0.6, result.scores_BxW[sentence]),
+        ):
+            wanted = [score_of(model, read, one, alpha=alpha) for one in several]
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        assert not {PAD, BOS} & {token for tokens in several for token in tokens}
 
 
 def test_another_models_special_ids_are_honoured():
@@ -214,10 +143,3 @@ def test_a_beam_of_one_without_penalty_is_greedy():
         )
         endings |= set(one.finished_B.tolist())
     assert endings == {True, False}
-
-
-def test_an_eos_that_is_second_best_ends_nothing_in_a_beam_of_one():
-    # Half of .6 is less than .4: a search with two beams would say eos at once.
-    tempting = lattice({(): {4: 0.6, EOS: 0.4}, (4,): {5: 0.5, 6: 0.3, UNK: 0.2}}, V)
-    result = greedy_search(tempting, jnp.asarray([[UNK, EOS]]))
-    assert result.tokens_BxT[0, :4].tolist() == [4, 5, EOS, PAD]

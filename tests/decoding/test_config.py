@@ -11,13 +11,6 @@ from t2t_jax.decoding.search.static_params import (
 )
 from t2t_jax.errors import ConfigError, UserError
 
-
-def test_the_defaults_are_those_of_the_paper():
-    config = DecodingConfig()
-    paper = (config.beam_size, config.length_penalty, config.max_extra_tokens)
-    assert paper == (4, 0.6, 50)
-
-
 BROKEN = {
     "beam_size": (0, 2.0, True, math.nan, 1_001),
     "max_extra_tokens": (-1,),
@@ -53,18 +46,16 @@ def test_a_value_that_breaks_its_rule_is_refused_with_its_name(name, value):
                 kind(**{name: value})
 
 
+LONG = {"max_length_ratio": 3, "max_extra_tokens": 9000}
+SHORT = {"max_length_ratio": 0.25, "max_source_length": 65}
+
+
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        (
-            {"max_length_ratio": 3, "max_extra_tokens": 9000, "tokens_per_batch": 3071},
-            r"longest output, max_source_length \* max_length_ratio = 3072",
-        ),
+        ({**LONG, "tokens_per_batch": 3071}, r"max_source_length \* .*_ratio = 3072"),
         ({"tokens_per_batch": 1073}, r"max_source_length \+ max_extra_tokens = 1074"),
-        (
-            {"max_source_length": 65, "max_length_ratio": 0.25, "tokens_per_batch": 64},
-            "longest source, max_source_length = 65",
-        ),
+        ({**SHORT, "tokens_per_batch": 64}, "longest source, max_source_length = 65"),
         ({"n_best": 5}, "n_best=5 must be at most decoding.beam_size=4"),
         ({"constraint": "tree", "sample": True}, r"constraint=tree .*decoding\.sample"),
         ({"constraint": "tree", "max_extra_tokens": 2}, "max_extra_tokens=2 of"),
@@ -97,10 +88,3 @@ def test_a_search_has_the_settings_of_its_configuration():
     assert params_from_config(drawing) == SamplingParams(7, 1.0, 5, min_tokens=1)
     with pytest.raises(UserError, match="n_best=5 must be at most beam_size=4"):
         BeamParams(n_best=5)
-
-
-def test_the_first_parameters_may_be_given_by_position():
-    assert BeamParams(6, 1.0, 2) == BeamParams(beam_size=6, length_penalty=1, n_best=2)
-    assert SamplingParams(4, 0.7, 8, 0.9, 0.0) == SamplingParams(
-        num_samples=4, temperature=0.7, top_k=8, top_p=0.9, length_penalty=0.0
-    )

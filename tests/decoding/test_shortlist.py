@@ -32,6 +32,7 @@ from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
 from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.run.workdir import Workdir
+from tests.decoding.models import Biased, outputs
 from tests.decoding.words import CONFIG, ECHO, WORDS, V, WordVocabulary, sentences
 from tests.integration import tiny
 from tests.model.tiny import TINY, TINY_RNN, rnn_params, tiny_params
@@ -117,11 +118,10 @@ def test_tags_are_candidates_that_are_said_only_where_forced(tmp_path):
     assert_allclose(scores, others, rtol=1e-5)
 
 
-class Masked:
+class Masked(Biased):
     """The full model, with -inf wherever a sentence has no candidate."""
 
-    def __init__(self, model, shortlist):
-        self.model, self.best_VxK = model, jnp.asarray(shortlist.best_VxK)
+    best_VxK: jax.Array
 
     def encode(self, source_BxS):
         allowed_BxV = jnp.zeros((len(source_BxS), V), bool).at[:, :4].set(True)
@@ -130,17 +130,11 @@ class Masked:
         return self.model.encode(source_BxS), allowed_BxV
 
     def init_cache(self, memory, num_beams, length):
-        return self.model.init_cache(memory[0], num_beams, length)
+        return super().init_cache(memory[0], num_beams, length)
 
     def step(self, tokens_BxW, memory, cache, position):
-        logits, cache = self.model.step(tokens_BxW, memory[0], cache, position)
+        logits, cache = super().step(tokens_BxW, memory[0], cache, position)
         return jnp.where(memory[1][:, None], logits, -jnp.inf), cache
-
-    def reorder(self, cache, parents_BxW):
-        return self.model.reorder(cache, parents_BxW)
-
-    def grow(self, cache, length):
-        return self.model.grow(cache, length)
 
 
 def test_it_is_the_search_of_a_model_that_gives_no_other_id_a_probability(tmp_path):
@@ -149,14 +143,13 @@ def test_it_is_the_search_of_a_model_that_gives_no_other_id_a_probability(tmp_pa
     source_BxS = np.zeros((len(ids), max(map(len, ids))), np.int32)
     for row, line in zip(source_BxS, ids, strict=True):
         row[: len(line)] = line
-    model = Masked(transformer(), short)
+    model = Masked(transformer(), jnp.zeros(V), jnp.asarray(short.best_VxK))
     params = BeamParams(3, 0.6, min_tokens=1)
     search = jax.jit(lambda s: beam_search(model, s, params=params, max_extra_tokens=5))
     wanted = search(source_BxS)
     texts, scores = results(translator(path))
     assert_allclose(scores, wanted.log_probabilities_BxW[:, 0], rtol=1e-4)
-    rows = zip(wanted.tokens_BxWxT[:, 0], wanted.lengths_BxW[:, 0], strict=True)
-    tokens = [[t for t in row[:n].tolist() if t != 2] for row, n in rows]
+    tokens = [[t for t in best if t != 2] for best, *_ in outputs(wanted)]
     assert texts == Words().decode(tokens)
     # A line's output is that of the line alone.
     for line, text, score in [*zip(LINES, texts, scores, strict=True)][:5]:
@@ -253,25 +246,20 @@ def test_ctranslate2_finds_the_same_with_the_map_of_an_export(tmp_path):
     write_ctranslate2(to, params, config=config, vocabularies=pair())
     names = piece_names(pair())
     (to / "vmap.txt").write_text("".join(vocabulary_map(few(), *names)))
-    theirs, options = (
-        ctranslate2.Translator(str(to)),
-        {"beam_size": 1, "length_penalty": 0},
-    )
-    options |= {"suppress_sequences": [["<pad>"], ["<s>"]]}
-    ours = translator(path, beam_size=1, length_penalty=0.0)
+    peer, options = ctranslate2.Translator(str(to)), {"min_decoding_length": 1}
+    options |= {"beam_size": 1, "suppress_sequences": [["<pad>"], ["<s>"]]}
+    # Pad and bos are in our sums of the scores.
+    texts, _ = results(translator(path, beam_size=1, length_penalty=0.0))
     differ = 0
-    for line in LINES:
-        ((text,), _) = results(
-            ours, [line]
-        )  # pad and bos are in our sums of the scores
+    for line, text in zip(LINES, texts, strict=True):
         tokens = [names[0][one] for one in Words().encode([line])[0]]
-        limit = {"max_decoding_length": len(tokens) + 5, "min_decoding_length": 1}
+        options["max_decoding_length"] = len(tokens) + 5
         plain, mapped = (
-            theirs.translate_batch([tokens], use_vmap=one, **options, **limit)[0]
+            peer.translate_batch([tokens], use_vmap=one, **options)[0].hypotheses[0]
             for one in (False, True)
         )
-        assert text.split() == mapped.hypotheses[0]
-        differ += plain.hypotheses != mapped.hypotheses
+        assert text.split() == mapped
+        differ += plain != mapped
     assert differ > 5
 
 
@@ -285,13 +273,8 @@ def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path):
     found = tiny.succeed("--mode=translate", *flags, short, "--beam_size=2").stdout
     assert found.count(b"\n") == 1
     # A job in shards that goes on has the shortlist with which it began.
-    job = (
-        "--mode=translate",
-        *flags,
-        short,
-        f"--output={tmp_path / 'out'}",
-        "--shards=1",
-    )
+    out = f"--output={tmp_path / 'out'}"
+    job = ("--mode=translate", *flags, short, out, "--shards=1")
     tiny.succeed(*job)
     tiny.succeed("--mode=shortlist", f"--workdir={tiny_run}", to, "--best=6")
     refused = tiny.run(*job, "--resume")

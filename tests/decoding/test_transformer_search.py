@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
+from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.decoding.search.sampling import row_keys, sample
 from t2t_jax.decoding.search.static_params import BeamParams, SamplingParams
 from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.config import TransformerConfig
-from tests.decoding.models import plain_search
 
 V = 23
 CONFIG = TransformerConfig(
@@ -47,24 +47,10 @@ def batch():
 
 
 def searched(model, source, prefixes, keys, *, drawn):
+    options = {"max_extra_tokens": 3, "prefixes_BxP": prefixes}
     if drawn:
-        return sample(
-            model,
-            source,
-            keys,
-            sampling_params=DRAWING,
-            max_extra_tokens=3,
-            prefixes_BxP=prefixes,
-        )
-    return plain_search(
-        model,
-        source,
-        beam_size=3,
-        n_best=2,
-        min_tokens=2,
-        max_extra_tokens=3,
-        prefixes_BxP=prefixes,
-    )
+        return sample(model, source, keys, sampling_params=DRAWING, **options)
+    return beam_search(model, source, params=SEARCH, **options)
 
 
 @pytest.mark.parametrize("drawn", [False, True])
@@ -76,15 +62,12 @@ def test_chunks_that_shrink_on_two_devices_find_what_one_loop_finds(params, draw
         lambda params: searched(model_of(params), source, prefixes, keys, drawn=drawn)
     )(params)
     placed = replicate(params, jax.devices()[:2])
-    chunked = chunked_search(
-        model_of(placed),
-        source,
-        max_extra_tokens=3,
-        search_params=DRAWING if drawn else SEARCH,
-        prefixes_BxP=prefixes,
-        **({"keys_BxK": np.asarray(jax.random.key_data(keys))} if drawn else {}),
-    )
+    options = {"search_params": DRAWING if drawn else SEARCH, "prefixes_BxP": prefixes}
+    if drawn:
+        options["keys_BxK"] = np.asarray(jax.random.key_data(keys))
+    chunked = chunked_search(model_of(placed), source, max_extra_tokens=3, **options)
     np.testing.assert_array_equal(chunked.tokens_BxWxT, whole.tokens_BxWxT)
+    np.testing.assert_array_equal(chunked.finished_BxW, whole.finished_BxW)
     # float32 attention over caches of other lengths
     np.testing.assert_allclose(chunked.scores_BxW, whole.scores_BxW, rtol=1e-4)
     assert np.asarray(whole.lengths_BxW).max() > 32

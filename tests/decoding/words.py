@@ -1,5 +1,6 @@
 """A translator of a dozen words, whose models say what can be told in advance."""
 
+import dataclasses
 from collections.abc import Mapping
 
 import jax
@@ -49,6 +50,30 @@ class WordVocabulary(Untagged):
         return [["<pad>", "<s>", "</s>", "?", *WORDS][token] for token in ids]
 
 
+class Numbers(Untagged):
+    """Text is ids already: "7 11" is [7, 11]."""
+
+    def __init__(self, size=29):
+        self.size = size
+
+    def encode(self, lines):
+        return [[int(word) for word in line.split()] for line in lines]
+
+    def decode(self, sequences):
+        return [" ".join(map(str, sequence)) for sequence in sequences]
+
+    def pieces(self, ids):
+        names = ["<pad>", "<s>", "</s>", "<unk>"]
+        return [names[n] if n < len(names) else f"<{n}>" for n in ids]
+
+
+def numbers(count, *, least=0, longest=15, seed=0):
+    """Draws lines of ids."""
+    random = np.random.default_rng(seed)
+    counts = random.integers(least, longest + 1, count)
+    return [" ".join(map(str, random.integers(3, 29, size))) for size in counts]
+
+
 class Echo(Recurrent):
     """Says its source again, then eos: a translation that can be told in advance."""
 
@@ -74,9 +99,8 @@ ECHO = Echo(*jax.tree.leaves(recurrent(0, V)))
 
 
 def translator(model=ECHO, **changes):
-    values = {name: getattr(CONFIG, name) for name in CONFIG.__dataclass_fields__}
     words = VocabularyPair(WordVocabulary(), WordVocabulary())
-    return Translator(model, words, DecodingConfig(**{**values, **changes}))
+    return Translator(model, words, dataclasses.replace(CONFIG, **changes))
 
 
 def sentences(number, seed=0):

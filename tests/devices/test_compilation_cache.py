@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 
 import pytest
 
@@ -57,13 +58,9 @@ def computed(home, *arguments):
     """Runs PROGRAM with its own cache, and returns what it printed and said."""
     environment = {**tiny.environment(), "XDG_CACHE_HOME": str(home)}
     environment.pop(DIRECTORY, None)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        capture_output=True,
-        env=environment,
-        timeout=240,
-        check=True,
-    )
+    argv = [sys.executable, "-c", PROGRAM, *arguments]
+    how = {"env": environment, "timeout": 240}
+    done = subprocess.run(argv, capture_output=True, check=True, **how)
     return done.stdout, done.stderr.decode()
 
 
@@ -72,10 +69,7 @@ def entries(home):
 
 
 def test_a_directory_that_is_named_is_used_as_it_is(tmp_path):
-    own = {
-        DIRECTORY: str(tmp_path),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "9",
-    }
+    own = {DIRECTORY: str(tmp_path), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "9"}
     environ, old = dict(own), tmp_path / "old-cache"
     tmp_path.chmod(0o755)
     old.touch()
@@ -186,16 +180,11 @@ def test_a_program_that_loads_a_model_keeps_what_it_compiles(
 
 def test_each_kind_of_machine_has_its_own_programs():
     cpu = ["processor : 0\n", "flags : avx2 fma\n", "cpu MHz : 1996.2\n"]
-    keys = [
-        machine_key(cpu, cpus=2, jaxlib="0.10.2"),
-        machine_key(cpu, cpus=3, jaxlib="0.10.2"),
-        machine_key(cpu, cpus=2, jaxlib="0.11.0"),
-        machine_key([cpu[0], "flags : avx2\n"], cpus=2, jaxlib="0.10.2"),
-        machine_key([], cpus=2, jaxlib="0.10.2"),
-    ]
-    assert len(set(keys)) == 5
-    now = ["processor : 1\n", cpu[1], "cpu MHz : 2450.0\n"]
-    assert machine_key(now, cpus=2, jaxlib="0.10.2") == keys[0]
+    key = partial(machine_key, cpus=2, jaxlib="0.10.2")
+    others = [key(cpu, cpus=3), key(cpu, jaxlib="0.11.0"), key([])]
+    others.append(key([cpu[0], "flags : avx2\n"]))
+    assert len({key(cpu), *others}) == 5
+    assert key(["processor : 1\n", cpu[1], "cpu MHz : 2450.0\n"]) == key(cpu)
 
 
 def test_programs_unused_for_30_days_go_and_others_stay(tmp_path):
@@ -254,6 +243,4 @@ def test_a_kept_program_trains_to_the_very_same_bits(tmp_path):
         assert "WARNING" not in said
         assert "compilation cache" not in said
     assert len(list((tmp_path / "programs").glob("*-cache"))) > 5
-    running.require_bit_equal(
-        running.parameters(first, 12), running.parameters(second, 12)
-    )
+    running.require_bit_equal(*(running.parameters(run, 12) for run in (first, second)))

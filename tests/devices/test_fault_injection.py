@@ -1,23 +1,8 @@
 import pytest
 
 from t2t_jax.devices import fault_injection
-from t2t_jax.devices.fault_injection import (
-    Fault,
-    parse,
-)
+from t2t_jax.devices.fault_injection import parse
 from t2t_jax.errors import UserError
-
-
-@pytest.mark.parametrize(
-    ("value", "fault"),
-    [
-        ("", Fault()),
-        ("kill_saving@3:0", Fault("kill", "saving", 3, 3, 0)),
-        ("nan@7-26", Fault("nan", "training", 7, 26, None)),
-    ],
-)
-def test_a_fault_is_what_its_name_says(value, fault):
-    assert parse({fault_injection.VARIABLE: value}) == fault
 
 
 @pytest.mark.parametrize(

@@ -67,11 +67,9 @@ def test_the_program_begins_anew_with_its_arguments(tmp_path):
         "sys.exit(7)\n"
     )
     argv = [str(tmp_path / "enabled"), "--a=b c", ""]
-    process = subprocess.Popen(
-        [sys.executable, "-W", "error", str(program), *argv],
-        stdout=subprocess.PIPE,
-        env={k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"},
-    )
+    environ = {k: v for k, v in os.environ.items() if k != "GLIBC_TUNABLES"}
+    command = [sys.executable, "-W", "error", str(program), *argv]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environ)
     said, _ = process.communicate(timeout=240)
     first, second, last = said.decode().splitlines()
     assert first == second == "begun"

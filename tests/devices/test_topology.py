@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from t2t_jax.devices import topology
-from t2t_jax.devices.topology import TARGETS, gpu_description, parse_topology
+from t2t_jax.devices.topology import TARGETS, parse_topology
 from t2t_jax.errors import UserError
 
 needs_gpu_compiler = pytest.mark.skipif(
@@ -37,9 +37,8 @@ def test_names_of_devices(text, shape, linked):
 def test_an_unknown_target_lists_the_known_ones(text):
     with pytest.raises(UserError) as error:
         parse_topology(text)
-    assert all(
-        f"{one.platform}:{name}" in str(error.value) for name, one in TARGETS.items()
-    )
+    names = [f"{one.platform}:{name}" for name, one in TARGETS.items()]
+    assert [name for name in names if name not in str(error.value)] == []
 
 
 @pytest.mark.parametrize(
@@ -47,13 +46,8 @@ def test_an_unknown_target_lists_the_known_ones(text):
     [
         *("gpu:h100", "gpu:h100:", "gpu:h100:0", "gpu:h100:-8", "gpu:h100:8x"),
         *("gpu:h100:2x2x2", "tpu:v5e:8", "tpu:v5p:2x4", "tpu:v5e:2x4x1"),
-        *(
-            "gpu:h100:257",
-            "gpu:h100:33x8",
-            "tpu:v5e:16x17",
-            "tpu:v5e:2*4",
-            "tpu:v5e:3x5",
-        ),
+        *("gpu:h100:257", "gpu:h100:33x8", "tpu:v5e:16x17", "tpu:v5e:2*4"),
+        "tpu:v5e:3x5",
     ],
 )
 def test_other_shapes_are_refused(text):
@@ -61,22 +55,11 @@ def test_other_shapes_are_refused(text):
         parse_topology(text)
 
 
-def test_a_peak_replaces_that_of_the_data_sheet():
-    assert parse_topology("gpu:h100:8", peak_tflops=700).target.peak == 700e12
-
-
 def test_without_a_compiler_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(topology, "find_spec", lambda package: None)
     for text, extra in (("gpu:h100:8", "aot-gpu"), ("tpu:v5e:2x4", "aot-tpu")):
         with pytest.raises(UserError, match=rf"pip install 't2t-jax\[{extra}\]'"):
             parse_topology(text).devices()
-
-
-def test_a_gpu_is_described_to_the_compiler_by_the_table():
-    target = TARGETS["a100"]
-    told = gpu_description(target, target.gpu)
-    for line in ("memory_bandwidth: 2039000000000", "major: 8 minor: 0", "count: 108"):
-        assert line in told
 
 
 @needs_gpu_compiler

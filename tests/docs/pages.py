@@ -49,12 +49,7 @@ def steps(text: str) -> list[Step]:
     return found
 
 
-def run(
-    page: str,
-    directory: Path,
-    *,
-    seconds: float = 1_200,
-) -> list[str]:
+def run(page: str, directory: Path) -> list[str]:
     """Runs the blocks of a page and compares what they print with what it shows.
 
     Args:
@@ -70,7 +65,7 @@ def run(
     (directory / "page.sh").write_text(_script(found, directory), encoding="utf-8")
     script = ["bash", "-ec", "exec 2>&1; . ./page.sh"]
     environ = _environment(directory)
-    done = commands.run(script, directory, seconds=seconds, environ=environ)
+    done = commands.run(script, directory, seconds=1_200, environ=environ)
     assert done.returncode == 0, done.stdout
     _, *printed = re.split(r"^=== block \d+ ===\n", done.stdout, flags=re.MULTILINE)
     assert len(printed) == len(found)

@@ -70,13 +70,11 @@ def draw(config, *, seed=0):
         tensors[f"{name}.weight"] = drawn.astype(np.float32)
     if "model.shared" in matrices:
         tensors["model.shared.weight"][pad] = 0
-    bias = rng.normal(0, 0.3, (1, target_size)).astype(np.float32)
-    bias[0, pad] = 0
-    return (
-        tensors
-        if ours["norm_position"] == "pre"
-        else {**tensors, "final_logits_bias": bias}
-    )
+    if ours["norm_position"] == "post":
+        bias = rng.normal(0, 0.3, (1, target_size)).astype(np.float32)
+        bias[0, pad] = 0
+        tensors["final_logits_bias"] = bias
+    return tensors
 
 
 def configuration(**changes):

@@ -85,6 +85,7 @@ def write_directory(directory, kind, **changes):
 def odd_lines(count=1_000):
     """Draws lines of odd characters, spaces, and what looks like a special piece."""
     rng = random.Random(0)
+    characters = list(map(chr, range(1, 0x3000)))
     words = "low newest straße école 日本語 😀 👩‍👩‍👧 ﬁ ＡＢ e\u0301"
     controls = "\u00a0 \u200b \ufeff \u2028 \x00 \x01 \x1f \x7f \x85"
     parts = [
@@ -93,24 +94,10 @@ def odd_lines(count=1_000):
         *("\t", "  ", "\u3000", "▁", "▁▁", "__de__", "deu_Latn", ">>de<<", "<s>"),
         *("</s>", "<pad>", "<unk>", "<mask>", "⁇", "\u202e", "\ud7ff", "1,234.5", "İ"),
     ]
-    found = [
-        "",
-        " ",
-        "  ",
-        "\t",
-        "▁",
-        *CODES["NLLB-200"],
-        "__de__ low",
-        " low ",
-        "\x00",
-    ]
+    found = ["", " ", "  ", "▁", "__de__ low", " low ", "\x00", *CODES["NLLB-200"]]
     while len(found) < count:
         drawn = [
-            rng.choice(parts)
-            if rng.random() < 0.7
-            else "".join(
-                chr(rng.randrange(1, 0x3000)) for _ in range(rng.randint(1, 4))
-            )
+            rng.choice(parts if rng.random() < 0.7 else characters)
             for _ in range(rng.randint(1, 8))
         ]
         found.append(rng.choice(["", " ", " "]).join(drawn))

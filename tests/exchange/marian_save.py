@@ -55,40 +55,32 @@ def drawn_layers(config, name_of, rng):
     }
 
 
-def tensors_of(options, sizes, *, rng, positions=0):
-    """Returns random tensors; `sizes` are those of source and target vocabulary."""
-    d_model, heads = options["dim-emb"], options["transformer-heads"]
+def tensors_of(rng, *, positions=0, size=24):
+    """Returns random tensors of `OPTIONS`, for a vocabulary of both sides."""
+    d_model, heads = OPTIONS["dim-emb"], OPTIONS["transformer-heads"]
     config = {
-        **{"d_model": d_model, "d_ff": options["transformer-dim-ffn"]},
+        "d_model": d_model,
+        "d_ff": OPTIONS["transformer-dim-ffn"],
         **dict.fromkeys(("d_k", "d_v"), d_model // heads),
-        **{"num_heads": heads, "num_layers": options["enc-depth"]},
-        **{"num_decoder_layers": options["dec-depth"]},
+        "num_heads": heads,
+        "num_layers": OPTIONS["enc-depth"],
+        "num_decoder_layers": OPTIONS["dec-depth"],
     }
     tensors = {
         name: array if array.ndim == 2 else array[None]
         for name, array in drawn_layers(config, marian_name, rng).items()
     }
-    matrices = {"Wemb": (sizes[1], d_model)}
-    if not options["tied-embeddings-all"]:
-        names = ("encoder_Wemb", "decoder_Wemb")
-        matrices = {n: (size, d_model) for n, size in zip(names, sizes, strict=True)}
-        if not options["tied-embeddings"]:
-            matrices["decoder_ff_logit_out_W"] = (d_model, sizes[1])
-    matrices["decoder_ff_logit_out_b"] = (1, sizes[1])
+    matrices = {"Wemb": (size, d_model), "decoder_ff_logit_out_b": (1, size)}
     if positions:
         matrices["Wpos"] = (positions, d_model)
     drawn = {n: rng.normal(0, 0.3, shape) for n, shape in matrices.items()}
     return {**tensors, **{name: np.float32(one) for name, one in drawn.items()}}
 
 
-def save(path, options=None, *, tensors=None, nuls=3):
+def save(path, *, positions=0):
     """Writes `model.npz`, with the options padded by NULs as Marian pads them."""
     import yaml
 
-    options = {**OPTIONS, **(options or {})}
-    if tensors is None:
-        tensors = tensors_of(options, (24, 24), rng=np.random.default_rng(0))
-    written = yaml.safe_dump(options).encode() + b"\0" * nuls
-    special = np.frombuffer(written, np.int8)
+    tensors = tensors_of(np.random.default_rng(0), positions=positions)
+    special = np.frombuffer(yaml.safe_dump(OPTIONS).encode() + b"\0\0\0", np.int8)
     np.savez(path, **tensors, **{"special:model.yml": special})
-    return options, tensors

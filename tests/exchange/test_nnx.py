@@ -10,7 +10,6 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 import pytest
 from flax import nnx
 
@@ -21,10 +20,18 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import OutputError, UserError
 from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.model.architectures import make_module
-from t2t_jax.model.config import RNNConfig, TransformerConfig
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.transformer import Transformer
 from tests.exchange.exporting.counting import write_model
-from tests.model.tiny import SOURCE, TARGET, TINY, tiny_params
+from tests.model.tiny import (
+    SOURCE,
+    TARGET,
+    TINY,
+    TINY_RNN,
+    rnn_apply,
+    rnn_params,
+    tiny_params,
+)
 
 SEGMENTS = (SOURCE > 0).astype(jnp.int32)
 CONFIG = dataclasses.replace(TINY, num_layers=1, dropout=0.3)
@@ -39,19 +46,15 @@ def net():
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     """The directory of a model that was never trained."""
-    place = tmp_path_factory.mktemp("nnx")
+    to = tmp_path_factory.mktemp("nnx") / "runs" / "phrasebook"
     sizes = {"num_layers": 1, "d_model": 10, "d_ff": 7, "d_k": 3, "d_v": 5}
     config = Config(
         vocabulary=VocabularyConfig(size=101),
         model=TransformerConfig(num_heads=2, vocab_size=101, **sizes),
         decoding=DecodingConfig(beam_size=2, max_extra_tokens=3),
     )
-    return write_model(
-        place / "runs" / "phrasebook",
-        config,
-        corpus="phrasebook:train:200",
-        **{"step": 7, "bleu": 12.5, "run": "mine"},
-    )
+    origin = {"step": 7, "bleu": 12.5, "run": "mine"}
+    return write_model(to, config, corpus="phrasebook:train:200", **origin)
 
 
 def same(first, second):
@@ -121,14 +124,8 @@ def test_each_call_drops_with_the_next_key_of_the_stream(net):
     assert np.abs(first - of_linen(jax.random.key(7))).max() > 0.1
 
 
-def test_a_state_is_saved_restored_and_merged(net, tmp_path):
-    graph, params, rest = nnx.split(net, nnx.Param, ...)
-    with ocp.StandardCheckpointer() as checkpointer:
-        checkpointer.save(tmp_path / "state", params)
-    abstract = jax.tree.map(ocp.utils.to_shape_dtype_struct, params)
-    with ocp.StandardCheckpointer() as checkpointer:
-        restored = checkpointer.restore(tmp_path / "state", abstract)
-    merged = nnx.merge(graph, restored, rest)
+def test_a_state_is_split_off_and_merged(net):
+    merged = nnx.merge(*nnx.split(net, nnx.Param, ...))
     assert same(params_of(merged), tiny_params(CONFIG))
 
 
@@ -155,17 +152,12 @@ def test_a_changed_model_is_saved_and_translates_as_it_did(directory, tmp_path):
 
 
 def test_a_recurrent_model_computes_what_linen_does():
-    config = RNNConfig(
-        vocab_size=29, num_layers=1, d_model=6, d_hidden=10, d_attention=7
-    )
-    linen = make_module(config)
-    params = linen.init(jax.random.key(0), SOURCE, TARGET)["params"]
-    net = t2t_jax.to_nnx(linen, params)
+
+    net = t2t_jax.to_nnx(make_module(TINY_RNN), rnn_params())
     found = nnx.jit(lambda net: net(SOURCE, TARGET))(net)
-    wanted = jax.jit(linen.apply)({"params": params}, SOURCE, TARGET)
-    assert same(found, wanted)
-    assert [s[0].shape for s in net.init_states(3, num_beams=2)] == [(3, 2, 10)]
-    assert same(params_of(net), params)
+    assert same(found, rnn_apply(SOURCE, TARGET))
+    assert [s[0].shape for s in net.init_states(3, num_beams=2)] == 2 * [(3, 2, 22)]
+    assert same(params_of(net), rnn_params())
 
 
 def test_other_arguments_are_refused(directory, tmp_path):

@@ -12,36 +12,32 @@ import pytest
 from numpy.testing import assert_allclose
 
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.exchange.exporting.base import ExportSpec, Original
+from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.exchange.exporting.m2m_100 import M2M100Format
 from t2t_jax.exchange.importing.imported import DEFAULTS
 from t2t_jax.exchange.importing.m2m_100 import read_m2m_100
-from tests.exchange.importing.imported_config import config_of
+from tests.exchange.exporting.counting import write_export
+from tests.exchange.importing.imported_config import as_model, config_of
 from tests.exchange.importing.test_m2m_100 import own
 from tests.exchange.m2m_100_directory import CODES, odd_lines, write_tokenizer
 from tests.exchange.test_parity_transformers import (
     LOGITS,
-    as_model,
+    SIZES,
     hf_logits,
     lines,
     our_logits,
     torch,
+    train,
     transformers,
 )
 
+DEEP = {"encoder_layers": 12, "decoder_layers": 12, "d_model": 16}
+UNSCALED = {"activation_function": "silu", "scale_embedding": False}
+UNSCALED |= {"encoder_layers": 3, "decoder_layers": 2}
 SHAPES = {
-    "12 + 12 layers": (
-        "M2M-100",
-        {"encoder_layers": 12, "decoder_layers": 12, "d_model": 16},
-    ),
+    "12 + 12 layers": ("M2M-100", DEEP),
     "gelu": ("NLLB-200", {"activation_function": "gelu"}),
-    "swish, unscaled, 3 + 2 layers, older order": (
-        "NLLB-200",
-        {
-            **{"activation_function": "silu", "scale_embedding": False},
-            **{"encoder_layers": 3, "decoder_layers": 2},
-        },
-    ),
+    "swish, unscaled, 3 + 2 layers, older order": ("NLLB-200", UNSCALED),
 }
 RULES = (lambda words: words, lambda words: words[::-1], lambda words: words[1:])
 PIECE = {"M2M-100": "__{}__".format, "NLLB-200": str}
@@ -51,24 +47,19 @@ def translated(line, number):
     return " ".join(RULES[number](line.split()))
 
 
-def train(model, tokenizer, pieces, *, steps=500):
-    torch.manual_seed(1)
-    optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
-    model.train()
+def teach(model, tokenizer, pieces):
     first = tokenizer.convert_tokens_to_ids(pieces)
-    for step in range(steps):
-        sources, rows = lines(32, seed=step + 1), []
+
+    def labels_of(sources, batch):
+        rows = []
         for number, line in enumerate(sources):
             text = translated(line, number % 3)
             ids = tokenizer(text, add_special_tokens=False)["input_ids"]
             rows.append([first[number % 3], *ids, tokenizer.eos_token_id])
         longest = max(map(len, rows))
-        labels = torch.tensor([row + [-100] * (longest - len(row)) for row in rows])
-        optimizer.zero_grad()
-        batch = tokenizer(sources, return_tensors="pt", padding=True)
-        model(**batch, labels=labels).loss.backward()
-        optimizer.step()
-    return model.eval()
+        return torch.tensor([row + [-100] * (longest - len(row)) for row in rows])
+
+    train(model, tokenizer, labels_of, steps=500)
 
 
 @pytest.fixture(scope="module", params=SHAPES)
@@ -81,16 +72,18 @@ def trained(request, tmp_path_factory):
     torch.manual_seed(0)
     config = transformers.M2M100Config(
         **{
-            **{"vocab_size": size, "d_model": 32},
-            **{"encoder_layers": 2, "decoder_layers": 1, "dropout": 0.0},
-            **{"encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "init_std": 0.1},
-            **{"encoder_attention_heads": 2, "decoder_attention_heads": 2},
+            "vocab_size": size,
+            "dropout": 0.0,
+            "init_std": 0.1,
+            **SIZES,
+            "encoder_layers": 2,
+            "decoder_layers": 1,
             **{"encoder_layerdrop": 0.0, "decoder_layerdrop": 0.0, **changes},
         }
     )
     model = transformers.M2M100ForConditionalGeneration(config)
     tokenizer = tokenizer_of(directory, kind)
-    train(model, tokenizer, list(map(PIECE[kind], CODES[kind][1:])))
+    teach(model, tokenizer, list(map(PIECE[kind], CODES[kind][1:])))
     model.save_pretrained(directory)
     return model, tokenizer, kind, directory
 
@@ -159,10 +152,7 @@ def test_a_model_of_hf_comes_in_and_goes_out_as_it_was(trained):
     config = config_of(imported)
     one = Original(ours, config, {"examples": ["low"]}, CODES[kind][:2])
     again = directory / "again"
-    again.mkdir()
-    form = M2M100Format()
-    form.check_supported(config)
-    form.write(again, one, ExportSpec("m2m_100"))
+    write_export(again, M2M100Format(), one)
     state = transformers.M2M100ForConditionalGeneration.from_pretrained(again)
     for name, array in model.state_dict().items():
         assert torch.equal(array, state.state_dict()[name])

@@ -9,6 +9,7 @@ where the model has one of its own; with HF's epsilon of 1e-3; without stored po
 
 import dataclasses
 import random
+import shutil
 
 import jax
 import numpy as np
@@ -16,17 +17,17 @@ import pytest
 from numpy.testing import assert_allclose
 
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.exchange.exporting.base import ExportSpec, Original
+from t2t_jax.exchange.exporting.base import Original
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.exporting.verification import JaxBackend
 from t2t_jax.exchange.importing.hf_marian import read_hf_marian
 from t2t_jax.exchange.importing.imported import ImportOptions
-from t2t_jax.model.transformer import Transformer
-from t2t_jax.run.inference.model import TranslationModel
-from t2t_jax.types import BOS
+from t2t_jax.types import BOS, PAD
+from tests.exchange.exporting.counting import write_export
 from tests.exchange.exporting.test_hf_marian import VARIANTS, original
 from tests.exchange.hf_directory import configuration, vocabulary, write_directory
-from tests.exchange.importing.imported_config import config_of
+from tests.exchange.importing.imported_config import as_model, config_of
+from tests.exchange.importing.test_hf_marian import foreign_ids
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -35,6 +36,13 @@ transformers.utils.logging.set_verbosity_error()
 transformers.utils.logging.disable_progress_bar()
 torch.set_num_threads(1)  # more wait for one another, with arrays of this size
 
+SIZES = {
+    "d_model": 32,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+}
 SIZE = len(vocabulary())
 PAD_ID = SIZE - 1
 SHAPES = {
@@ -63,18 +71,22 @@ def lines(count=LINES, seed=0):
     ]
 
 
-def train(model, tokenizer, *, steps=250):
-    """Trains to copy, with padding, as HF's own loss does."""
+def train(model, tokenizer, labels_of, *, steps):
+    """Trains with HF's own loss, which leaves padding out."""
     torch.manual_seed(1)
     optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
     model.train()
     for step in range(steps):
-        batch = tokenizer(lines(32, seed=step + 1), return_tensors="pt", padding=True)
-        labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
+        sources = lines(32, seed=step + 1)
+        batch = tokenizer(sources, return_tensors="pt", padding=True)
         optimizer.zero_grad()
-        model(**batch, labels=labels).loss.backward()
+        model(**batch, labels=labels_of(sources, batch)).loss.backward()
         optimizer.step()
     return model.eval()
+
+
+def copies(sources, batch):
+    return batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
 
 
 @pytest.fixture(scope="module", params=SHAPES)
@@ -85,15 +97,11 @@ def trained(request, tmp_path_factory):
         "activation_function": "swish",
         "scale_embedding": False,
         "max_position_embeddings": 100,
-        "d_model": 32,
-        "encoder_ffn_dim": 48,
-        "decoder_ffn_dim": 48,
-        "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2,
+        **SIZES,
         **SHAPES[request.param],
     }
-    write_directory(directory, configuration(**changes))
-    keys = {**configuration(**changes), "max_length": None, "num_beams": None}
+    keys = configuration(**changes)
+    write_directory(directory, keys)
     for key in ("num_beams", "max_length", "architectures", "model_type"):
         del keys[key]
     torch.manual_seed(0)
@@ -101,22 +109,10 @@ def trained(request, tmp_path_factory):
         transformers.MarianConfig(**keys, dropout=0.0, init_std=0.1)
     )
     tokenizer = transformers.MarianTokenizer.from_pretrained(directory)
-    train(model, tokenizer)
+    train(model, tokenizer, copies, steps=250)
     model.generation_config.bad_words_ids = [[PAD_ID]]
     model.save_pretrained(directory)
     return model, tokenizer, directory
-
-
-def as_model(imported, decoding):
-    """Returns an imported model, to search with."""
-    network = dataclasses.replace(config_of(imported).network, compute_dtype="float32")
-    return TranslationModel(
-        module=Transformer(network),
-        params=jax.tree.map(jax.numpy.asarray, imported.params),
-        vocabularies=imported.vocabularies,
-        decoding=decoding,
-        step=0,
-    )
 
 
 DECODING = DecodingConfig(max_source_length=40, max_extra_tokens=30)
@@ -130,11 +126,9 @@ def greedy(model, tokenizer, texts):
 
 
 def hf_logits(model, source, target_inputs):
+    inputs = torch.tensor([source]), torch.tensor([target_inputs])
     with torch.no_grad():
-        found = model(
-            input_ids=torch.tensor([source]),
-            decoder_input_ids=torch.tensor([target_inputs]),
-        )
+        found = model(input_ids=inputs[0], decoder_input_ids=inputs[1])
     return found.logits[0].numpy()
 
 
@@ -149,17 +143,16 @@ def test_a_model_of_hf_has_the_same_logits_and_outputs(trained):
     imported = read_hf_marian(directory, ImportOptions())
     assert "final_logits_bias is zero" in imported.notes[0]
     ours = as_model(imported, DECODING)
-    theirs = [PAD_ID, None, 0, 1, *range(2, SIZE - 1)]
-    own = {id_: number for number, id_ in enumerate(theirs) if id_ is not None}
+    theirs = foreign_ids()
     rng = np.random.default_rng(0)
     for length in (1, 7, 30):
         source = [*rng.integers(2, PAD_ID, length).tolist(), 0]
         target = rng.integers(2, PAD_ID, length).tolist()
         wanted = hf_logits(model, source, [PAD_ID, *target])
-        ids = [own[id_] for id_ in source], [BOS, *(own[id_] for id_ in target)]
-        found = our_logits(ours, *ids)
-        ids = [number for number, id_ in enumerate(theirs) if id_ is not None]
-        assert_allclose(found[:, ids], wanted[:, [theirs[n] for n in ids]], **LOGITS)
+        inputs = [BOS, *map(theirs.index, target)]
+        found = our_logits(ours, [*map(theirs.index, source)], inputs)
+        assert_allclose(found[:, PAD], wanted[:, PAD_ID], **LOGITS)
+        assert_allclose(found[:, 2:], wanted[:, theirs[2:]], **LOGITS)
     texts = lines()
     wanted = greedy(model, tokenizer, texts)
     found = JaxBackend(ours, DECODING).search(texts, greedy=True)
@@ -167,9 +160,7 @@ def test_a_model_of_hf_has_the_same_logits_and_outputs(trained):
     # It learned something to compare.
     assert sum(map(str.__eq__, wanted, texts)) > LINES / 2
     state = {name: one.clone() for name, one in model.state_dict().items()}
-    (directory / "bin").mkdir()
-    for file in directory.glob("*.*"):
-        (directory / "bin" / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(directory, directory / "bin")
     (directory / "bin" / "model.safetensors").unlink()
     torch.save(state, directory / "bin" / "pytorch_model.bin")
     again = read_hf_marian(directory / "bin", ImportOptions())
@@ -190,10 +181,7 @@ def check_export(directory, imported, ours, texts):
 
 
 def exported(directory, one):
-    directory.mkdir(exist_ok=True)
-    form = HFMarianFormat()
-    form.check_supported(one.config)
-    form.write(directory, one, ExportSpec("hf_marian"))
+    write_export(directory, HFMarianFormat(), one)
     tokenizer = transformers.MarianTokenizer.from_pretrained(directory)
     return transformers.MarianMTModel.from_pretrained(directory).eval(), tokenizer
 

@@ -18,11 +18,7 @@ from tests.integration import tiny
         (["--config.modle.d_model=64"], 78, "Did you mean --config.model.d_model?"),
         (["--config.steps=many"], 78, "config.steps=many"),
         (["--config.optimizer.peak_learning_rate=nan"], 78, "peak_learning_rate=nan"),
-        (
-            ["--config.mesh.data=3"],
-            78,
-            "mesh data=3 x fsdp=1 x tensor=1 must arrange 1",
-        ),
+        (["--config.mesh.data=3"], 78, "data=3 x fsdp=1 x tensor=1 must arrange 1"),
         (["--config.mesh.tensor=3"], 78, "must be divisible by mesh.tensor=3"),
         (["--config.model.num_heads=-2"], 78, "model.num_heads=-2"),
         (["--config.data.row_length=16"], 78, "data.max_length=32"),
@@ -49,17 +45,12 @@ def test_a_mistake_is_one_clear_message(argv, code, said, tmp_path):
 
 
 def test_all_mistakes_are_named_at_once(tmp_path):
-    done = tiny.run(
-        f"--workdir={tmp_path / 'run'}",
-        "--config.steps=0",
-        "--config.model.dropout=1.5",
-        "--config.optimizer.warmup_steps=-1",
-        "--config.data.tokens_per_batch=3",
-    )
-    keys = ("steps=0", "dropout=1.5", "warmup_steps=-1", "tokens_per_batch=3")
-    refused(done, 78, *keys)
+    workdir = f"--workdir={tmp_path / 'run'}"
+    keys = ("steps=0", "model.dropout=1.5", "optimizer.warmup_steps=-1")
+    keys += ("data.tokens_per_batch=3",)
+    refused(tiny.run(workdir, *(f"--config.{key}" for key in keys)), 78, *keys)
     flags = ("--config.stpes=3", "--config.seed=x", "--nonsense=1", "stray")
-    done = tiny.run(f"--workdir={tmp_path / 'run'}", *flags)
+    done = tiny.run(workdir, *flags)
     said = ("Did you mean --config.steps?", "seed=x", "--nonsense", "'stray'")
     refused(done, 64, *said)
 

@@ -41,20 +41,16 @@ def test_the_command_line_answers_every_line_whatever_it_is(workdir, tmp_path):
     assert translated(workdir, b"\r\n".join(BYTES), "--stream") == ended
     place = tmp_path / "out.de"
     (tmp_path / "in.en").write_bytes(b"\n".join(BYTES[::-1]) + b"\n")
-    done = tiny.run(
-        *("--mode=translate", f"--workdir={workdir}"),
-        *(f"--input={tmp_path / 'in.en'}", f"--output={place}"),
-    )
-    assert (done.returncode, done.stdout) == (0, b"")
+    argv = (f"--workdir={workdir}", f"--input={tmp_path / 'in.en'}")
+    done = tiny.succeed("--mode=translate", *argv, f"--output={place}")
+    assert done.stdout == b""
     assert place.read_text(encoding="utf-8").split("\n")[:-1] == ended[::-1]
 
 
 def test_columns_hold_every_line_whatever_it_is(workdir):
     shown = ("--format=tsv", "--n_best=2", "--token_scores", "--alignments")
-    rows = [
-        row.split("\t")
-        for row in translated(workdir, b"\n".join(BYTES) + b"\n", *shown)
-    ]
+    found = translated(workdir, b"\n".join(BYTES) + b"\n", *shown)
+    rows = [row.split("\t") for row in found]
     assert {len(row) for row in rows} == {11}
     assert {row[0] for row in rows if row[2] == "empty"} >= {"1", "2", "3", "14"}
     assert {row[0] for row in rows if row[2] == "invalid_utf8"} == {"5", "6", "10"}

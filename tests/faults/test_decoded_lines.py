@@ -66,16 +66,9 @@ def vocabularies():
 @pytest.fixture(scope="module")
 def model(vocabularies):
     """Draws a Transformer so decided about nothing in particular that ties are rare."""
-    config = TransformerConfig(
-        vocab_size=vocabularies.target.size,
-        num_layers=1,
-        d_model=16,
-        d_ff=32,
-        num_heads=2,
-        d_k=8,
-        d_v=8,
-    )
-    module = make_module(config, devices=jax.local_devices())
+    sizes = {"num_layers": 1, "d_model": 16, "d_ff": 32, "num_heads": 2}
+    sizes |= {"d_k": 8, "d_v": 8, "vocab_size": vocabularies.target.size}
+    module = make_module(TransformerConfig(**sizes), devices=jax.local_devices())
     token = jnp.ones((1, 1), jnp.int32)
     params = module.init(jax.random.key(1), token, token)["params"]
     return step_model(module, jax.tree.map(lambda x: 3.0 * x, params))

@@ -65,11 +65,3 @@ def test_a_model_translates_as_it_did(written):
     assert len(lines) == 3
     if is_same_machine(written):
         assert lines == (written / "expected.txt").read_text().splitlines()
-
-
-def test_a_moving_average_is_restored_beside_what_is_trained(written):
-    checkpoints = CheckpointReader(written / "run" / "checkpoints")
-    assert checkpoints.has_trained(8)
-    checkpoints.verify(8)
-    files = checkpoints.files(8)
-    assert files == {"vocab.model": (written / "run" / "vocab.model").read_bytes()}

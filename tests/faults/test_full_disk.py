@@ -99,11 +99,9 @@ def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_i
         assert process.wait(timeout=240) == 74, said
     newest = max(running.saved(workdir))
     assert newest < 240
-    error = said.index(
-        f"error: Step 240 could not be saved in {workdir / 'checkpoints'}: "
-        "File too large."
-    )
-    assert f"a restart resumes from step {newest}." in said[error + 1]
+    place = workdir / "checkpoints"
+    told = f"error: Step 240 could not be saved in {place}: File too large."
+    assert f"a restart resumes from step {newest}." in said[said.index(told) + 1]
     assert not any("Saved step" in line for line in said)
     assert left(workdir) == sorted(map(str, running.saved(workdir)))
     said = running.finish(workdir, **KEYS)
@@ -115,14 +113,10 @@ def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_i
 def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp_path):
     workdir, log = tmp_path / "run", tmp_path / "log"
     command = [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(workdir, **KEYS)]
+    environ = {**tiny.environment(), fault_injection.VARIABLE: "stop@60"}
     with log.open("wb") as stderr:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stderr=stderr,
-            env={**tiny.environment(), fault_injection.VARIABLE: "stop@60"},
-            cwd=tiny.ROOT,
-        )
+        how = {"stdin": subprocess.DEVNULL, "stderr": stderr}
+        process = subprocess.Popen(command, env=environ, cwd=tiny.ROOT, **how)
     try:
         # It stops itself, is hindered from there, and ends without room.
         while "T" not in Path(f"/proc/{process.pid}/stat").read_text().split()[2]:

@@ -33,14 +33,10 @@ FAULTS = [
 KILLS = int(os.environ.get("T2T_JAX_TEST_KILLS", "2"))
 
 
-def leftovers(workdir):
-    folder = workdir / "checkpoints"
-    return [path.name for path in folder.iterdir() if not path.name.isdecimal()]
-
-
 def require_equal(ours, theirs, step):
     running.require_same(ours, theirs, step)
-    assert leftovers(ours) == []
+    names = [path.name for path in (ours / "checkpoints").iterdir()]
+    assert [name for name in names if not name.isdecimal()] == []
 
 
 def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(tmp_path):

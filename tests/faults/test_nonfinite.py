@@ -9,6 +9,7 @@ rate's count; with the counts left out of `StepMeter.store_in`; and without
 import json
 import shlex
 
+import numpy as np
 import pytest
 
 from t2t_jax.data.corpora.open import open_corpus
@@ -22,6 +23,9 @@ KEYS = {
     "checkpoint__keep": 30,
     "logging__every_steps": 3,
 }
+
+
+OTHER = "--config.data.train=phrasebook:train:299"
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +52,11 @@ def test_one_bad_step_is_in_the_records_and_in_no_figure(once):
         **{"in_a_row": 1, "epoch": 0, "batch": 6},
     }
     trained = [record for record in records if record["kind"] == "train"]
-    assert [(r["step"], r["skipped"]) for r in trained] == [
-        *((1, 0), (3, 0), (6, 0), (9, 1))
-    ]
+    found = [(r["step"], r["skipped"]) for r in trained]
+    assert found == [(1, 0), (3, 0), (6, 0), (9, 1)]
     # The warm-up is of 4,000 steps, and its rate grows with each update that was made.
-    rates = [
-        record["learning_rate"] / trained[0]["learning_rate"] for record in trained
-    ]
-    assert rates == pytest.approx([1, 3, 6, 8], rel=1e-6)  # float32
+    first, *rates = (record["learning_rate"] for record in trained)
+    assert np.divide(rates, first) == pytest.approx([3, 6, 8], rel=1e-6)  # float32
     order = [(r["step"], r["kind"]) for r in records]
     assert order.index((7, "skipped")) == order.index((6, "train")) + 1
 
@@ -132,24 +133,22 @@ def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
         (
             {"training__on_nonfinite": "stop"},
             "nan@4",
-            "Training diverged: skipped the update of step 4 "
-            "(training.on_nonfinite=stop; epoch 0, batch 3). Step 4 had",
+            "update of step 4 (training.on_nonfinite=stop; epoch 0, batch 3). Step 4",
         ),
         (
             # No gradient is as small as that.
             {"training__skip_gradient_norm": 1e-6, "training__max_bad_steps": 3},
             "",
-            "Training diverged: skipped the updates of steps 1 to 3 "
-            "(training.max_bad_steps=3; epoch 0, batches 0 to 2). Step 3 had loss ",
+            "steps 1 to 3 (training.max_bad_steps=3; epoch 0, batches 0 to 2). Step 3",
         ),
     ],
-    ids=["stop", "too large"],
 )
 def test_a_run_ends_as_it_is_configured_to(tmp_path, settings, fault, told):
     said = running.finish(
         tmp_path / "run", code=76, fault=fault, steps=30, **KEYS, **settings
     )
-    assert f"error: {told}" in said
+    assert "error: Training diverged: skipped the update" in said
+    assert told in said
     assert ("above training.skip_gradient_norm" in said) == (fault == "")
 
 
@@ -172,11 +171,7 @@ def test_several_processes_leave_the_same_updates_out_and_end_alike(tmp_path):
     ("flags", "code", "words"),
     [
         (["--step=1000000"], 64, "is after the last step of this run"),
-        (
-            ["--step=3", "--config.data.train=phrasebook:train:299"],
-            65,
-            "This run began with other content of: train",
-        ),
+        (["--step=3", OTHER], 65, "other content of: train"),
     ],
 )
 def test_what_shows_no_batch_says_why(once, flags, code, words):

@@ -12,6 +12,8 @@ import pytest
 
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from tests.faults import running
+from tests.integration import tiny
 
 PAIRS = 50_000
 
@@ -32,9 +34,8 @@ def corpus(tmp_path_factory):
     place = tmp_path_factory.mktemp("corpus")
     chance = random.Random(7)
     words = ["".join(chance.choices("aeioubdglmnrst", k=5)) for _ in range(500)]
-    lines = [
-        " ".join(chance.choices(words, k=chance.randrange(1, 13))) for _ in range(PAIRS)
-    ]
+    sizes = [chance.randrange(1, 13) for _ in range(PAIRS)]
+    lines = [" ".join(chance.choices(words, k=size)) for size in sizes]
     lines[25_000:30_000] = lines[:5_000]
     for side in ("en", "de"):
         text = "".join(f"{line}\n" for line in lines)
@@ -59,17 +60,13 @@ class Preparing:
             "vocabulary.size": 200,
         }
         self.caches = home / "caches"
+        argv = [f"--config.{key}={value}" for key, value in keys.items()]
+        argv += ["--mode=prepare", f"--workdir={home / run}"]
         self.process = subprocess.Popen(
-            [
-                sys.executable,
-                str(corpus / "program.py"),
-                "--mode=prepare",
-                f"--workdir={home / run}",
-                *(f"--config.{key}={value}" for key, value in keys.items()),
-            ],
+            [sys.executable, corpus / "program.py", *argv],
             stderr=subprocess.PIPE,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            env={**os.environ, "PYTHONPATH": str(tiny.ROOT)},
         )
 
     def finish(self) -> str:
@@ -77,30 +74,21 @@ class Preparing:
         assert self.process.returncode == 0, errors
         return errors
 
+    def shards(self) -> int:
+        return len(list(self.caches.glob("*.building/shard-?????")))
+
     def wait_for_shards(self, count: int) -> None:
-        deadline = time.monotonic() + 120
-        while len(list(self.caches.glob("*.building/shard-?????"))) < count:
-            assert self.process.poll() is None, self.process.stderr.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        running.wait_for(lambda: self.shards() >= count, self.process, seconds=120)
 
     def children(self) -> list[int]:
-        pid = self.process.pid
-        return [
-            int(child)
-            for task in Path(f"/proc/{pid}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
+        tasks = Path(f"/proc/{self.process.pid}/task").glob("*/children")
+        return [int(child) for task in tasks for child in task.read_text().split()]
 
 
-def content(caches: Path) -> dict[str, bytes]:
-    """Returns every file of the caches, of which none is half made."""
+def content(caches: Path) -> dict[str, str]:
+    """Returns the hash of every file of the caches, of which none is half made."""
     assert not list(caches.glob("*.building"))
-    return {
-        str(path.relative_to(caches)): path.read_bytes()
-        for path in caches.rglob("*")
-        if path.is_file()
-    }
+    return running.hashes(caches)
 
 
 def require_gone(processes: list[int]) -> None:
@@ -141,7 +129,7 @@ def test_killed_twice_it_ends_as_if_it_had_not_been(corpus, undisturbed, tmp_pat
         assert len(children) >= 2
         require_gone(children)
         preparing.process.communicate()
-        whole = len(list(preparing.caches.glob("*.building/shard-?????")))
+        whole = preparing.shards()
     errors = Preparing(corpus, tmp_path).finish()
     assert f"Resuming after {min(PAIRS, 2_000 * whole):,} encoded pairs" in errors
     assert content(tmp_path / "caches") == undisturbed

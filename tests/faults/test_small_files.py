@@ -37,7 +37,8 @@ MODES = {
     "show_batch": ["--step=1"],
 }
 READ_BY_ALL = ("config.json", "overrides.json")
-READ_BY_SOME = {
+READ_BY = {
+    **dict.fromkeys(READ_BY_ALL, MODES),
     "fingerprints.json": ("train", "prepare", "translate", "show_batch"),
     "vocab.model": ("train", "prepare", "evaluate", "score", "average", "export"),
     "data.json": ("train", "prepare"),
@@ -49,19 +50,12 @@ READ_BY_SOME = {
     "checkpoints": ("train", "translate"),
 }
 CASES = [
-    *(
-        (name, mode, kind)
-        for name in READ_BY_ALL
-        for mode in MODES
-        for kind in (KINDS if mode == "train" else ("directory", "pipe"))
-    ),
-    *(
-        (name, mode, kind)
-        for name, modes in READ_BY_SOME.items()
-        for mode in modes
-        for kind in ("directory", "pipe")
-        if (name, kind) != ("checkpoints", "directory")
-    ),
+    (name, mode, kind)
+    for name, modes in READ_BY.items()
+    for mode in modes
+    for kind in KINDS
+    if kind in ("directory", "pipe") or (name in READ_BY_ALL and mode == "train")
+    if (name, kind) != ("checkpoints", "directory")
 ]
 
 

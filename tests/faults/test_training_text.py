@@ -11,17 +11,11 @@ UNEVALUATED = {"evaluation__every_steps": 0}
 PAIRS = [(f"sentence number {n} .", f"Satz Nummer {n} .") for n in range(200)]
 
 
-def _write(path, lines, end=b"\n"):
-    path.write_bytes(b"".join(line + end for line in lines))
-    return path
-
-
 @pytest.fixture
 def sides(tmp_path):
     """Good text in two files; each test breaks some of it."""
-    source = _write(tmp_path / "train.en", [s.encode() for s, _ in PAIRS])
-    target = _write(tmp_path / "train.de", [t.encode() for _, t in PAIRS])
-    return source, target
+    tiny.text_of(tmp_path, "train", PAIRS)
+    return tmp_path / "train.en", tmp_path / "train.de"
 
 
 def _train(tmp_path, source, target, **changed):
@@ -45,12 +39,10 @@ def test_unequal_line_counts_name_both(tmp_path, sides):
 def test_invalid_utf_8_and_nul_name_file_and_line_all_at_once(tmp_path, sides):
     source, target = sides
     dev = f"text:{tmp_path}/no.en,{tmp_path}/no.de"
-    lines = source.read_bytes().split(b"\n")
-    lines[6] = b"caf\xe9"
-    source.write_bytes(b"\n".join(lines))
-    lines = target.read_bytes().split(b"\n")
-    lines[10] = b"null\x00byte"
-    target.write_bytes(b"\n".join(lines))
+    for side, number, bad in ((source, 7, b"caf\xe9"), (target, 11, b"null\x00byte")):
+        lines = side.read_bytes().split(b"\n")
+        lines[number - 1] = bad
+        side.write_bytes(b"\n".join(lines))
     done = _train(tmp_path, *sides, data__dev=dev)
     refused(done, done.returncode, "train.en:7:", "train.de:11:", "no.en", "no.de")
     assert done.returncode in (65, 66)
@@ -95,20 +87,14 @@ def test_odd_but_usable_text_is_trained_on_and_what_is_dropped_is_counted(
     tmp_path, sides
 ):
     # The blank and the huge pair are dropped; CR, U+2028, U+0085, BOM are kept.
-    odd = [
-        "\ufeffbom .",
-        "carriage\rreturn .",
-        "line\u2028separator .",
-        "next\x85line .",
-    ]
-    odd += ["", "x " * 500_000, "tab\there ."]
-    source = _write(tmp_path / "odd.en", [line.encode() for line in odd], b"\r\n")
-    target = _write(tmp_path / "odd.de", [b"ein Satz ."] * len(odd))
-    for side, good in ((source, sides[0]), (target, sides[1])):
-        side.write_bytes(side.read_bytes() + good.read_bytes())
-    zipped = target.with_suffix(".gz")
-    zipped.write_bytes(gzip.compress(target.read_bytes()))
-    done = _train(tmp_path, source, zipped, **UNEVALUATED)
+    odd = ["\ufeffbom .", "carriage\rreturn .", "line\u2028separator .", "tab\there ."]
+    odd += ["", "x " * 500_000, "next\x85line ."]
+    text = "".join(f"{line}\r\n" for line in odd).encode()
+    sides[0].write_bytes(text + sides[0].read_bytes())
+    zipped = tmp_path / "train.gz"
+    text = b"ein Satz .\n" * len(odd) + sides[1].read_bytes()
+    zipped.write_bytes(gzip.compress(text))
+    done = _train(tmp_path, sides[0], zipped, **UNEVALUATED)
     errors = done.stderr.decode()
     assert done.returncode == 0, errors
     assert "207 pairs read, 205 kept, 1 empty, 1 longer" in errors

@@ -22,7 +22,7 @@ from t2t_jax.checkpointing.checksums import json_digest
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.errors import DataError
 from t2t_jax.run.inference import load as load_module
-from tests.faults.running import refused
+from tests.faults.running import hashes, refused
 from tests.integration import tiny
 
 LINE = b"The old teacher reads a book.\n"
@@ -78,16 +78,12 @@ def test_a_checkpoint_of_pickles_is_damage_to_whoever_reads_it(copy, bomb, tmp_p
     assert sorted(path.name for path in (copy / "checkpoints").iterdir()) == before
 
 
-def _files_of_a_checkpoint(run):
-    step = run / "checkpoints" / "1"
-    return sorted(p.relative_to(step) for p in step.rglob("*") if p.is_file())
-
-
 # Orbax lets go of what else it was reading, and its threads say so when it is too late.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_no_file_of_a_checkpoint_is_unpickled_whichever_it_is(one_step, bomb, tmp_path):
     refused = 0
-    for number, name in enumerate(_files_of_a_checkpoint(one_step)):
+    names = hashes(one_step / "checkpoints" / "1")
+    for number, name in enumerate(names):
         copy = shutil.copytree(one_step, tmp_path / str(number))
         (copy / "checkpoints" / "1" / name).write_bytes(bomb)
         try:
@@ -204,18 +200,17 @@ def test_pieces_that_are_not_text_are_a_damaged_vocabulary(copy, format):
 
 def test_paths_in_a_models_configuration_are_followed_by_training_only(copy, tmp_path):
     config = json.loads((copy / "config.json").read_text())
-    outside = tmp_path / "outside"
     config["data"] |= {
         "train": f"text:{tmp_path}/../etc/passwd,/etc/passwd",
-        "cache_dir": str(outside),
+        "cache_dir": str(tmp_path / "outside"),
         "held_out": "text:../../a,/dev/zero",
     }
     config["vocabulary"]["file"] = "../../../etc/passwd"
     (copy / "config.json").write_text(json.dumps(config))
-    before = sorted(path for path in tmp_path.rglob("*"))
+    before = sorted(tmp_path.rglob("*"))
     done = _translate(copy)
     assert done.returncode == 0, done.stderr.decode()
-    assert sorted(path for path in tmp_path.rglob("*")) == before
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_a_pipe_in_a_model_is_not_waited_for(copy):

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
@@ -26,21 +25,14 @@ SHORT = {
 }
 
 
-def _text(folder, name, sides):
-    places = [folder / f"{name}.{side}" for side in ("en", "de")]
-    for place, lines in zip(places, zip(*sides, strict=True), strict=True):
-        place.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return f"text:{places[0]},{places[1]}"
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A run of two steps on text of its own, in a path with spaces and umlauts."""
     folder = tmp_path_factory.mktemp("Läufe für alle")
     workdir = folder / "größe und maß"
     text = {
-        "data__train": _text(folder, "train", PAIRS),
-        "data__dev": _text(folder, "dev", PAIRS[:7]),
+        "data__train": tiny.text_of(folder, "train", PAIRS),
+        "data__dev": tiny.text_of(folder, "dev", PAIRS[:7]),
     }
     running.finish(workdir, steps=2, **SHORT, **text)
     assert running.saved(workdir)[-1] == running.last_step(workdir) == 2
@@ -55,20 +47,13 @@ def _again(run, *flags, timeout=240, **changed):
 
 def test_a_changed_configuration_is_refused_key_by_key(run):
     before = hashes(run[0])
-    done = _again(
-        run,
-        seed=7,
-        model__d_ff=48,
-        training__skip_gradient_norm=5.0,
-        data__max_length=60,
-    )
+    how = {"seed": 7, "model__d_ff": 48, "training__skip_gradient_norm": 5.0}
+    done = _again(run, data__max_length=60, **how)
     errors = refused(
         done,
         78,
         "seed was 0 when this run began and is 7 now",
-        "model.d_ff was 32 when this run began and is 48 now",
-        "training.skip_gradient_norm was 0.0 when this run began and is 5.0 now",
-        "data.max_length was 64 when this run began and is 60 now",
+        *("model.d_ff was 32", "skip_gradient_norm was 0.0", "data.max_length was 64"),
     )
     # One line each, and none of what may change.
     assert len(errors.strip().splitlines()) == 4
@@ -79,7 +64,7 @@ def test_a_changed_configuration_is_refused_key_by_key(run):
 def test_changed_text_is_refused_by_the_name_of_its_corpus(run, side, tmp_path):
     before = hashes(run[0])
     other = [*PAIRS[:5], ("another sentence .", "ein anderer Satz .")]
-    done = _again(run, **{f"data__{side}": _text(tmp_path, side, other)})
+    done = _again(run, **{f"data__{side}": tiny.text_of(tmp_path, side, other)})
     refused(done, 65, f"began with other content of: {side}.", "Restore it")
     assert hashes(run[0]) == before
 
@@ -88,14 +73,10 @@ def test_the_same_text_elsewhere_is_the_same_text(run, tmp_path):
     # A copy of the run, which a test that goes on may change.
     workdir, _ = run
     copy = shutil.copytree(workdir, tmp_path / "copy")
-    moved = _text(tmp_path, "moved", PAIRS)
-    done = _again(
-        (copy, run[1]),
-        data__train=moved,
-        training__max_bad_steps=3,
-        training__step_timeout=300.0,
-        logging__every_steps=1,
-    )
+    how = {"training__max_bad_steps": 3, "training__step_timeout": 300.0}
+    how |= {"logging__every_steps": 1}
+    moved = tiny.text_of(tmp_path, "moved", PAIRS)
+    done = _again((copy, run[1]), data__train=moved, **how)
     assert done.returncode == 0, done.stderr.decode()
     assert running.last_step(copy) == 3
 
@@ -123,26 +104,20 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path):
     assert running.last_step(workdir) == 2
 
 
-@pytest.mark.parametrize(
-    ("in_the_way", "said"),
-    [
-        *((way, "Cannot create ") for way in ("file", "below a file", "below /proc")),
-        ("read-only", "must be writable"),
-    ],
-)
-def test_what_stands_in_the_way_is_named_in_one_line(tmp_path, in_the_way, said):
-    workdir = tmp_path / "run"
-    if in_the_way == "file":
-        workdir.write_text("")
-    elif in_the_way == "below a file":
-        (tmp_path / "file").write_text("")
-        workdir = tmp_path / "file" / "run"
-    elif in_the_way == "below /proc":
-        workdir = Path("/proc/t2t_jax/run")  # not even root's
-    else:
-        if os.geteuid() == 0:
-            pytest.skip("root may write anywhere")
-        workdir.mkdir(mode=0o500)
+@pytest.mark.parametrize("place", ["run", "run/below", "/proc/t2t_jax/run"])
+def test_what_stands_in_the_way_is_named_in_one_line(tmp_path, place):
+    """A file, and what is not even root's."""
+    (tmp_path / "run").touch()
+    require_refused(tmp_path / place, tmp_path, "Cannot create ")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_workdir_that_is_read_only_is_named_in_one_line(tmp_path):
+    (tmp_path / "run").mkdir(mode=0o500)
+    require_refused(tmp_path / "run", tmp_path, "must be writable")
+
+
+def require_refused(workdir, tmp_path, said):
     done = tiny.run(*tiny.arguments(workdir, data__cache_dir=tmp_path / "cache"))
     (line,) = refused(done, 73, said).strip().splitlines()
     assert line.startswith("error: ")

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import t2t_jax
+from t2t_jax.training.reporting.metrics_writer import read_metrics
 from tests.integration import tiny
 
 SOURCES = "The old teacher reads a book.\n\nTwo children help a man.\n \t \n"
@@ -30,8 +31,7 @@ def test_a_run_leaves_everything_in_its_workdir(workdir):
     # Periodic at 5 and 10, final at 12, and 8 or 12 with the best BLEU.
     assert {5, 10, 12} <= steps <= {5, 8, 10, 12}
 
-    lines = (workdir / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
+    records = [*read_metrics(workdir / "metrics.jsonl")]
     train = [record for record in records if record["kind"] == "train"]
     scored = [record for record in records if record["kind"] == "eval"]
     assert [record["step"] for record in train] == [1, 2, 4, 6, 8, 10, 12]
@@ -75,23 +75,13 @@ def test_a_complete_run_is_left_as_it_is(workdir, argv, code, message):
 def test_evaluate_prints_one_json_object(workdir, tmp_path):
     (tmp_path / "en").write_text(SOURCES, encoding="utf-8")
     (tmp_path / "de").write_text("a\n\nb\n\n", encoding="utf-8")
-    done = tiny.succeed(
-        "--mode=evaluate",
-        f"--workdir={workdir}",
-        f"--source={tmp_path / 'en'}",
-        f"--reference={tmp_path / 'de'}",
-        "--checkpoint=last",
-        fresh=True,
-    )
+    text = (f"--source={tmp_path / 'en'}", f"--reference={tmp_path / 'de'}")
+    argv = ("--mode=evaluate", f"--workdir={workdir}", *text, "--checkpoint=last")
+    done = tiny.succeed(*argv, fresh=True)
     result = json.loads(done.stdout)
     model = t2t_jax.load(workdir, checkpoint="last")
-    own = t2t_jax.TranslationModel.of(
-        model.module,
-        model.params,
-        model.vocabularies.target,
-        decoding=model.decoding,
-        step=12,
-    )
+    parts, how = (model.module, model.params), {"decoding": model.decoding, "step": 12}
+    own = t2t_jax.TranslationModel.of(*parts, model.vocabularies.target, **how)
     saved = t2t_jax.load(t2t_jax.save_model(tmp_path / "own", own))
     lines = SOURCES.splitlines(), ["a", "", "b", ""]
     scores, *of_parts = (t2t_jax.evaluate(x, *lines) for x in (model, own, saved))
@@ -112,18 +102,10 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
 
 
 def test_a_full_disk_is_said_without_a_traceback(workdir):
-    command = (
-        f"echo Hello. | '{sys.executable}' -m t2t_jax.main --mode=translate "
-        f"--workdir='{workdir}' > /dev/full"
-    )
-    done = subprocess.run(
-        command,
-        shell=True,
-        capture_output=True,
-        env=tiny.environment(),
-        cwd=tiny.ROOT,
-        check=False,
-    )
+    command = 'echo Hello. | "$0" -m t2t_jax.main translate "$1" > /dev/full'
+    argv = ["bash", "-c", command, sys.executable, f"--workdir={workdir}"]
+    how = {"env": tiny.environment(), "cwd": tiny.ROOT}
+    done = subprocess.run(argv, stderr=subprocess.PIPE, check=False, **how)
     assert done.returncode == 74
     *warnings, last = done.stderr.decode().splitlines()
     assert last == "error: No space left on device: standard output"

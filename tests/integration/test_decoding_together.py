@@ -60,11 +60,10 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
     assert not (run / "out.de.shards").exists()
 
     (run / "ref.de").write_bytes(b"\n".join([b"Zwei Leute."] * len(LINES)) + b"\n")
-    pair = (f"--source={source}", f"--reference={run / 'ref.de'}")
-    scored = tiny.run("--mode=evaluate", workdir, *pair)
-    code, outs, said = together(
-        "--mode=evaluate", workdir, *pair, f"--hypotheses={run / 'hyp.de'}"
-    )
+    evaluate = ("--mode=evaluate", workdir, f"--source={source}")
+    evaluate += (f"--reference={run / 'ref.de'}",)
+    scored = tiny.run(*evaluate)
+    code, outs, said = together(*evaluate, f"--hypotheses={run / 'hyp.de'}")
     assert code == 0, said
     assert (run / "hyp.de").read_bytes() == alone.stdout
     assert outs[1] == b""
@@ -73,23 +72,22 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
     assert ours == theirs
 
 
+OTHER = ("--checkpoint=5", "--config.decoding.beam_size=1")
+
+
 @pytest.mark.parametrize(
-    ("each", "code", "message"),
+    ("name", "other", "code", "message"),
     [
         # Beyond the first window, which is translated.
-        ((["cut.gz"], ["cut.gz"]), 65, "cut.gz is broken gzip"),
-        (
-            (["in.en"], ["in.en", "--checkpoint=5", "--config.decoding.beam_size=1"]),
-            78,
-            '--checkpoint is "5" and not "best", config.decoding.beam_size is 1',
-        ),
+        ("cut.gz", (), 65, "cut.gz is broken gzip"),
+        ("in.en", OTHER, 78, '"5" and not "best", config.decoding.beam_size is 1'),
     ],
 )
-def test_a_mistake_of_one_ends_both_with_its_code(run, each, code, message):
-    flags = [[f"--input={run / name}", *more] for name, *more in filter(None, each)]
-    argv = ("--mode=translate", f"--workdir={run / 'run'}")
+def test_a_mistake_of_one_ends_both_with_its_code(run, name, other, code, message):
+    argv = ("--mode=translate", f"--workdir={run / 'run'}", f"--input={run / name}")
     before = sorted(path.name for path in run.iterdir())
-    found, outs, said = together(*argv, f"--output={run / 'no.de'}", each=flags)
+    to = f"--output={run / 'no.de'}"
+    found, outs, said = together(*argv, to, each=((), other))
     assert found == code, said
     assert message in said
     assert "Traceback" not in said

@@ -1,7 +1,6 @@
 """What a configuration costs, as a user asks for it."""
 
 import json
-import time
 
 import pytest
 
@@ -20,14 +19,9 @@ def described(*argv, cwd, **kwargs):
 
 
 def test_one_json_object_for_devices_that_are_not_there(tmp_path):
-    told = json.loads(
-        described(
-            *unrun(tmp_path / "none"),
-            *("--format=json", "--devices=3", "--peak_tflops=0.001", "--mfu=0.5"),
-            fresh=True,
-            cwd=tmp_path,
-        )
-    )
+    flags = ("--format=json", "--devices=3", "--peak_tflops=0.001", "--mfu=0.5")
+    argv = (*unrun(tmp_path / "none"), *flags)
+    told = json.loads(described(*argv, fresh=True, cwd=tmp_path))
     assert told["batch"]["devices"] == 3
     assert told["data"]["train"]["pairs"] == 300
     hours = 12 * told["flops_per_step"] / (3 * 1e9 * 0.5) / 3600
@@ -52,25 +46,3 @@ def test_a_mesh_for_other_devices_is_described_all_the_same(tmp_path):
     said = done.stderr.decode().splitlines()
     assert "described for 8 simulated ones" in said[0]
     assert len(said) == 2
-
-
-def test_a_layer_of_base_is_described_without_its_text(tmp_path, monkeypatch):
-    monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "sets"))
-    began = time.monotonic()
-    told = json.loads(
-        described(
-            *("--config=configs/wmt_en_de.py", f"--workdir={tmp_path / 'none'}"),
-            *("--format=json", "--devices=8", "--config.model.num_layers=1"),
-            cwd=tiny.ROOT,
-        )
-    )
-    # A bound against computing with arrays: 8 s where nothing else runs.
-    assert time.monotonic() - began < 240
-    total = told["parameters"]["total"]
-    compiler, formula = told["compiler_flops_per_step"], told["flops_per_step"]
-    assert compiler == pytest.approx(formula, rel=0.02)
-    by_hand = 3 * 4 * total + 12 * (7 * 256 + 1) * 4
-    assert told["memory"]["compiler"]["arguments"] == pytest.approx(by_hand, rel=0.01)
-    assert told["data"] is None
-    assert any("not a prepared set of TFDS" in note for note in told["data_notes"])
-    assert not (tmp_path / "sets").exists()  # nothing is downloaded

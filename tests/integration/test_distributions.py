@@ -79,16 +79,9 @@ def _python(*argv, cwd, path=(), stdin=""):
         # Doctests of the sdist's files are those of the installed package.
         "PY_IGNORE_IMPORTMISMATCH": "1",
     }
-    done = subprocess.run(
-        [sys.executable, *argv],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        env={**kept, **added},
-        cwd=cwd,
-        timeout=300,
-        check=False,
-    )
+    how = {"env": {**kept, **added}, "cwd": cwd, "timeout": 300, "check": False}
+    how |= {"input": stdin, "capture_output": True, "text": True}
+    done = subprocess.run([sys.executable, *argv], **how)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 

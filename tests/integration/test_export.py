@@ -19,7 +19,7 @@ import pytest
 import t2t_jax
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
-from t2t_jax.errors import DataError, OutputError
+from t2t_jax.errors import DataError
 from t2t_jax.run.workdir import Workdir
 from tests.integration import tiny
 
@@ -64,26 +64,17 @@ def snippet(place):
     (script,) = re.findall(
         r"```python\n(.*?)```", (place / "README.md").read_text(), 16
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        cwd=place.parent,
-        env={**tiny.environment(), "PYTHONPATH": str(tiny.ROOT)},
-        timeout=240,
-        check=False,
-    )
+    environ = {**tiny.environment(), "PYTHONPATH": str(tiny.ROOT)}
+    how = {"cwd": place.parent, "env": environ, "timeout": 240, "check": False}
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, **how)
     assert done.returncode == 0, done.stderr
     return done.stdout.rstrip("\n")
 
 
 def files_are_whole(place):
-    done = subprocess.run(
-        ["sha256sum", "--check", "--strict", "SHA256SUMS"],
-        cwd=place,
-        capture_output=True,
-        check=False,
-    )
+    command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
+    done = subprocess.run(command, cwd=place, capture_output=True, check=False)
     named = done.stdout.count(b": OK\n")
     there = sum(path.is_file() for path in place.rglob("*"))
     return done.returncode == 0 and named == there - 1
@@ -163,10 +154,7 @@ def test_a_damaged_file_ends_in_one_line(one_file, tmp_path):
 
 def test_a_model_directory_made_of_it_is_the_same_again(one_file, workdir, tmp_path):
     # An export does not tell where the development text is.
-    text = [
-        f"--{name}={workdir.parent / f'a.{ending}'}"
-        for name, ending in (("source", "en"), ("reference", "de"))
-    ]
+    text = [f"--source={workdir.parent}/a.en", f"--reference={workdir.parent}/a.de"]
     place = exported(one_file, "model_dir", tmp_path / "again", *text)
     model = load(place, checkpoint="last")
     assert same(model.params, load(one_file).params)
@@ -199,22 +187,3 @@ def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
     snippet(place)
     with pytest.raises(DataError, match=r"a CTranslate2 model. Pass the run"):
         Workdir(place).read_config()
-
-
-def test_a_package_for_argos_is_a_file_or_a_directory_with_it(workdir, tmp_path):
-    pytest.importorskip("ctranslate2")
-    place = exported(workdir, "argos", tmp_path / "a")
-    assert {path.name for path in place.iterdir()} == {
-        "README.md",
-        "SHA256SUMS",
-        "translate-en_de.argosmodel",
-    }
-    assert files_are_whole(place)
-    # What the card translates, with Argos's own call.
-    assert snippet(place)
-    alone = exported(workdir, "argos", tmp_path / "b" / "mine.argosmodel")
-    assert list(alone.parent.iterdir()) == [alone]
-    package = (place / "translate-en_de.argosmodel").read_bytes()
-    assert alone.read_bytes() == package
-    with pytest.raises(OutputError, match="exists and is not a directory"):
-        run(workdir, "--format=argos", f"--to={alone}")

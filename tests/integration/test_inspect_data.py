@@ -5,6 +5,7 @@ import random
 import pytest
 
 from tests.exchange.exporting.counting import WORDS
+from tests.faults.running import refused
 from tests.integration import tiny
 
 PLANTED = {
@@ -16,14 +17,6 @@ PLANTED = {
     ],
     "language": [("four one two", "quatre une deux"), ("two five", "deux cinq")],
 }
-
-
-def write(place, name, pairs):
-    paths = (place / f"{name}.en", place / f"{name}.de")
-    for side, path in enumerate(paths):
-        text = "".join(pair[side] + "\n" for pair in pairs)
-        path.write_text(text, encoding="utf-8")
-    return f"text:{paths[0]},{paths[1]}"
 
 
 def counted(chance, number):
@@ -39,9 +32,9 @@ def trained(counting, tmp_path_factory):
     return place
 
 
-def inspect(trained, *argv):
+def inspect(trained, *argv, **how):
     workdir = f"--workdir={trained / 'run'}"
-    return tiny.run("--mode=inspect_data", workdir, *argv)
+    return tiny.run("--mode=inspect_data", workdir, *argv, **how)
 
 
 def rows_of(path):
@@ -55,7 +48,7 @@ def test_planted_pairs_are_on_top_and_dropping_gives_the_counts_said(trained):
     pairs = counted(random.Random(1), 193)
     for number, pair in enumerate(planted):
         pairs.insert(17 * number, pair)
-    corpus = f"--config.data.train={write(trained, 'noisy', pairs)}"
+    corpus = f"--config.data.train={tiny.text_of(trained, 'noisy', pairs)}"
     to = trained / "pairs.tsv"
     done = inspect(trained, corpus, f"--to={to}", "--drop_worst=3.5%")
     assert done.returncode == 0, done.stderr.decode()
@@ -64,8 +57,8 @@ def test_planted_pairs_are_on_top_and_dropping_gives_the_counts_said(trained):
     worst = [(row["source"], row["target"]) for row in rows[:7]]
     assert set(worst) == set(planted)
     assert [int(row["rank"]) for row in rows] == list(range(1, 201))
-    for row in rows:
-        assert pairs[int(row["line"]) - 1] == (row["source"], row["target"])
+    lines = [pairs[int(row["line"]) - 1] for row in rows]
+    assert lines == [(row["source"], row["target"]) for row in rows]
     findings = {(row["source"], row["target"]): row["findings"] for row in rows}
     for kind, some in PLANTED.items():
         assert any(kind in findings[pair] for pair in some)
@@ -92,35 +85,25 @@ def test_a_page_and_a_sample_of_the_development_text(trained):
 
 
 @pytest.mark.parametrize(
-    ("argv", "code", "words"),
+    ("to", "text", "code", "words"),
     [
-        (("--to=x.txt",), 64, "must end in .tsv"),
-        (
-            ("--to={place}/kept.tsv", "--config.data.train=tsv:{place}/kept.tsv"),
-            73,
-            "is one of the input files",
-        ),
-        (("--config.data.train=text:/no.en,/no.de",), 66, "/no.en: no such file"),
+        ("x.txt", "tsv:kept.tsv", 64, "must end in .tsv"),
+        # The text itself is never overwritten.
+        ("kept.tsv", "tsv:kept.tsv", 73, "is one of the input files"),
+        ("x.tsv", "text:/no.en,/no.de", 66, "/no.en: no such file"),
     ],
 )
-def test_mistakes_are_named_before_anything_is_computed(trained, argv, code, words):
-    # The text itself is never overwritten.
+def test_mistakes_are_named_before_anything_is_computed(trained, to, text, code, words):
     (trained / "kept.tsv").write_text("one\teins\n", encoding="utf-8")
-    argv = [flag.format(place=trained) for flag in argv]
-    done = inspect(trained, *argv)
-    assert done.returncode == code, done.stderr.decode()
-    assert words in done.stderr.decode()
-    assert b"Traceback" not in done.stderr
+    argv = (f"--to={to}", f"--config.data.train={text}")
+    refused(inspect(trained, *argv, cwd=trained), code, words)
 
 
 def test_a_failure_leaves_no_half_a_file(trained, tmp_path):
-    broken = write(tmp_path, "broken", counted(random.Random(2), 30))
+    broken = tiny.text_of(tmp_path, "broken", counted(random.Random(2), 30))
     with (tmp_path / "broken.de").open("ab") as file:
         file.write(b"\xff\n")
     argv = (f"--to={tmp_path / 'x.tsv'}", "--drop_worst=5%")
     done = inspect(trained, f"--config.data.train={broken}", *argv)
     assert done.returncode == 65, done.stderr.decode()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "broken.de",
-        "broken.en",
-    ]
+    assert {path.name for path in tmp_path.iterdir()} == {"broken.de", "broken.en"}

@@ -40,18 +40,12 @@ def test_a_loaded_model_translates_line_by_line(workdir, model):
 def test_all_that_is_known_of_a_translation_is_told(model):
     texts, attention = model.translate(LINES, n_best=2, return_attention=True)
     assert [len(hypotheses) for hypotheses in texts] == [2, 1, 2]
-    found = model.translations(LINES, n_best=2, token_scores=True, attention=True)
+    found = model.translations(LINES, n_best=2, attention=True)
     for one, weights in zip(found, attention, strict=True):
         if not one.num_parts:
             assert weights is None
             continue
-        for hypothesis in one.hypotheses:
-            logs = hypothesis.token_log_probabilities
-            assert len(logs) == len(hypothesis.tokens) == hypothesis.num_tokens
-            # float32, once step by step and once all positions together
-            assert math.isclose(sum(logs), hypothesis.log_probability, rel_tol=1e-4)
-        shape = (one.num_tokens, len(one.source_tokens))
-        assert weights.shape == shape
+        assert weights.shape == (one.num_tokens, len(one.source_tokens))
         assert weights.sum(axis=1) == pytest.approx(1, abs=1e-5)
         np.testing.assert_allclose(weights, one.hypotheses[0].attention_TxS, atol=1e-6)
 
@@ -72,11 +66,8 @@ def test_a_model_of_float32_searches_in_bfloat16(workdir, model):
     near = model.translations(LINES, compute_dtype="bfloat16")[0].hypotheses[0]
     assert near.score != exact.score
     assert math.isclose(near.score, exact.score, rel_tol=0.05)  # 8 bits of mantissa
-    configured = t2t_jax.load(
-        workdir,
-        decoding=dataclasses.replace(model.decoding, compute_dtype="bfloat16"),
-        ensemble=[workdir],
-    )
+    decoding = dataclasses.replace(model.decoding, compute_dtype="bfloat16")
+    configured = t2t_jax.load(workdir, decoding=decoding, ensemble=[workdir])
     assert {x.dtype.name for x in jax.tree.leaves(configured.params)} == {"float32"}
     both = configured.translations(LINES)[0].hypotheses[0]
     assert math.isclose(both.score, near.score, rel_tol=1e-5)  # the mean of two equals
@@ -85,12 +76,6 @@ def test_a_model_of_float32_searches_in_bfloat16(workdir, model):
 def test_models_of_other_vocabularies_do_not_go_together(workdir, newspaper):
     with pytest.raises(DataError, match="must have the vocabularies of the first"):
         t2t_jax.load(workdir, ensemble=[newspaper])
-
-
-def test_its_module_and_params_are_ordinary_linen(model):
-    tokens = np.ones((2, 3), np.int32)
-    logits = model.module.apply({"params": model.params}, tokens, tokens)
-    assert logits.shape == (2, 3, model.vocabularies.target.size)
 
 
 @pytest.mark.parametrize("checkpoint", ["best", "last", "5", 5])
@@ -115,11 +100,9 @@ def test_the_search_functions_take_a_model_and_text_through_arrays(workdir, ense
     assert source_BxS.dtype == np.int32
     assert source_BxS[0].tolist()[-1] == 0  # pad, behind the eos
     assert [2 in row for row in source_BxS.tolist()] == [True, True]
-    search = jax.jit(
-        t2t_jax.beam_search, static_argnames=("params", "max_extra_tokens")
-    )
-    params = t2t_jax.BeamParams(beam_size=2)
-    result = search(model.step_model, source_BxS, params=params, max_extra_tokens=5)
+    how = {"params": t2t_jax.BeamParams(beam_size=2), "max_extra_tokens": 5}
+    search = jax.jit(t2t_jax.beam_search, static_argnames=(*how,))
+    result = search(model.step_model, source_BxS, **how)
     assert model.decode(result.tokens_BxWxT[:, 0]) == model.translate(lines)
     draw = jax.jit(t2t_jax.sample, static_argnames="max_length")
     drawn = draw(model.step_model, source_BxS, jax.random.key(0), max_length=3)

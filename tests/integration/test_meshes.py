@@ -56,10 +56,7 @@ def alone(tmp_path_factory):
     ("changed", "said"),
     [
         ({}, "8 devices x 1 micro-batch x 128 = 1,024 tokens a side"),
-        (
-            {"mesh__fsdp": 4, "training__micro_batches": 2},
-            "8 parts x 2 micro-batches",
-        ),
+        ({"mesh__fsdp": 4, "training__micro_batches": 2}, "8 parts x 2 micro-batches"),
         (
             {"mesh__fsdp": 2, "mesh__tensor": 2},
             "8 devices (data 2, fsdp 2, tensor 2): 4 parts x 1 micro-batch x 256",

@@ -32,10 +32,8 @@ KILL = f"""{SAVED}
 @pytest.fixture
 def text(tmp_path):
     pairs = list(open_corpus("phrasebook:train:64"))
-    for side, name in enumerate(("en", "de")):
-        lines = [f"{pair[side]}\n" for pair in pairs]
-        (tmp_path / f"train.{name}").write_text("".join(lines), encoding="utf-8")
-        (tmp_path / f"test.{name}").write_text("".join(lines[:5]), encoding="utf-8")
+    tiny.text_of(tmp_path, "train", pairs)
+    tiny.text_of(tmp_path, "test", pairs[:5])
     return tmp_path
 
 

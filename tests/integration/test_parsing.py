@@ -8,6 +8,7 @@ import pytest
 from t2t_jax.data.trees.linearization import delinearize
 from t2t_jax.data.trees.tree import read_tree
 from tests.data.trees.sample import GOLD, SAMPLE
+from tests.faults.running import metrics
 from tests.integration import tiny
 
 KEYS = {
@@ -25,6 +26,9 @@ KEYS = {
 }
 
 
+EVALUATE = ("--mode=evaluate", "--protocol=parsing", f"--reference={SAMPLE}")
+
+
 @pytest.fixture(scope="module")
 def workdir(tmp_path_factory):
     path = tmp_path_factory.mktemp("parsing") / "run"
@@ -39,10 +43,7 @@ def command(*argv, stdin=b""):
 
 
 def test_the_best_step_is_that_of_f1_and_the_report_draws_the_trees(workdir):
-    records = [
-        json.loads(line)
-        for line in (workdir / "metrics.jsonl").read_text().splitlines()
-    ]
+    records = metrics(workdir)
     (evaluated,) = (record for record in records if record["kind"] == "eval")
     assert evaluated["repaired"] == 9
     assert records[-1]["best_f1"] == evaluated["f1"]
@@ -57,13 +58,8 @@ def test_the_best_step_is_that_of_f1_and_the_report_draws_the_trees(workdir):
 
 def test_the_protocol_prints_scores_and_writes_trees(workdir, tmp_path):
     out = tmp_path / "parsed.mrg"
-    printed, table = command(
-        "--mode=evaluate",
-        "--protocol=parsing",
-        f"--workdir={workdir}",
-        f"--reference={SAMPLE}",
-        f"--hypotheses={out}",
-    )
+    given = (f"--workdir={workdir}", f"--hypotheses={out}")
+    printed, table = command(*EVALUATE, *given)
     found = json.loads(printed)
     trees = [read_tree(line) for line in out.read_text().splitlines()]
     assert [tree.words() for tree in trees] == [tree.words() for tree in GOLD]
@@ -77,15 +73,12 @@ def test_the_protocol_prints_scores_and_writes_trees(workdir, tmp_path):
 
 def test_with_the_constraint_of_trees_every_output_is_a_tree(workdir):
     constrained = (f"--workdir={workdir}", "--config.decoding.constraint=tree")
-    printed, _ = command(
-        "--mode=evaluate", "--protocol=parsing", f"--reference={SAMPLE}", *constrained
-    )
+    printed, _ = command(*EVALUATE, *constrained)
     assert json.loads(printed)["repaired"] == 0
     sources = [" ".join(tree.words()) for tree in GOLD]
     lines = "".join(f"{source}\n" for source in sources)
-    objects, log = command(
-        "--mode=translate", "--format=jsonl", *constrained, stdin=lines.encode()
-    )
+    translate = ("--mode=translate", "--format=jsonl", *constrained)
+    objects, log = command(*translate, stdin=lines.encode())
     rows = [json.loads(line) for line in objects.splitlines()]
     for source, row in zip(sources, rows, strict=True):
         tree = delinearize(row["translation"].split(), source.split())

@@ -20,12 +20,8 @@ def test_it_leaves_vocabulary_and_reports_and_no_run(prepared):
     workdir, said = prepared
     names = {path.name for path in workdir.iterdir()}
     assert names == {
-        "lock",
-        "vocab.model",
-        "vocab.json",
-        "known_words.npy",
-        "data.json",
-        "data_report.txt",
+        *("lock", "vocab.model", "vocab.json", "known_words.npy"),
+        *("data.json", "data_report.txt"),
     }
     assert (workdir / "data_report.txt").read_text(encoding="utf-8") in said
     assert "300 pairs read" in said

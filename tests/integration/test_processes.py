@@ -1,11 +1,7 @@
 """Several processes on this machine, started as a user would start them."""
 
 import signal
-import subprocess
-import sys
 import time
-
-import pytest
 
 from tests.faults import running
 from tests.faults.running import end, end_codes, free_address, start_one
@@ -32,23 +28,16 @@ def test_a_failure_in_preparing_is_everybody_s(tmp_path):
 
 def test_other_text_of_another_process_is_refused(tmp_path):
     """Each process finds the files under its own home: those of the second differ."""
-    homes = []
-    for k, last in enumerate(["cat", "dog"]):
-        home = tmp_path / str(k)
+    argv = tiny.arguments(tmp_path / "run", data__train="text:~/a,~/a")
+    started, address = [], free_address()
+    for rank, last in enumerate(["cat", "dog"]):
+        home = tmp_path / last
         home.mkdir()
-        for side in ("a.en", "a.de"):
-            (home / side).write_text("".join(f"the {n} {last}\n" for n in range(300)))
-        homes.append(home)
-    argv = tiny.arguments(tmp_path / "run", data__train="text:~/a.en,~/a.de")
-    address = free_address()
-    started = [
-        start_one(k, address, *argv, HOME=str(home)) for k, home in enumerate(homes)
-    ]
+        (home / "a").write_text("".join(f"the {n} {last}\n" for n in range(300)))
+        started.append(start_one(rank, address, *argv, HOME=str(home)))
     (first, _), (second, said) = [end(process) for process in started]
     assert (first, second) == (65, 65)
-    assert (
-        "[rank 1] error: Process 1 has other content than process 0 in: train" in said
-    )
+    assert "[rank 1] error: Process 1 has other content than process 0 in: tr" in said
 
 
 def test_a_signal_while_text_is_prepared_stops_all_at_once(tmp_path):
@@ -77,24 +66,12 @@ SLURM = {
 }
 
 
-@pytest.mark.parametrize("index", [1, "slurm"])
-def test_a_process_whose_peers_never_come_ends_with_69(tmp_path, index):
-    argv, wait = tiny.arguments(tmp_path / "run"), "T2T_JAX_INITIALIZATION_TIMEOUT"
-    began = time.monotonic()
-    if index == "slurm":
-        command = [sys.executable, "-m", "t2t_jax.main", *argv]
-        environ = {**tiny.environment(), **SLURM, wait: "2"}
-        process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, env=environ, cwd=tiny.ROOT
-        )
-    else:
-        process = start_one(index, free_address(), *argv, **{wait: "2"})
-    code, said = end(process)
+def test_a_process_whose_peers_never_come_ends_with_69(tmp_path):
+    began, wait = time.monotonic(), {"T2T_JAX_INITIALIZATION_TIMEOUT": "2"}
+    argv = tiny.arguments(tmp_path / "run")
+    code, said = end(running.launch(argv, environment=SLURM | wait))
     assert code == 69, said
-    if index == "slurm":
-        assert "SLURM_STEP_NUM_TASKS=3 requires 3 processes. Process 2 has" in said
-        assert "at localhost:61443:" in said  # 61,440 + 4,099 mod 4,096
-    else:
-        assert f"Process {index} has waited 2 s at 127.0.0.1:" in said
+    assert "SLURM_STEP_NUM_TASKS=3 requires 3 processes. Process 2 has" in said
+    assert "at localhost:61443:" in said  # 61,440 + 4,099 mod 4,096
     assert not (tmp_path / "run").exists()
     assert time.monotonic() - began < 120

@@ -39,15 +39,9 @@ def texts(newspaper, tmp_path_factory):
 def evaluated(workdir, texts):
     """Runs the protocol once, with everything that there is to it."""
     pytest.importorskip("sacremoses", reason=NEEDS_MOSES)
-    return _evaluate(
-        workdir,
-        texts,
-        "--protocol=vaswani2017",
-        "--last=3",
-        "--config.decoding.length_penalty=2.0",
-        f"--baseline={texts / 'baseline'}",
-        f"--hypotheses={texts / 'hypotheses'}",
-    )
+    flags = ("--protocol=vaswani2017", "--last=3")
+    flags += ("--config.decoding.length_penalty=2.0",)
+    return _evaluate(workdir, texts, *flags, hypotheses=texts / "hypotheses")
 
 
 def _write(path, lines):
@@ -55,16 +49,14 @@ def _write(path, lines):
 
 
 def _arguments(workdir, texts, *argv):
-    return (
-        "--mode=evaluate",
-        f"--workdir={workdir}",
-        f"--source={texts / 'en'}",
-        f"--reference={texts / 'de'}",
-        *argv,
-    )
+    files = (f"--source={texts / 'en'}", f"--reference={texts / 'de'}")
+    return ("--mode=evaluate", f"--workdir={workdir}", *files, *argv)
 
 
-def _evaluate(workdir, texts, *argv):
+def _evaluate(workdir, texts, *argv, hypotheses=None):
+    """Runs the mode; beside a baseline, if hypotheses are to be written."""
+    if hypotheses:
+        argv += (f"--baseline={texts / 'baseline'}", f"--hypotheses={hypotheses}")
     done = tiny.succeed(*_arguments(workdir, texts, *argv))
     return json.loads(done.stdout), done.stderr.decode()
 
@@ -142,10 +134,8 @@ def test_a_model_that_was_averaged_before_gives_the_same_figures(
     same = ("params_sha256", "averaged_steps", "checkpoint_step", "intervals")
     for name in (*same, *METRICS, "paper_bleu"):
         assert again[name] == result[name]
-    assert again["files"]["hypotheses"] == {
-        **result["files"]["hypotheses"],
-        "path": None,
-    }
+    hypotheses = {**result["files"]["hypotheses"], "path": None}
+    assert again["files"]["hypotheses"] == hypotheses
     refused = tiny.run(*_arguments(to, texts, "--protocol=vaswani2017", "--last=2"))
     assert refused.returncode == 64
     assert b"--last=2, which can be left out: " in refused.stderr
@@ -155,17 +145,12 @@ def test_changed_sets_a_baseline_and_hypotheses_need_no_protocol(
     workdir, texts, tmp_path
 ):
     own = shutil.copytree(workdir, tmp_path / "run")
-    result, errors = _evaluate(
-        own,
-        texts,
-        "--robustness",
-        f"--baseline={texts / 'baseline'}",
-        f"--hypotheses={tmp_path / 'hypotheses'}",
-    )
+    hypotheses = tmp_path / "hypotheses"
+    result, errors = _evaluate(own, texts, "--robustness", hypotheses=hypotheses)
     assert "ter" not in result
     assert "averaged_steps" not in result
     assert set(result["paired_test"]) == {"test", "resamples", "seed", "bleu", "chrf"}
-    lines = (tmp_path / "hypotheses").read_text(encoding="utf-8").splitlines()
+    lines = hypotheses.read_text(encoding="utf-8").splitlines()
     assert len(lines) == len(CHANGES) * NUM_PAIRS
     scores = result["robustness"]
     assert scores["unchanged"]["bleu"] == result["bleu"]
@@ -177,9 +162,8 @@ def test_changed_sets_a_baseline_and_hypotheses_need_no_protocol(
     upper = _sacrebleu("capitals", "-i", "upper", folder=tmp_path)
     assert scores["upper"]["bleu"] == pytest.approx(upper["score"])
     kept = json.loads((own / "robustness.json").read_text(encoding="utf-8"))
-    assert kept == {**result, "source": f"{texts / 'en'}"} | {
-        "reference": f"{texts / 'de'}"
-    }
+    files = {"source": str(texts / "en"), "reference": str(texts / "de")}
+    assert kept == result | files
     assert "numbers and links" in errors
     _, baseline, _, bleu, chrf = errors.splitlines()[-5:]
     assert baseline.startswith("baseline's BLEU  ")
@@ -189,15 +173,9 @@ def test_changed_sets_a_baseline_and_hypotheses_need_no_protocol(
 
 def test_tokens_are_scored_with_the_run_s_own_search(workdir, texts, tmp_path):
     pytest.importorskip("sacremoses", reason=NEEDS_MOSES)
-    hypotheses = tmp_path / "hypotheses"
-    result, errors = _evaluate(
-        workdir,
-        texts,
-        "--protocol=tokenized",
-        "--lowercase",
-        f"--baseline={texts / 'baseline'}",
-        f"--hypotheses={hypotheses}",
-    )
+    hypotheses, protocol = tmp_path / "hypotheses", "--protocol=tokenized"
+    flags = (protocol, "--lowercase")
+    result, errors = _evaluate(workdir, texts, *flags, hypotheses=hypotheses)
     assert (result["protocol"], result["overruled"]) == ("tokenized", {})
     assert result["decoding"]["beam_size"] == 2
     assert result["averaged_steps"] == []
@@ -217,9 +195,8 @@ def test_tokens_are_scored_with_the_run_s_own_search(workdir, texts, tmp_path):
     assert last.startswith(f"BLEU of tokens = {tokens['score']:.2f} (nrefs:1|case:lc")
     assert "not comparable with sacreBLEU on raw text" in last
     # On what is tokenised already nothing is done, and it needs no sacremoses.
-    again, errors = _evaluate(
-        workdir, texts, "--protocol=tokenized", "--last=3", "--tokenize=none"
-    )
+    flags = (protocol, "--last=3", "--tokenize=none")
+    again, errors = _evaluate(workdir, texts, *flags)
     assert again["averaged_steps"] == [33, 44, 55]
     assert again["bleu"] == again["tokenized_bleu"]["score"]
     assert again["bleu_signature"] == again["tokenized_bleu"]["signature"]

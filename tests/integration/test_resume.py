@@ -116,10 +116,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(whole, stopped, kind, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "mesh"),
     [
-        (
-            AVERAGE,
-            {"mesh__fsdp": 2, "mesh__tensor": 2, "mesh__shard_optimizer": True},
-        ),
+        (AVERAGE, {"mesh__fsdp": 2, "mesh__tensor": 2, "mesh__shard_optimizer": True}),
         pytest.param(
             ADAFACTOR, {"mesh__fsdp": 2, "mesh__tensor": 2}, marks=pytest.mark.soak
         ),
@@ -131,21 +128,14 @@ def test_eight_devices_continue_a_run_of_one(whole, stopped, tmp_path, kind, mes
     keys = copied(stopped(kind), workdir, kind)
     said = running.finish(workdir, devices=8, **keys, **mesh)
     assert "Resuming from step 3" in said
-    records = zip(
-        running.metrics(workdir)[:6], running.metrics(whole(kind)[0])[:6], strict=True
-    )
-    for one, two in records:
-        # float32 sums in another order
-        assert one["loss"] == pytest.approx(two["loss"], rel=1e-4)
+    both = (workdir, whole(kind)[0])
+    ours, theirs = ([r["loss"] for r in running.metrics(run)[:6]] for run in both)
+    assert ours == pytest.approx(theirs, rel=1e-4)  # float32 sums in another order
 
 
 def items(workdir, step, item):
-    leaves = running.parameters(workdir, step)
-    return {
-        path.removeprefix(item): leaf
-        for path, leaf in leaves.items()
-        if path.startswith(item)
-    }
+    leaves = running.parameters(workdir, step, (item,))
+    return {path.removeprefix(item): leaf for path, leaf in leaves.items()}
 
 
 def test_what_is_saved_and_loaded_is_the_average_of_what_is_trained(whole):
@@ -178,12 +168,8 @@ def test_batches_of_several_shapes_and_a_development_loss_that_has_none(whole):
     assert all(0.05 < r["padding_fraction"] < 0.5 for r in trained)
 
     run, model = Workdir(workdir), t2t_jax.load(workdir, devices=jax.devices()[:1])
-    config = run.read_config()
-    sums = compile_evaluation(
-        model.module,
-        label_smoothing=config.training.label_smoothing,
-        mesh=make_mesh(jax.devices()[:1]),
-    )
+    config, mesh = run.read_config(), make_mesh(jax.devices()[:1])
+    sums = compile_evaluation(model.module, label_smoothing=0.1, mesh=mesh)
     text = open_prepared_data(config, workdir=run, log=print)
     packed = text._replace(config=dataclasses.replace(config.data, layout="packed"))
     batches = packed.dev_batches(row_multiple=1, share=BatchShard())
@@ -205,16 +191,3 @@ def test_two_vocabularies_are_kept_used_and_averaged(whole, tmp_path):
         assert model.params["source_embedding"]["table"].shape == (110, 16)
         assert model.params["target_embedding"]["table"].shape == (140, 16)
     assert len(model.translate(["The old teacher reads a book.", ""])) == 2
-
-
-@pytest.mark.parametrize("lost", ["checkpoints", "fingerprints.json"])
-def test_other_text_is_refused_whatever_is_lost(one_step, tmp_path, lost):
-    run = shutil.copytree(one_step, tmp_path / "run")
-    made = (run / "fingerprints.json").read_bytes()
-    (run / lost).rename(tmp_path / "lost")
-    other = {"data__train": "phrasebook:train:301"}
-    refused = tiny.run(*tiny.arguments(run, steps=2, **other))
-    assert refused.returncode == 65, refused.stderr.decode()
-    assert b"other content of: train" in refused.stderr
-    # A run of before there were fingerprints gets its own.
-    assert (run / "fingerprints.json").read_bytes() == made

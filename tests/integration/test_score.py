@@ -2,53 +2,33 @@
 
 import json
 import math
-from typing import NamedTuple
 
 import pytest
 
 import t2t_jax
+from tests.faults.running import metrics
 from tests.integration import tiny
 
 COLUMNS = "line score log_probability num_tokens per_token source_cut".split()
 
 
-class Trained(NamedTuple):
-    workdir: str
-    source: str
-    target: str
-
-
-@pytest.fixture(scope="module")
-def trained(counting):
-    place = counting.parent
-    return Trained(str(counting), str(place / "a.en"), str(place / "a.de"))
-
-
-def score(workdir, source, reference, *more, stdin=b"", fresh=False):
-    return tiny.run(
-        "--mode=score",
-        f"--workdir={workdir}",
-        f"--source={source}",
-        f"--reference={reference}",
-        *more,
-        stdin=stdin,
-        fresh=fresh,
-    )
+def score(workdir, source, reference, *more, **how):
+    texts = (f"--source={source}", f"--reference={reference}")
+    return tiny.succeed("--mode=score", f"--workdir={workdir}", *texts, *more, **how)
 
 
 def table(done):
     """Reads the rows of a tsv, and checks its header."""
-    assert done.returncode == 0, done.stderr.decode()
     header, *rows = done.stdout.decode().splitlines()
     assert header.split("\t") == COLUMNS
     cells = [map(json.loads, row.split("\t")) for row in rows]
     return [dict(zip(COLUMNS, row, strict=True)) for row in cells]
 
 
-def test_a_translation_gets_the_score_that_the_beam_found_it_with(trained, tmp_path):
-    model = t2t_jax.load(trained.workdir)
-    with open(trained.source, encoding="utf-8") as file:
-        sources = sorted(set(file.read().splitlines()))[::5]
+def test_a_translation_gets_the_score_that_the_beam_found_it_with(counting, tmp_path):
+    model = t2t_jax.load(counting)
+    text = counting.with_name("a.en").read_text(encoding="utf-8")
+    sources = sorted(set(text.splitlines()))[::5]
     assert len(sources) > 20
     translations = model.translator().translations(sources)
     texts = [translation.text for translation in translations]
@@ -59,27 +39,25 @@ def test_a_translation_gets_the_score_that_the_beam_found_it_with(trained, tmp_p
     files = {"en": sources, "de": texts}
     for name, lines in files.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    rows = table(score(trained.workdir, tmp_path / "en", tmp_path / "de"))
+    rows = table(score(counting, tmp_path / "en", tmp_path / "de"))
     assert [row["line"] for row in rows] == list(range(1, len(sources) + 1))
     for row, translation in zip(rows, translations, strict=True):
         assert row["num_tokens"] == translation.num_tokens
         for name in ("score", "log_probability"):
-            expected = getattr(translation, name)
-            assert math.isclose(row[name], expected, abs_tol=1e-4)
-        assert math.isclose(
-            row["per_token"], row["log_probability"] / row["num_tokens"], rel_tol=1e-6
-        )
+            assert row[name] == pytest.approx(getattr(translation, name), abs=1e-4)
+        mean = row["log_probability"] / row["num_tokens"]
+        assert row["per_token"] == pytest.approx(mean, rel=1e-6)
     found = [row["score"] for row in rows]
     assert max(found) - min(found) > 0.1
 
 
-def test_the_perplexity_is_that_of_the_evaluation(trained):
-    done = score(trained.workdir, trained.source, trained.target, fresh=True)
+def test_the_perplexity_is_that_of_the_evaluation(counting):
+    texts = (counting.with_name(name) for name in ("a.en", "a.de"))
+    done = score(counting, *texts, fresh=True)
     rows = table(done)
     total = sum(row["log_probability"] for row in rows)
     tokens = sum(row["num_tokens"] for row in rows)
-    with open(f"{trained.workdir}/metrics.jsonl", encoding="utf-8") as file:
-        (scored,) = (r for r in map(json.loads, file) if r["kind"] == "eval")
+    (scored,) = (r for r in metrics(counting) if r["kind"] == "eval")
     assert math.isclose(math.exp(-total / tokens), scored["perplexity"], rel_tol=1e-5)
     summary = done.stderr.decode().splitlines()[-1]
     assert summary == (
@@ -89,15 +67,15 @@ def test_the_perplexity_is_that_of_the_evaluation(trained):
     )
 
 
-def test_json_lines_hold_the_same_and_the_tokens_too(trained, tmp_path):
+def test_json_lines_hold_the_same_and_the_tokens_too(counting, tmp_path):
     pairs = "one two\n\nfive\n\n", "eins zwei\nvier\n\n\n"
     for name, text in zip(("en", "de"), pairs, strict=True):
         (tmp_path / name).write_text(text, encoding="utf-8")
     files = (tmp_path / "en", tmp_path / "de")
     out = tmp_path / "out.jsonl"
-    rows = table(score(trained.workdir, *files))
-    done = score(trained.workdir, *files, "--format=jsonl", f"--output={out}")
-    assert (done.returncode, done.stdout) == (0, b"")
+    rows = table(score(counting, *files))
+    done = score(counting, *files, "--format=jsonl", f"--output={out}")
+    assert done.stdout == b""
     with out.open(encoding="utf-8") as file:
         records = list(map(json.loads, file))
     assert len(records) == len(rows) == 4

@@ -35,6 +35,7 @@ from t2t_jax.run.text import example_sentences, spec_of_names
 from t2t_jax.run.workdir import Workdir
 from tests.decoding.words import WordVocabulary, translator
 from tests.exchange.exporting.counting import WORDS, write_text
+from tests.faults import running
 from tests.integration import tiny
 from tests.made_once import made_once
 
@@ -55,14 +56,12 @@ def counting_twice(shared_directory):
         english = (place / "a.en").read_text(encoding="utf-8").split("\n")
         text = "\n".join(" ".join(map(FRENCH.get, line.split())) for line in english)
         (place / "a.fr").write_text(text, encoding="utf-8")
-        (place / "in").write_text("\n".join(LINES) + "\n", encoding="utf-8")
-        (place / "fr").write_text("\n".join(TARGETS["fr"]) + "\n", encoding="utf-8")
-        parts = (f"text:{place}/a.en,{place}/a.{x}#en-{x}[9:]" for x in ("de", "fr"))
+        for name, lines in {"in": LINES, **TARGETS}.items():
+            (place / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        pairs = [f"text:{place}/a.en,{place}/a.{x}#en-{x}" for x in ("de", "fr")]
         keys = {
-            "data__train": "++".join(parts),
-            "data__dev": "++".join(
-                f"text:{place}/a.en,{place}/a.{x}#en-{x}[:9]" for x in ("de", "fr")
-            ),
+            "data__train": "++".join(f"{pair}[9:]" for pair in pairs),
+            "data__dev": "++".join(f"{pair}[:9]" for pair in pairs),
             "data__temperature": 5,
             "evaluation__every_steps": 200,
             "evaluation__bleu_sentences": 7,
@@ -94,40 +93,21 @@ def test_a_model_translates_into_the_language_that_is_asked_for(counting_twice):
             assert found == expected
         scores = model.score(LINES, expected, target_language=language)
         other = model.score(tagged, TARGETS["de" if language == "fr" else "fr"])
-        assert all(
-            a.score > b.score
-            for a, b in zip(scores, other, strict=True)
-            if a.num_tokens > 1
-        )
-        assert t2t_jax.evaluate(
-            model, LINES[:2], expected[:2], target_language=language
-        )["chrf"] == pytest.approx(100)
+        gains = [a.score - b.score for a, b in zip(scores, other, strict=True)]
+        assert min(gain for gain, line in zip(gains, LINES, strict=True) if line) > 0
         source = model.encode(["one two"], target_language=language)
-        assert (
-            source.tolist() == model.encode([">>" + language + "<< one two"]).tolist()
-        )
+        np.testing.assert_array_equal(source, model.encode([f">>{language}<< one two"]))
         assert model.vocabularies.source.pieces(source[0][:1]) == [f">>{language}<<"]
+        tag = model.vocabularies.source.tags[language]
+        segments = model.translator(segment="sentences")._segments(
+            ["One. Two. Three."], [], first=0, tags=[[tag]]
+        )
+        firsts = [(one.subwords[0], one.subwords.count(tag)) for one in segments]
+        assert firsts == [(tag, 1)] * 3
     with pytest.raises(UserError, match=r"several languages.* one of de, fr, or begin"):
         model.translate(["one"])
     with pytest.raises(UserError, match=r"target_language=pt must .* tags of de, fr"):
         model.translate([""], target_language="pt")
-
-
-def test_each_sentence_of_a_line_gets_its_tag(counting_twice):
-    model = t2t_jax.load(counting_twice)
-    (found,) = model.translations(
-        ["One. Two. Three."],
-        target_language="fr",
-        segment="sentences",
-        token_scores=True,
-    )
-    tag = model.vocabularies.source.tags["fr"]
-    segments = model.translator(segment="sentences")._segments(
-        ["One. Two. Three."], [], first=0, tags=[[tag]]
-    )
-    assert [segment.subwords[0] for segment in segments] == [tag] * 3
-    assert [segment.subwords.count(tag) for segment in segments] == [1] * 3
-    assert found.text
 
 
 def test_no_search_generates_a_tag(counting_twice):
@@ -200,32 +180,20 @@ def test_a_language_is_added_and_what_the_others_give_stays(counting_twice, tmp_
     assert scores["chrf"] > 60
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"language": "fr", "like": "de"}, "language=fr must be a new code"),
-        ({"language": "es", "like": "pt"}, "like=pt one of de, fr"),
-        ({"language": "e s", "like": "de"}, "such as gsw"),
-        ({"language": "pt-BR", "like": "de"}, "such as gsw"),
-    ],
-)
-def test_a_language_that_cannot_be_added_is_refused(
-    counting_twice, tmp_path, how, message
-):
-    with pytest.raises(UserError, match=message):
-        extend_model(counting_twice, tmp_path / "more", **how)
-
-
-def test_a_vocabulary_of_words_or_without_tags_is_not_extended():
-    words = ["a dog barks", "ein Hund bellt"] * 9
-    config = VocabularyConfig(size=20, unit="words")
-    for has, message in (
-        (Vocabulary.train(words, 30), "has no tags"),
-        (
-            Vocabulary.train(words, 20, config=config, target_languages=["de"]),
-            "a table of the kind 'words'",
-        ),
+def test_a_language_that_cannot_be_added_is_refused(counting_twice, tmp_path):
+    for language, like, message in (
+        ("fr", "de", "language=fr must be a new code"),
+        ("es", "pt", "like=pt one of de, fr"),
+        ("e s", "de", "such as gsw"),
     ):
+        how = {"language": language, "like": like}
+        with pytest.raises(UserError, match=message):
+            extend_model(counting_twice, tmp_path / "more", **how)
+    text = ["a dog barks", "ein Hund bellt"] * 9
+    config = VocabularyConfig(size=20, unit="words")
+    words = Vocabulary.train(text, 20, config=config, target_languages=["de"])
+    untagged = Vocabulary.train(text, 30)
+    for has, message in ((untagged, "has no tags"), (words, "of the kind 'words'")):
         with pytest.raises(UserError, match=message):
             extend_vocabulary(has, "gsw", like="de")
 
@@ -242,7 +210,6 @@ def test_the_command_line_takes_the_target_language(counting_twice):
     done = tiny.succeed("--mode=evaluate", run, *files, "--target_language=fr")
     assert json.loads(done.stdout)["chrf"] > 99
     spec = "++".join(f"text:{place}/in,{place}/{x}#en-{x}" for x in ("de", "fr"))
-    (place / "de").write_text("\n".join(TARGETS["de"]) + "\n", encoding="utf-8")
     done = tiny.succeed("--mode=evaluate", run, f"--corpus={spec}")
     result = json.loads(done.stdout)
     assert [*result["chrf_by_direction"]] == ["en-de", "en-fr"]
@@ -255,10 +222,7 @@ def test_the_command_line_takes_the_target_language(counting_twice):
     text = (counting_twice / "dev_outputs/source.txt").read_text(encoding="utf-8")
     tags = [line[:7] for line in text.splitlines()]
     assert tags == [">>de<< "] * 7 + [">>fr<< "] * 7
-    records = (counting_twice / "metrics.jsonl").read_text(encoding="utf-8")
-    record = [
-        one for one in map(json.loads, records.split("\n")[:-1]) if "chrf" in one
-    ][-1]
+    record = [one for one in running.metrics(counting_twice) if "chrf" in one][-1]
     assert record["chrf"] > 60
     by_direction = record["bleu_by_direction"]
     assert [*by_direction] == ["en-de", "en-fr"]
@@ -291,28 +255,17 @@ def test_a_server_lists_the_directions_and_translates_into_each(counting_twice):
             assert [one for one in words if {*text.split()} & words[one]] == [to]
         text = "\n".join(LINES[:2])  # each of its lines gets the tag
         assert post(text, "fr")[1]["translatedText"] == "\n".join(TARGETS["fr"][:2])
-        assert post(["one", ">>fr<< two"], "de")[1]["translatedText"] == [
-            "eins",
-            "zwei",
-        ]
+        _, answer = post(["one", ">>fr<< two"], "de")
+        assert answer["translatedText"] == ["eins", "zwei"]
         with urllib.request.urlopen(f"{server.url}/languages") as answer:
             listed = {one["code"]: one["targets"] for one in json.load(answer)}
         assert listed == {"en": ["de", "fr"], "fr": ["de"], "de": []}
-        with urllib.request.urlopen(f"{server.url}/spec") as answer:
-            parameters = json.load(answer)["parameters"]
-        assert parameters["source"]["schema"]["enum"] == ["en", "fr", "auto"]
-        assert parameters["target"]["schema"]["enum"] == ["de", "fr"]
-        for source, target, message in (
-            ("en", "pt", "pt is not supported; supported: en, fr, de"),
-            ("fr", "en", "target language from French (fr); available: de"),
-        ):
-            status, answer = post("one", target, source)
-            assert (status, message in answer["error"]) == (400, True)
+        status, answer = post("one", "en", "fr")
+        message = "target language from French (fr); available: de"
+        assert (status, message in answer["error"]) == (400, True)
     refused = tiny.run("--mode=serve", f"--workdir=en-pt={counting_twice}", "--port=0")
     assert refused.returncode == 64
-    assert (
-        "=pt must be a language that the model has a tag of" in refused.stderr.decode()
-    )
+    assert b"=pt must be a language that the model has a tag of" in refused.stderr
 
 
 def test_a_comparison_names_a_language_for_the_models_with_tags(
@@ -353,15 +306,12 @@ def test_exports_put_the_tags_on_their_sources(counting_twice, tmp_path, capsys)
     def translate(folder, spm, to=None):
         tag, more = [f">>{to}<<"] if to else [], model.decoding.max_extra_tokens
         translator = ctranslate2.Translator(folder, device="cpu")
-        found = [
-            translator.translate_batch(
-                [[*tag, *pieces]],
-                beam_size=1,
-                max_decoding_length=1 + len(pieces) + more,
-            )[0]
-            for pieces in spm.encode(lines, out_type=str)
-        ]
-        return spm.decode([one.hypotheses[0] for one in found])
+        outputs = []
+        for pieces in spm.encode(lines, out_type=str):
+            how = {"beam_size": 1, "max_decoding_length": 1 + len(pieces) + more}
+            (one,) = translator.translate_batch([[*tag, *pieces]], **how)
+            outputs.append(one.hypotheses[0])
+        return spm.decode(outputs)
 
     folder = export("ctranslate2")
     spm = SentencePieceProcessor(model_file=f"{folder}/vocab.model")
@@ -372,9 +322,8 @@ def test_exports_put_the_tags_on_their_sources(counting_twice, tmp_path, capsys)
     back = f"{tmp_path}/back"
     assert main(["import", f"--from={export('hf_marian')}", f"--to={back}"]) == 0
     again = t2t_jax.load(back)
-    assert {x: again.translate(lines, target_language=x, **search) for x in wanted} == (
-        wanted
-    )
+    for to in wanted:
+        assert again.translate(lines, target_language=to, **search) == wanted[to]
     files = [f"--source={place / 'in'}", f"--reference={place / 'fr'}"]
     folder = export("argos", *files, "--languages=en,fr")
     # Argos knows no tags: the package adds that of its direction.
@@ -382,12 +331,12 @@ def test_exports_put_the_tags_on_their_sources(counting_twice, tmp_path, capsys)
     package = tmp_path / "argos/t2t_jax-en_fr"
     spm = SentencePieceProcessor(model_file=str(package / "sentencepiece.model"))
     assert translate(str(package / "model"), spm) == wanted["fr"]
+    command = ["export", f"--workdir={counting_twice}", "--format=argos"]
     for argv, message in (
-        ([], "one direction, and the training text of the model names en-de, en-fr"),
+        ([], "the training text of the model names en-de, en-fr"),
         (["--languages=en,pt"], "has no tag of pt, but of de, fr"),
     ):
-        command = ["export", f"--workdir={counting_twice}", "--format=argos", *argv]
-        assert main([*command, f"--to={tmp_path}/x"]) == 64
+        assert main([*command, f"--to={tmp_path}/x", *argv]) == 64
         assert message in capsys.readouterr().err
 
 
@@ -396,32 +345,23 @@ def test_a_corpus_is_inspected_with_its_tags(counting_twice, tmp_path, capsys):
     command = ["inspect_data", f"--workdir={counting_twice}", to]
     assert main([*command, "--drop_worst=10%"]) == 0
     out = capsys.readouterr().out
-    kept = {
-        to: [
-            tmp_path / f"pairs.kept.en-{to}.{side}.txt" for side in ("source", "target")
-        ]
-        for to in ("de", "fr")
-    }
-    named = "++".join(f"text:{s},{t}#en-{to}" for to, (s, t) in kept.items())
-    assert f"--config.data.train={named}" in out
-    for to, sides in kept.items():
-        lines = [side.read_text(encoding="utf-8").splitlines() for side in sides]
-        words = WORDS if to == "de" else FRENCH
-        assert {*" ".join(lines[1]).split()} <= {*words.values()}
-        assert {*" ".join(lines[0]).split()} <= {*WORDS}
-        assert len(lines[0]) == len(lines[1]) > 300
+    named = "--config.data.train="
+    for to, words in (("de", WORDS), ("fr", FRENCH)):
+        kept = [tmp_path / f"pairs.kept.en-{to}.{x}.txt" for x in ("source", "target")]
+        named += f"++text:{kept[0]},{kept[1]}#en-{to}"
+        source, target = (side.read_text("utf-8").splitlines() for side in kept)
+        assert {*" ".join(source).split()} <= {*WORDS}
+        assert {*" ".join(target).split()} <= {*words.values()}
+        assert len(source) == len(target) > 300
+    assert named.replace("=++", "=") in out
     assert "several directions" in out
 
 
 def test_pairs_from_python_name_their_languages(tmp_path):
     rows = [("a dog barks", "ein Hund bellt")] * 3
-    others = [{"en": "a cat", "fr": "un chat"}]
-    words = Vocabulary.train(
-        ["a dog barks", "ein Hund bellt", "a cat un chat"] * 9,
-        60,
-        target_languages=["de", "en", "fr"],
-    )
-    pairs = {"en-de,de-en": rows, "en-fr": others}
+    lines = [*rows[0], "a cat un chat"] * 9
+    words = Vocabulary.train(lines, 60, target_languages=["de", "en", "fr"])
+    pairs = {"en-de,de-en": rows, "en-fr": [{"en": "a cat", "fr": "un chat"}]}
     how = {"tokens_per_batch": 512, "row_length": 32, "cache_dir": str(tmp_path)}
     with t2t_jax.batches(pairs, words, workers=1, drop_duplicates=False, **how) as some:
         source = np.asarray(next(some).source)
@@ -484,10 +424,8 @@ def test_a_tag_of_a_corpus_stands_after_that_of_its_language(tmp_path):
     name = "2*tsv:back.tsv#2,1#<BT>[2:]#en-de"
     assert spec_of_names(f"2*{back}#en-de[2:]") == name
 
-    lines, config = (
-        [x for pair in corpus for x in pair],
-        DataConfig(cache_dir=str(tmp_path)),
-    )
+    lines = [x for pair in corpus for x in pair]
+    config = DataConfig(cache_dir=str(tmp_path))
     trained = partial(Vocabulary.train, lines * 9, 50, target_languages=["de"])
     words = trained(config=VocabularyConfig(symbols="<BT>"))
     assert list(with_tags(corpus, words))[3:] == [(">>de<< <BT> two", "zwei")]
@@ -497,9 +435,8 @@ def test_a_tag_of_a_corpus_stands_after_that_of_its_language(tmp_path):
     assert [one for one in pieces if one != "\u2581"][:2] == [">>de<<", "<BT>"]
     path.write_text("eins\tone\na b\ta b\neins <x>\tone\n", "utf-8")
     config = dataclasses.replace(config, drop_copies=True, filters="placeholders")
-    cache = build_or_open(
-        open_corpus(back), VocabularyPair(words, words), config=config
-    )
+    pair = VocabularyPair(words, words)
+    cache = build_or_open(open_corpus(back), pair, config=config)
     counts = cache.meta["counts"]  # as if there were no tag
     assert [counts[x] for x in ("kept", "copies", "placeholders")] == [1, 1, 1]
     few = trained()
@@ -508,14 +445,10 @@ def test_a_tag_of_a_corpus_stands_after_that_of_its_language(tmp_path):
 
 
 def test_a_temperature_raises_the_weights_of_small_directions(tmp_path):
-    spec = (
-        "phrasebook:train:40#en-de++phrasebook:test:40#en-fr++phrasebook:dev:40#en-de"
-    )
-    words = Vocabulary.train(
-        [line for pair in open_corpus(spec) for line in pair],
-        90,
-        target_languages=["de", "fr"],
-    )
+    parts = ("train:40#en-de", "test:40#en-fr", "dev:40#en-de")
+    spec = "++".join(f"phrasebook:{part}" for part in parts)
+    lines = [line for pair in open_corpus(spec) for line in pair]
+    words = Vocabulary.train(lines, 90, target_languages=["de", "fr"])
     both, found = VocabularyPair(words, words), {}
     for temperature in (1.0, 2.0, 5.0):
         config = DataConfig(cache_dir=str(tmp_path), temperature=temperature)
@@ -523,11 +456,9 @@ def test_a_temperature_raises_the_weights_of_small_directions(tmp_path):
         found[temperature] = cache.weights
     assert found[1.0] == (1, 1, 1)
     assert found[2.0] == pytest.approx((1, 2**0.5, 1))  # 80 pairs and 40
-    weight = found[5.0][1]
-    assert 40 * weight / 80 == pytest.approx((40 / 80) ** (1 / 5))
-    weighted = open_corpus(f"2*{spec}")
+    assert 40 * found[5.0][1] / 80 == pytest.approx((40 / 80) ** (1 / 5))
     with pytest.raises(ConfigError, match=r"temperature=5 computes .* has weights"):
-        build_or_open(weighted, both, config=config)
+        build_or_open(open_corpus(f"2*{spec}"), both, config=config)
 
 
 def test_columns_and_sets_of_files_take_languages(tmp_path):
@@ -536,26 +467,20 @@ def test_columns_and_sets_of_files_take_languages(tmp_path):
     other.write_text("c\ty\td\n", encoding="utf-8")
     found = open_corpus(f"tsv:{path}+{other}#3,1#en-pt_BR,pt_BR-en")
     assert list(found) == [("b", "a"), ("d", "c"), ("a", "b"), ("c", "d")]
-    assert [part.corpus.direction[1] for part in parts_of(found)] == [
-        *("pt_BR", "pt_BR", "en", "en")
-    ]
+    targets = [part.corpus.direction[1] for part in parts_of(found)]
+    assert targets == ["pt_BR", "pt_BR", "en", "en"]
 
 
 @pytest.mark.parametrize(
     ("spec", "rule"),
     [
-        ("phrasebook:dev:5#en", "must name two languages after #"),
-        ("phrasebook:dev:5#EN-DE", "must name two languages after #"),
-        ("phrasebook:dev:5#en-en", "must name two languages after #"),
+        *((f"phrasebook:dev:5#{x}", "must name two") for x in ("en", "EN-DE", "en-en")),
         ("phrasebook:dev:5#en-de,fr-en", "must name two languages after #"),
         ("phrasebook:dev:5#en-de,en-fr", "must name two languages after #"),
         ("trees:x.mrg#en-de", "trees have none"),
         ("phrasebook:dev:5#<BT>#en-de,de-en", "<BT>, and goes with one direction"),
         ("phrasebook:dev:5#de-en", "begin with the direction .*#en-de by the name"),
-        (
-            "phrasebook:dev:5#en-de++phrasebook:dev:7",
-            "of all of its corpora or of none",
-        ),
+        ("phrasebook:dev:5#en-de++phrasebook:dev:7", "of all of its corpora or of no"),
     ],
 )
 def test_wrong_languages_of_a_corpus_are_refused(spec, rule):
@@ -564,17 +489,16 @@ def test_wrong_languages_of_a_corpus_are_refused(spec, rule):
 
 
 @pytest.mark.parametrize(
-    ("changed", "rule"),
+    ("dev", "code", "rule"),
     [
-        ({"data__dev": "phrasebook:dev:5"}, "must both name their languages"),
-        ({"data__dev": "phrasebook:dev:5#en-fr"}, "none of fr; it has tags of de, en"),
+        ("phrasebook:dev:5", 78, "must both name their languages"),
+        ("phrasebook:dev:5#en-fr", 65, "none of fr; it has tags of de, en"),
     ],
 )
-def test_development_text_has_the_languages_of_training(tmp_path, changed, rule):
-    keys = {"data__train": "phrasebook:train:300#en-de,de-en"} | changed
-    refused = tiny.run(*tiny.arguments(tmp_path / "run", **keys))
-    assert refused.returncode in (65, 78)
-    assert rule in refused.stderr.decode()
+def test_development_text_has_the_languages_of_training(tmp_path, dev, code, rule):
+    train = "phrasebook:train:300#en-de,de-en"
+    keys = tiny.arguments(tmp_path / "run", data__train=train, data__dev=dev)
+    running.refused(tiny.run(*keys), code, rule)
 
 
 @pytest.fixture(scope="module")
@@ -641,12 +565,8 @@ def test_every_reader_of_a_corpus_writes_the_tags_that_the_model_needs(
     (tmp_path / "x").write_text("a dog\tein Hund\n", encoding="utf-8")
     spec, run = f"tsv:{tmp_path}/x#en-de", Workdir(tmp_path / "run")
     run.create()
-    config = dataclasses.replace(
-        Config(),
-        data=DataConfig(train=spec, dev=spec),
-        vocabulary=VocabularyConfig(size=words.size),
-    )
-    run.write_config(config)
+    text, size = DataConfig(train=spec, dev=spec), VocabularyConfig(size=words.size)
+    run.write_config(Config(data=text, vocabulary=size))
     words.save(run.path)
     both = VocabularyPair(words, words)
     run.write_json("fingerprints.json", {"vocabulary": both.fingerprint})
@@ -667,32 +587,13 @@ def test_the_tag_of_a_target_is_forced_and_costs_nothing(sample):
         tags = {"de": 4, "en": 5}  # noqa: RUF012 (the ids of two words)
         reads_source = True
 
-    both = dataclasses.replace(
-        translator(
-            segment="sentences", **({"sample": True, "top_k": 1} if sample else {})
-        ),
-        vocabularies=VocabularyPair(Both(), Both()),
-    )
-    found = both.translations(
-        ["Hund! 🙂 Das Haus!", "Hund"], source_language="en", target_language="de"
-    )
+    search = {"sample": True, "top_k": 1} if sample else {}
+    pair = VocabularyPair(Both(), Both())
+    own = translator(segment="sentences", **search)
+    both = dataclasses.replace(own, vocabularies=pair)
+    to = {"source_language": "en", "target_language": "de"}
+    found = both.translations(["Hund! 🙂 Das Haus!", "Hund"], **to)
     two, one = (translation.hypotheses[0] for translation in found)
     assert one.tokens == ("der", "Hund", "</s>")  # not die, the tag of the source
     assert two.tokens.count("der") == found[0].num_parts == 2
     assert min(one.log_probability, two.log_probability) > -0.01
-
-
-@pytest.mark.parametrize("unit", ["subwords", "words"])
-def test_tags_are_pieces_that_no_text_has(unit):
-    config = VocabularyConfig(unit=unit, symbols=">>pt<<,XX", size=50)
-    lines = ["a dog >>de<< barks", "XX ein Hund"] * 9
-    words = Vocabulary.train(lines, 50, config=config, target_languages=["de"])
-    assert words.tags == {"de": 4, "pt": 5}
-    encoded = words.encode([">>de<< a dog"] if unit == "subwords" else ["a dog XX"])
-    assert not {4, 5} & {*encoded[0]}
-    assert words.encode_sources([">>pt<< a dog", "", "a"], target_language="") == [
-        [5, *words.encode(["a dog"])[0]],
-        [],
-        words.encode(["a"])[0],
-    ]
-    VocabularyPair(words, words).check(config, name="it")

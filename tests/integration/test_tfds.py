@@ -4,10 +4,8 @@ import contextlib
 import io
 import json
 
-import numpy as np
 import pytest
 
-import t2t_jax
 from t2t_jax.data.corpora.open import open_corpus
 from tests.data.tfds_sets import write_wmt14
 from tests.integration import tiny
@@ -54,21 +52,6 @@ def run(home, tmp_path, monkeypatch):
         return done
 
     return run
-
-
-def test_examples_in_python_are_pairs(home, pairs, tmp_path):
-    tfds = pytest.importorskip("tensorflow_datasets")
-    rows = tfds.data_source("wmt14_translate/de-en", split="test", data_dir=home)
-    how = {"row_length": 64, "tokens_per_batch": 6_400, "cache_dir": str(tmp_path)}
-    vocabulary = t2t_jax.Vocabulary.train((x for pair in pairs for x in pair), 150)
-    turned = [(german, english) for english, german in pairs[50:100]]
-    streams = [t2t_jax.batches(x, vocabulary, **how) for x in (rows, sorted(turned))]
-    found = [next(stream) for stream in streams]
-    for stream in streams:
-        stream.close()
-    for name in ("source", "target_outputs"):
-        counts = [np.unique(getattr(one, name), return_counts=True) for one in found]
-        np.testing.assert_array_equal(*counts)
 
 
 def test_the_paper_s_set_is_trained_on_resumed_and_translated(run, pairs, tmp_path):

@@ -18,7 +18,7 @@ from flax import linen as nn
 
 import t2t_jax
 from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, UserError
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.training.optimizer import make_schedule
 from tests.faults import running
@@ -37,17 +37,9 @@ def configured(tmp_path, **changed):
     return config
 
 
-def named(name, path, pairs):
-    """Writes pairs as two files; returns their spec."""
-    files = [path / f"{name}.{side}" for side in ("en", "de")]
-    for file, lines in zip(files, zip(*pairs, strict=True), strict=True):
-        file.write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
-    return f"text:{files[0]},{files[1]}"
-
-
 def test_pairs_train_as_files_do_and_a_callback_s_error_loses_nothing(tmp_path):
-    specs = {"data__train": named("train", tmp_path, PAIRS)}
-    specs["data__dev"] = named("dev", tmp_path, DEV)
+    specs = {"data__train": tiny.text_of(tmp_path, "train", PAIRS)}
+    specs["data__dev"] = tiny.text_of(tmp_path, "dev", DEV)
     whole, run, seen = tmp_path / "whole", tmp_path / "run", []
     t2t_jax.train(configured(tmp_path, **specs), whole, quiet=True)
 
@@ -60,41 +52,30 @@ def test_pairs_train_as_files_do_and_a_callback_s_error_loses_nothing(tmp_path):
 
     config = configured(tmp_path)
     dev = [{"translation": {"en": source, "de": target}} for source, target in DEV]
+    how = {"callbacks": [fail], "quiet": True}
     with pytest.raises(ZeroDivisionError, match="mine"):
-        t2t_jax.train(
-            config, run, train=iter(PAIRS), dev=dev, callbacks=[fail], quiet=True
-        )
+        t2t_jax.train(config, run, train=iter(PAIRS), dev=dev, **how)
     assert seen == [("train", step, step) for step in range(1, 5)]
     assert running.saved(run) == [4]
     others = [*PAIRS[:-1], ("a", "b")]
     with pytest.raises(DataError, match="other content of: train"):
         t2t_jax.train(config, run, train=others, dev=dev)
     seen.clear()
-    keep = seen.append
-    callbacks = [lambda record, state: keep((record["kind"], record["step"]))]
-    model = t2t_jax.train(
-        None, run, train=iter(PAIRS), dev=iter(dev), callbacks=callbacks, quiet=True
-    )
+    callbacks = [lambda record, _: seen.append((record["kind"], record["step"]))]
+    how = {"callbacks": callbacks, "quiet": True}
+    model = t2t_jax.train(None, run, train=iter(PAIRS), dev=iter(dev), **how)
     # The evaluation comes after the record of its step.
     assert seen == [
         *[("train", step) for step in range(5, 9)], ("eval", 8),
         *[("train", step) for step in range(9, 13)], ("eval", 12),
     ]  # fmt: skip
     running.require_same(run, whole, 12)
-    prints = [
-        json.loads((one / "fingerprints.json").read_text()) for one in (run, whole)
-    ]
-    assert prints[0] == prints[1]
+    texts = [(one / "fingerprints.json").read_bytes() for one in (run, whole)]
+    assert texts[0] == texts[1]
     assert model.translate(["Two men."]) == t2t_jax.load(whole).translate(["Two men."])
     done = tiny.run(f"--workdir={run}", "--config.steps=13", devices=8)
     assert b"Resuming from step 12" in done.stderr
     assert done.returncode == 0
-
-
-@pytest.mark.parametrize("callbacks", [[7], 7])
-def test_what_is_no_callback_is_refused(callbacks, tmp_path):
-    with pytest.raises(TypeError, match=r"train takes callbacks .* not an int"):
-        t2t_jax.train(configured(tmp_path), tmp_path / "run", callbacks=callbacks)
 
 
 PROGRAM = """
@@ -125,16 +106,12 @@ def on_two(tmp_path, config):
     """Runs the program in two processes of four devices; returns how they ended."""
     address, values = running.free_address(), json.dumps(config.to_dict())
     given = (str(tmp_path / "run"), values)
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, address, str(rank), *given],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=tiny.environment(4),
-            cwd=tiny.ROOT,
-        )
-        for rank in range(2)
+    how = {"env": tiny.environment(4), "cwd": tiny.ROOT}
+    how |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    commands = [
+        [sys.executable, "-c", PROGRAM, address, str(rank), *given] for rank in (0, 1)
     ]
+    started = [subprocess.Popen(command, **how) for command in commands]
     ended = [process.communicate(timeout=300) for process in started]
     return [(p.returncode, *e) for p, e in zip(started, ended, strict=True)]
 
@@ -208,7 +185,7 @@ def check_that_a_directory_names(module, model, *, run, to):
             t2t_jax.save_model(to / "own", own)
         return
     t2t_jax.save_model(to / "own", own)
-    with pytest.raises(t2t_jax.UserError, match=r"was trained with the module .*Pass"):
+    with pytest.raises(UserError, match=r"was trained with the module .*Pass"):
         t2t_jax.load(to / "own")
     for one in (own, t2t_jax.load(to / "own", module=module)):
         assert one.translate(["A dog."]) == model.translate(["A dog."])
@@ -217,7 +194,7 @@ def check_that_a_directory_names(module, model, *, run, to):
     with pytest.raises(ValueError, match="must have the module of"):
         t2t_jax.save_model(to / "forgotten", forgotten, like=run)
     late = dataclasses.replace(own, step=77)
-    with pytest.raises(t2t_jax.UserError, match="one of the steps"):
+    with pytest.raises(UserError, match="one of the steps"):
         t2t_jax.save_model(to / "late", late, like=run)
 
 
@@ -226,11 +203,9 @@ def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_p
     config, run = quick(tmp_path, training__frozen="embedding"), tmp_path / "run"
     module, other = Gated(150), Gated(150, width=8)
     if kind == "changed":
+        module = sized(config, Doubled)
+        other = sized(config, Doubled, feed_forward=Wide)
         # What is trained is what the configuration says afterwards.
-        module, other = (
-            sized(config, Doubled),
-            sized(config, Doubled, feed_forward=Wide),
-        )
         config.model.num_layers = 5
     model = t2t_jax.train(config, run, module=module, quiet=True)
     saved = json.loads((run / "config.json").read_text())
@@ -242,15 +217,12 @@ def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_p
     lines = ["Two men.", "A dog barks."]
     for one in model.translations(lines, token_scores=True, beam_size=3):
         best = one.hypotheses[0]
-        assert sum(best.token_log_probabilities) == pytest.approx(
-            best.log_probability, rel=1e-4
-        )
-    with pytest.raises(t2t_jax.UserError, match=r"was trained with the module .*Pass"):
+        total = sum(best.token_log_probabilities)
+        assert total == pytest.approx(best.log_probability, rel=1e-4)
+    with pytest.raises(UserError, match=r"was trained with the module .*Pass"):
         t2t_jax.load(run)
     for wrong in (None, other):
-        with pytest.raises(
-            t2t_jax.UserError, match=r"python\.module was .* Pass the o"
-        ):
+        with pytest.raises(UserError, match=r"python\.module was .* Pass the o"):
             t2t_jax.train(None, run, module=wrong)
     assert t2t_jax.load(run, module=module).translate(lines) == model.translate(lines)
     check_that_a_directory_names(module, model, run=run, to=tmp_path)
@@ -277,14 +249,13 @@ def test_the_configured_adam_given_as_an_object_trains_the_same(given, tmp_path)
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     t2t_jax.train(config, ours, optimizer=own, quiet=True)
     t2t_jax.train(config, theirs, quiet=True)
-    running.require_bit_equal(
-        running.parameters(ours, 4), running.parameters(theirs, 4)
-    )
-    rates = [
+    both = [running.parameters(run, 4) for run in (ours, theirs)]
+    running.require_bit_equal(*both)
+    found, rates = (
         [one.get("learning_rate") for one in running.metrics(w)] for w in (ours, theirs)
-    ]
-    assert rates[0] == (rates[1] if given == "schedule" else [None] * 5)
-    with pytest.raises(t2t_jax.UserError, match=r"python\.optimizer was '.+' when"):
+    )
+    assert found == (rates if given == "schedule" else [None] * 5)
+    with pytest.raises(UserError, match=r"python\.optimizer was '.+' when"):
         t2t_jax.train(None, ours, optimizer=optax.sgd(0.1))
 
 
@@ -295,9 +266,11 @@ def test_the_configured_adam_given_as_an_object_trains_the_same(given, tmp_path)
         ({"module": Gated(151)}, TypeError, r"\[2, 3, 150\] .* returns float32\[2, 3"),
         ({"module": nn.Dense(3)}, TypeError, "takes 2 positional arguments but 3"),
         ({"optimizer": "adam"}, TypeError, "GradientTransformation of Optax, .* 'ada"),
-        ({"optimizer": abs}, t2t_jax.UserError, "schedule_free takes no schedule"),
+        ({"optimizer": abs}, UserError, "schedule_free takes no schedule"),
+        ({"callbacks": [7]}, TypeError, "train takes callbacks .* not an int"),
+        ({"callbacks": 7}, TypeError, "train takes callbacks .* not an int"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_trained_is_refused_at_once(given, error, message, tmp_path):
     name = "schedule_free" if given.get("optimizer") is abs else "adam"
     config = quick(tmp_path, optimizer__name=name)

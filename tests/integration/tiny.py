@@ -4,6 +4,7 @@ import functools
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,14 @@ def arguments(workdir: Path, **changed: object) -> list[str]:
     values.update({key.replace("__", "."): value for key, value in changed.items()})
     keys = [f"--config.{key}={value}" for key, value in values.items()]
     return [f"--workdir={workdir}", *keys]
+
+
+def text_of(folder: Path, name: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """Writes pairs as two files; returns their spec."""
+    files = [folder / f"{name}.{side}" for side in ("en", "de")]
+    for file, lines in zip(files, zip(*pairs, strict=True), strict=True):
+        file.write_text("".join(f"{line}\n" for line in lines), "utf-8", newline="\n")
+    return f"text:{files[0]},{files[1]}"
 
 
 def environment(devices: int = 1) -> dict[str, str]:

@@ -33,7 +33,7 @@ def stop(number, frame):
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
     if "deaf" in acts:
         signal.signal(number, signal.SIG_IGN)
-    elif "raw" not in acts:
+    else:
         signal.signal(number, stop)
 pids = [os.getpid()]
 if "worker" in acts:
@@ -70,8 +70,8 @@ def fake_python(folder: Path) -> Path:
     """Returns an interpreter that ends as its flag --do says, a word for a process.
 
     The words, joined by `+`: a number is the exit code; `sleep` five of them; `abort`;
-    `echo` stdin in capitals; `deaf` to signals; `raw`, without handlers; `slow` to
-    stop; `slow75` stops by itself, slowly; `worker` starts a process of its own.
+    `echo` stdin in capitals; `deaf` to signals; `slow` to stop; `slow75` stops by
+    itself, slowly; `worker` starts a process of its own.
     """
     path = folder / "python"
     path.write_text(_PROGRAM.format(python=sys.executable), encoding="utf-8")

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from tests.docs import commands
 from tests.integration.tiny import ROOT
 from tests.launch.programs import command
 
@@ -59,14 +60,8 @@ def run(checkout, tmp_path):
         failures = {"failures of test.sh": default, "failures of pytest": full}
         for name, code in {**failures, "again": again}.items():
             (tmp_path / name).write_text(f"{code}\n")
-        done = subprocess.run(
-            ["bash", checkout / ".ci/run"],
-            env={**os.environ, "STATE": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )
+        environ = {**os.environ, "STATE": str(tmp_path)}
+        done = commands.run(["bash", checkout / ".ci/run"], ROOT, environ=environ)
         return done, (tmp_path / "calls").read_text().splitlines()
 
     return run

@@ -1,73 +1,43 @@
 import re
 
-import pytest
 import yaml
 
-from t2t_jax import errors
+from t2t_jax.errors import UserError
 from tests.launch.programs import LAUNCH
 
 FOLDER = LAUNCH / "kubernetes"
+JOBSET = yaml.safe_load((FOLDER / "train.yaml").read_text(encoding="utf-8"))
+(REPLICATED,) = JOBSET["spec"]["replicatedJobs"]
+JOB = REPLICATED["template"]["spec"]
+POD = JOB["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+FLAGS = dict(flag.removeprefix("--").split("=", 1) for flag in CONTAINER["args"])
 
 
-@pytest.fixture(scope="module")
-def jobset():
-    return yaml.safe_load((FOLDER / "train.yaml").read_text(encoding="utf-8"))
+def test_the_three_numbers_of_pods_agree():
+    assert REPLICATED["replicas"] == 1
+    assert JOB["completionMode"] == "Indexed"
+    assert JOB["completions"] == JOB["parallelism"] == int(FLAGS["num_processes"])
+    assert "process_id" not in FLAGS  # the program takes JOB_COMPLETION_INDEX
 
 
-@pytest.fixture(scope="module")
-def job(jobset):
-    (replicated,) = jobset["spec"]["replicatedJobs"]
-    assert replicated["replicas"] == 1
-    return replicated["template"]["spec"]
+def test_the_address_is_that_of_pod_0():
+    assert JOBSET["apiVersion"] == "jobset.x-k8s.io/v1alpha2"
+    assert JOBSET["spec"]["network"]["enableDNSHostnames"] is True
+    name = JOBSET["metadata"]["name"]
+    host, port = FLAGS["coordinator_address"].split(":")
+    assert host == f"{name}-{REPLICATED['name']}-0-0.{name}"
+    assert CONTAINER["ports"] == [{"containerPort": int(port)}]
 
 
-@pytest.fixture(scope="module")
-def pod(job):
-    return job["template"]["spec"]
-
-
-@pytest.fixture(scope="module")
-def flags(pod):
-    return dict(
-        flag.removeprefix("--").split("=", 1) for flag in container(pod)["args"]
-    )
-
-
-def container(pod):
-    (only,) = pod["containers"]
-    return only
-
-
-def test_the_three_numbers_of_pods_agree(job, flags):
-    assert job["completionMode"] == "Indexed"
-    assert job["completions"] == job["parallelism"] == int(flags["num_processes"])
-    assert "process_id" not in flags  # the program takes JOB_COMPLETION_INDEX
-
-
-def test_the_address_is_that_of_pod_0(jobset, pod, flags):
-    assert jobset["apiVersion"] == "jobset.x-k8s.io/v1alpha2"
-    assert jobset["spec"]["network"]["enableDNSHostnames"] is True
-    name = jobset["metadata"]["name"]
-    replicated = jobset["spec"]["replicatedJobs"][0]["name"]
-    host, port = flags["coordinator_address"].split(":")
-    assert host == f"{name}-{replicated}-0-0.{name}"
-    assert container(pod)["ports"] == [{"containerPort": int(port)}]
-
-
-def test_a_users_mistake_ends_the_run_and_a_stop_is_free(jobset, job):
-    mistakes = {
-        kind.exit_code
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, errors.UserError)
-    } - {69, 74, 75}
+def test_a_users_mistake_ends_the_run_and_a_stop_is_free():
+    kinds = [UserError, *UserError.__subclasses__()]
+    mistakes = {kind.exit_code for kind in kinds} - {69, 74, 75}
     assert mistakes == {64, 65, 66, 73, 76, 78}
-    codes = [
-        rule["onExitCodes"]["values"]
-        for rule in job["podFailurePolicy"]["rules"]
-        if "onExitCodes" in rule
-    ]
+    rules = [rule.get("onExitCodes") for rule in JOB["podFailurePolicy"]["rules"]]
+    codes = [rule["values"] for rule in rules if rule]
     assert codes == [sorted(mistakes), [75]]
-    mistake, stop = jobset["spec"]["failurePolicy"]["rules"]
+    mistake, stop = JOBSET["spec"]["failurePolicy"]["rules"]
     (pattern,) = mistake["onJobFailureMessagePatterns"]
     # As the documentation of Kubernetes has the message of a Job that failed.
     for code in (*mistakes, 1, 69, 70, 74, 75, 134, 137):
@@ -77,14 +47,14 @@ def test_a_users_mistake_ends_the_run_and_a_stop_is_free(jobset, job):
     assert reasons == {("PodFailurePolicy",)}
     assert mistake["action"] == "FailJobSet"
     assert stop["action"] == "RestartJobSetAndIgnoreMaxRestarts"
-    assert jobset["spec"]["failurePolicy"]["maxRestarts"] > 0
+    assert JOBSET["spec"]["failurePolicy"]["maxRestarts"] > 0
 
 
-def test_nobody_is_root_and_nothing_is_secret(pod):
+def test_nobody_is_root_and_nothing_is_secret():
     text = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
     user, group = re.findall(r"^USER (\d+):(\d+)$", text, re.M)[-1]
-    context = pod["securityContext"]
+    context = POD["securityContext"]
     assert context["runAsNonRoot"] is True
     assert (context["runAsUser"], context["fsGroup"]) == (int(user), int(group))
-    assert container(pod)["securityContext"]["allowPrivilegeEscalation"] is False
+    assert CONTAINER["securityContext"]["allowPrivilegeEscalation"] is False
     assert not re.search("password|token|secret=", text, re.I)

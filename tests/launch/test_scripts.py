@@ -10,6 +10,7 @@ import yaml
 
 from t2t_jax.cli.flags.modes import FLAGS
 from t2t_jax.config import defaults
+from tests.docs.commands import run
 from tests.integration.tiny import ROOT
 from tests.launch.programs import LAUNCH, command, environment, launch
 
@@ -52,13 +53,7 @@ def test_a_script_is_valid_bash_and_stops_at_the_first_error(path):
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_shellcheck_has_nothing_to_say(path):
     options = ["--shell=bash", "--external-sources", "--source-path=SCRIPTDIR"]
-    done = subprocess.run(
-        [shellcheck(), *options, path],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=False,
-    )
+    done = run([shellcheck(), *options, path], ROOT)
     assert done.stdout == ""
     assert done.returncode == 0
 

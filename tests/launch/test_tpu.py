@@ -1,7 +1,5 @@
 from tests.launch.programs import command, environment, launch
 
-ZONE = "--zone=us-west4-a"
-
 
 def test_arguments_arrive_on_the_workers_as_they_were_given(tmp_path):
     arguments = ["--config=a b.py", "--workdir=/mnt/it's $HOME;", ""]
@@ -11,13 +9,8 @@ def test_arguments_arrive_on_the_workers_as_they_were_given(tmp_path):
     command(home, "python", 'printf "%s\\n" "$@"')
     (home / ".venv/bin").mkdir(parents=True)
     (home / "python").rename(home / ".venv/bin/python")
-    done = launch(
-        "tpu/run.sh",
-        ZONE,
-        "--",
-        *arguments,
-        env=environment(path=tmp_path / "bin"),
-        cwd=tmp_path,
-    )
+    argv = ["--zone=us-west4-a", "--", *arguments]
+    env = environment(path=tmp_path / "bin")
+    done = launch("tpu/run.sh", *argv, env=env, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["-m", "t2t_jax.main", *arguments]

@@ -1,5 +1,6 @@
 """Debian's chromium without a screen, by selenium; skips where either is missing."""
 
+import json
 import shutil
 from contextlib import contextmanager
 
@@ -33,3 +34,13 @@ def chromium(profile, *, dark=False):
         yield browser
     finally:
         browser.quit()
+
+
+def requested(browser):
+    """Lists the addresses of what was requested since the last call."""
+    events = (json.loads(one["message"]) for one in browser.get_log("performance"))
+    return [
+        event["message"]["params"]["request"]["url"]
+        for event in events
+        if event["message"]["method"] == "Network.requestWillBeSent"
+    ]

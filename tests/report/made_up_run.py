@@ -62,7 +62,7 @@ def _corpus(spec):
     }
 
 
-def data_json(**changed):
+def data_json():
     """The content of data.json, with a leak."""
     leak = {"pairs": 19, "copies": 0, "source": 3, "target": 2, "both": 1}
     return {
@@ -70,7 +70,6 @@ def data_json(**changed):
         "train": {**_corpus(f"text:{HOSTILE}"), "copies": {}},
         "dev": _corpus("tsv:dev"),
         "leaks": {"tsv:test": {**leak, "examples": []}},
-        **changed,
     }
 
 
@@ -99,10 +98,9 @@ def write_run(folder, *, steps=100, config=None, hypotheses=None):
     for step in (steps // 2, steps):
         texts = hypotheses or ["A dog barks.", HOSTILE, f"Two cats sleep {step}."]
         workdir.write_samples(step, samples_text(texts).replace("\ud800", "?") + "\n")
-        DevOutputs(folder).write(
-            step,
-            [text.replace("\ud800", "?") for text in texts],
-            sources=[text.replace("\ud800", "?") for text in SOURCES],
-            references=[text.replace("\ud800", "?") for text in REFERENCES],
+        outputs, sources, references = (
+            [text.replace("\ud800", "?") for text in side]
+            for side in (texts, SOURCES, REFERENCES)
         )
+        DevOutputs(folder).write(step, outputs, sources=sources, references=references)
     return workdir

@@ -1,14 +1,12 @@
 """The pages in a real browser: what they draw, what they answer, what they request."""
 
-import json
-
 import numpy as np
 import pytest
 
 from t2t_jax.report.attention import quantize
 from t2t_jax.report.comparison import compare, compare_page, open_runs
 from t2t_jax.report.run_page import run_page
-from tests.report.browser import chromium
+from tests.report.browser import chromium, requested
 from tests.report.made_up_run import HOSTILE, write_run
 
 
@@ -75,35 +73,17 @@ def press(browser, key, *keys):
     chart.send_keys(*keys)
 
 
-def click(browser, name):
-    wanted = f"//button[normalize-space()='{name}']"
-    browser.execute_script(
-        "arguments[0].click()", browser.find_element("xpath", wanted)
-    )
-
-
 def actions(browser):
     from selenium.webdriver import ActionChains
 
     return ActionChains(browser)
 
 
-def plot(browser, key):
-    found = find(browser, f'[data-key="{key}"] .plot')
-    browser.execute_script(
-        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", found
-    )
+def scrolled(browser, found):
+    """Brings an element into view."""
+    how = "{block: 'center', behavior: 'instant'}"
+    browser.execute_script(f"arguments[0].scrollIntoView({how})", found)
     return found
-
-
-def requested(browser):
-    """The addresses of everything that the page has requested."""
-    events = (json.loads(one["message"]) for one in browser.get_log("performance"))
-    return {
-        event["message"]["params"]["request"]["url"]
-        for event in events
-        if event["message"]["method"] == "Network.requestWillBeSent"
-    }
 
 
 def complaints(browser):
@@ -115,7 +95,7 @@ def test_every_curve_is_drawn_without_a_complaint_or_a_request(run, pages):
     assert len(drawn) >= 8
     assert all("L" in one.get_attribute("d") for one in drawn)
     assert complaints(run) == []
-    assert requested(run) <= {f"file://{pages}/run.html", "data:,"}
+    assert {*requested(run)} <= {f"file://{pages}/run.html", "data:,"}
 
 
 def test_hostile_text_runs_nothing_and_is_shown(run):
@@ -126,7 +106,8 @@ def test_hostile_text_runs_nothing_and_is_shown(run):
 
 
 def test_the_values_at_the_cursor_are_shown_in_every_chart(run):
-    actions(run).move_to_element(plot(run, "bleu")).perform()
+    plot = scrolled(run, find(run, '[data-key="bleu"] .plot'))
+    actions(run).move_to_element(plot).perform()
     assert "step 500 development 11.25" in shown_text(run, "bleu")
     assert "step 500" in shown_text(run, "loss")
     assert find_all(run, ".plot .cursor")
@@ -151,10 +132,7 @@ def test_a_head_and_a_word_show_what_they_attend_to(run):
     assert head.get_attribute("aria-pressed") == "true"
     assert len(find_all(run, ".words line")) == 4
     words = find_all(run, ".words .queries button")
-    run.execute_script(
-        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", words[2]
-    )
-    actions(run).move_to_element(words[2]).perform()
+    actions(run).move_to_element(scrolled(run, words[2])).perform()
     assert [one.text for one in find_all(run, ".words small")] == ["", "", "1.00", ""]
     assert len(find_all(run, ".words line")) == 1
     assert words[3].text.startswith("<script>alert(1)")
@@ -165,6 +143,7 @@ def test_runs_are_compared_in_one_chart(browser, pages):
     assert len(find_all(browser, '[data-key="bleu"] path.curve')) == 2
     press(browser, "bleu", "\ue011")
     assert "step 300" in shown_text(browser, "bleu")
-    click(browser, "b")
+    legend = browser.find_element("xpath", "//button[normalize-space()='b']")
+    browser.execute_script("arguments[0].click()", legend)
     assert len(find_all(browser, '[data-key="bleu"] path.curve')) == 1
     assert complaints(browser) == []

@@ -95,17 +95,6 @@ def test_without_evaluations_it_says_so(tmp_path):
         assert part in page
 
 
-def test_a_writer_writes_page_and_environment(workdir):
-    logged = []
-    writer = ReportWriter(workdir, log=logged.append, processes=3)
-    writer(False)
-    assert logged == []
-    environment = json.loads((workdir.path / "environment.json").read_text())
-    assert environment["processes"] == 3
-    page = (workdir.path / "report.html").read_text(encoding="utf-8")
-    assert environment["packages"]["jax"] in page
-
-
 def test_an_error_of_the_writer_is_one_warning(workdir):
     logged = []
     (workdir.path / "report.html").mkdir()

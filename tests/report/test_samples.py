@@ -6,12 +6,8 @@ TRIPLES = [Sample("Ein  Haus.", "A house.", ""), Sample("source x", " b", "refer
 
 
 def formatted(triples):
-    evaluator = Evaluator(
-        sums=None,
-        batches=None,
-        translate=None,
-        pairs=[(one.source, one.reference) for one in triples],
-    )
+    pairs = [(one.source, one.reference) for one in triples]
+    evaluator = Evaluator(sums=None, batches=None, translate=None, pairs=pairs)
     return evaluator.samples([one.translation for one in triples], len(triples))
 
 

@@ -50,13 +50,8 @@ def test_devices_mesh_and_rows_decide(monkeypatch, mesh, config, kernel, said):
 
 
 def test_a_run_records_what_computed_its_attention(tmp_path):
-    values = {
-        **TINY,
-        "model.attention": "cudnn",
-        "steps": 1,
-        "data.cache_dir": str(tmp_path / "cache"),
-        "evaluation.every_steps": 0,
-    }
+    values = {**TINY, "model.attention": "cudnn", "steps": 1}
+    values |= {"data.cache_dir": str(tmp_path / "cache"), "evaluation.every_steps": 0}
     config = t2t_jax.load_config("phrasebook")
     config.update_from_flattened_dict(values)
     log, one = io.StringIO(), jax.devices()[:1]

@@ -9,12 +9,6 @@ from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.run.estimates import EVALUATION_COST, estimate, size_advice
 from t2t_jax.run.start import make_console, open_run
 from tests.integration import tiny
-from tests.integration.tiny import ROOT
-
-
-def config_of(row, tmp_path):
-    config = f"--config={ROOT / 'configs' / 'own_text.py'}:{row}"
-    return parse_argv([config, f"--workdir={tmp_path}"]).config
 
 
 @pytest.mark.parametrize(
@@ -29,7 +23,8 @@ def config_of(row, tmp_path):
 def test_the_row_that_fits_is_named_where_the_size_is_far_off(
     row, pairs, advised, tmp_path
 ):
-    published = size_advice(config_of(row, tmp_path), pairs)
+    options = parse_argv([f"--config=own_text:{row}", f"--workdir={tmp_path}"])
+    published = size_advice(options.config, pairs)
     assert (f"--config=own_text:{advised} suits" in published) == bool(advised)
     assert published.startswith(f"{pairs:,} pairs are" if advised else "")
     assert bool(published) == bool(advised)
@@ -83,14 +78,8 @@ FALLS = {"schedule": "linear", "warmup_steps": 5}
         ({"warmup_steps": 7}, "steps=7 is not above optimizer.warmup_steps=7"),
         ({"warmup_steps": 6}, None),
         (FALLS, None),
-        (
-            {**FALLS, "decay_steps": 6},
-            "and steps=7: the rate stays at its end",
-        ),
-        (
-            {**FALLS, "decay_steps": 8},
-            "and steps=7: the rate never reaches it",
-        ),
+        ({**FALLS, "decay_steps": 6}, "and steps=7: the rate stays at its end"),
+        ({**FALLS, "decay_steps": 8}, "and steps=7: the rate never reaches it"),
     ],
 )
 def test_steps_that_do_not_suit_the_schedule_are_warned_of(

@@ -37,9 +37,7 @@ def prepared(folder, **changed):
 CASES = {
     "packed": {},
     "length_buckets": {"data__layout": "length_buckets"},
-    "bpe_dropout": {
-        **{"data__source_bpe_dropout": 0.3, "data__modifiers": "lower:0.5"}
-    },
+    "bpe_dropout": {"data__source_bpe_dropout": 0.3, "data__modifiers": "lower:0.5"},
 }
 
 

@@ -12,7 +12,7 @@ from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import DataError
-from t2t_jax.run.prepared_data import open_prepared_data, prepare_data
+from t2t_jax.run.prepared_data import prepare_data
 from t2t_jax.types import BatchShard
 from tests.integration import tiny
 
@@ -68,9 +68,6 @@ def test_the_source_words_of_a_run_are_written_once(tmp_path):
     assert known.unseen_shares(["The teacher", "xylophone, 42!"]) == [0.0, 1.0]
     published = json.loads((run / "data.json").read_text(encoding="utf-8"))
     assert published["train"]["source_words"] == len(known.hashes)
-    assert published.keys() == {
-        *("vocabulary", "train", "dev", "leaks", "source_lines", "vocabulary_lesson")
-    }
     # Nothing of a run that has begun is replaced; what an older run lacks is added.
     begun = parse_argv(tiny.arguments(run))
     begun.workdir.write_config(begun.config)
@@ -83,19 +80,11 @@ def test_the_source_words_of_a_run_are_written_once(tmp_path):
     assert (run / known_words.FILE).read_bytes() == known.to_bytes()
 
 
-def _without_learning(monkeypatch):
-    monkeypatch.setattr(VocabularyPair, "load_or_train", None)
-
-
-@pytest.mark.parametrize(
-    "own",
-    [{}, {"vocabulary__source_size": 110, "model__tying": "decoder"}],
-    ids=["shared", "two"],
-)
-def test_a_prepared_vocabulary_is_taken_up_by_the_run(tmp_path, monkeypatch, own):
+def test_two_prepared_vocabularies_are_taken_up_by_the_run(tmp_path, monkeypatch):
+    own = {"vocabulary__source_size": 110, "model__tying": "decoder"}
     run = tmp_path / "run"
     first, _ = _prepare(run, **own)
-    _without_learning(monkeypatch)
+    monkeypatch.setattr(VocabularyPair, "load_or_train", None)  # learns nothing
     # Whatever it does not depend on may change.
     second, _ = _prepare(run, model__d_ff=64, data__max_length=50, **own)
     assert second.vocabularies.fingerprint == first.vocabularies.fingerprint
@@ -116,7 +105,7 @@ def test_a_vocabulary_of_other_text_or_settings_is_refused(
     run = tmp_path / "run"
     _prepare(run)
     before = _contents(run)
-    _without_learning(monkeypatch)
+    monkeypatch.setattr(VocabularyPair, "load_or_train", None)  # learns nothing
     with pytest.raises(DataError, match=logged):
         _prepare(run, **changed)
     assert _contents(run) == before
@@ -140,33 +129,6 @@ def test_a_damaged_preparation_is_refused_and_can_be_removed(tmp_path, damage):
     assert _contents(run) == before
     (run / "vocab.model").unlink()
     assert _prepare(run)[0].fingerprints == first.fingerprints
-
-
-def test_what_one_process_has_prepared_another_opens(tmp_path):
-    run = tmp_path / "run"
-    prepared, _ = _prepare(run)
-    options = parse_argv(tiny.arguments(run))
-    before = {path: path.stat().st_mtime_ns for path in run.iterdir()}
-    logged: list[str] = []
-    opened = open_prepared_data(
-        options.config, workdir=options.workdir, log=logged.append
-    )
-    assert opened.fingerprints == prepared.fingerprints
-    assert opened.batch_shapes == prepared.batch_shapes
-    assert opened.dev_lines == prepared.dev_lines
-    assert {path: path.stat().st_mtime_ns for path in run.iterdir()} == before
-    assert logged == []
-
-
-def test_development_text_in_the_training_text_is_a_warning(tmp_path):
-    run = tmp_path / "run"
-    _, logged = _prepare(run, data__dev="phrasebook:train:300[7:30]")
-    (warning,) = [line for line in logged if line.startswith("warning:")]
-    assert "of the 23 pairs of phrasebook:train:300[7:30]" in warning
-    published = json.loads((run / "data.json").read_text(encoding="utf-8"))
-    (found,) = published["leaks"].values()
-    assert found["both"] > 15
-    assert len(found["examples"]) == 3
 
 
 def test_held_out_text_is_searched_for_and_changes_nothing_else(tmp_path):

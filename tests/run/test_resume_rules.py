@@ -24,14 +24,10 @@ from t2t_jax.training.config import OptimizerConfig
 from tests.integration import tiny
 
 
-def changeable(key):
-    return key in CHANGEABLE_ON_RESUME or key.split(".")[0] in CHANGEABLE_ON_RESUME
-
-
 def test_every_key_has_a_reason_why_it_may_change_or_not():
     for key in keys():
         section = key.split(".")[0]
-        if not changeable(key):
+        if not {key, section} & CHANGEABLE_ON_RESUME.keys():
             assert section in FIXED_ON_RESUME, key
     assert not CHANGEABLE_ON_RESUME.keys() & FIXED_ON_RESUME.keys()
     known = set(keys()) | {key.split(".")[0] for key in keys()}
@@ -60,10 +56,6 @@ def test_a_run_is_resumed_with_its_own_text_only():
     before = {"train": "ab", "weights of train": "1, 2"}
     check_fingerprints(before, {**before, "dev": "cd"})
     check_fingerprints({**before, "dev": "cd"}, before)  # Evaluation is off.
-    with pytest.raises(DataError, match="other content of: dev"):
-        check_fingerprints({**before, "dev": "cd"}, {**before, "dev": "ef"})
-    with pytest.raises(DataError, match=r"other content of: train\."):
-        check_fingerprints(before, {**before, "train": "ac"})
     with pytest.raises(DataError, match=r"weights of train \(1, 2, now 1, 1\)"):
         check_fingerprints(before, {**before, "weights of train": "1, 1"})
     both = 2 * (dataclasses.replace(Config(), data=DataConfig(filters="digits")),)

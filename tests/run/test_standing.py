@@ -45,14 +45,12 @@ def test_the_end_of_a_training_is_seen_though_it_is_still_locked(
     assert over["seconds_left"] is None
 
 
-def test_of_equally_good_evaluations_the_lowest_loss_is_the_best(workdir):
-    kind = {"kind": "eval", "bleu": 0.0}
-    losses = [(10, 6.5), (20, 6.0), (30, 6.25)]
-    records = [{**kind, "step": step, "loss": loss} for step, loss in losses]
-    assert stand(workdir, records)["best"]["step"] == 20
-
-
-def test_the_first_of_equally_good_evaluations_is_the_best(workdir):
-    unscored = {**eval_record(30, 6.0), "bleu": None}
-    same = [eval_record(10, 5.0), eval_record(20, 5.0), unscored]
-    assert stand(workdir, same)["best"]["step"] == 10
+@pytest.mark.parametrize(
+    ("losses", "best"), [([6.5, 6.0, 6.25], 20), ([6.0, 6.0, 6.5], 10)]
+)
+def test_of_equally_good_evaluations_the_first_of_the_lowest_loss_is_best(
+    workdir, losses, best
+):
+    found = [eval_record(10 * n, 5.0, loss=x) for n, x in enumerate(losses, start=1)]
+    unscored = {**eval_record(40, 6.0), "bleu": None}
+    assert stand(workdir, [*found, unscored])["best"]["step"] == best

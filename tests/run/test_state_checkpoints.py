@@ -35,15 +35,12 @@ def snapshots(path):
     )
 
 
-def save(opened, step):
-    opened.save(state(), RunProgress(step=step), kinds=("periodic",), scores={})
-
-
 def test_damage_stays_where_it_is_if_the_text_is_another(tmp_path):
     opened = snapshots(tmp_path)
     opened.fingerprints = {"train": "same"}
     for step in (5, 7):
-        save(opened, step)
+        progress = RunProgress(step=step)
+        opened.save(state(), progress, kinds=("periodic",), scores={})
     opened.wait()
     (tmp_path / "checkpoints" / "7" / "meta" / "metadata").write_text("")
     opened.fingerprints = {"train": "other"}

@@ -1,18 +1,20 @@
 """The status of a run, from the files that it has written."""
 
+import fcntl
 import json
 import os
 import socket
-import subprocess
 import sys
+import threading
 from datetime import UTC, datetime
 
 import pytest
 
-from t2t_jax.config import parse, to_dict
-from t2t_jax.config_files import default
+from t2t_jax.config import Config
 from t2t_jax.run.status import read_status
 from t2t_jax.run.workdir import Workdir
+from tests.docs.commands import run
+from tests.integration.tiny import ROOT
 
 BEGAN = datetime(2026, 11, 23, 1, 0, tzinfo=UTC).timestamp()
 
@@ -26,8 +28,8 @@ def train(step, loss, *, at, elapsed=None):
         "step": step,
         "kind": "train",
         "loss": loss,
-        "target_tokens_per_second": 1_234.5,
         "epoch": 2,
+        "target_tokens_per_second": 1_234.5,
         "time": time_of(at),
         "elapsed": at if elapsed is None else elapsed,
     }
@@ -46,15 +48,10 @@ TRAINED = [train(50, 8.0, at=10), train(100, 4.0, at=60), train(150, 2.0, at=110
 def make_run(tmp_path):
     """Returns a function that writes the files of a run."""
 
-    def make(*records, checkpoint=None, kinds=("periodic",), lock="", **keys):
+    def make(*records, checkpoint=None, kinds=("periodic",), lock=""):
         workdir = Workdir(tmp_path / "run")
         workdir.path.mkdir()
-        values = to_dict(parse(default().to_dict()))
-        values["steps"] = 500
-        for key, value in keys.items():
-            section, _, name = key.partition("__")
-            values[section][name] = value
-        workdir.write_json("config.json", values)
+        workdir.write_config(Config(steps=500))
         lines = "".join(json.dumps(record) + "\n" for record in records)
         (workdir.path / "metrics.jsonl").write_text(lines + '{"step": 9, "ki')
         if lock:
@@ -144,7 +141,7 @@ def test_a_diverged_run_is_not_a_crash(make_run):
         | {"in_a_row": n - 150}
         for n in range(151, 161)
     ]
-    status = read_status(make_run(*TRAINED, *skipped, training__max_bad_steps=10))
+    status = read_status(make_run(*TRAINED, *skipped))
     assert (status["state"], status["step"]) == ("diverged", 160)
     assert "up to step 160" in status["reason"]
 
@@ -161,44 +158,29 @@ def test_before_the_first_step(make_run, tmp_path):
     assert (status["state"], status["reason"]) == ("running", "before its first step")
 
 
-@pytest.mark.parametrize(
-    ("origin", "reason"),
-    [
-        ({"step": 7, "averaged_steps": [1, 2, 3]}, "the average of 3 checkpoints"),
-        ({"imported": "?"}, "a model and not a run"),
-    ],
-)
-def test_a_model_is_no_run(tmp_path, make_run, origin, reason):
-    (tmp_path / "model.json").write_text(json.dumps(origin))
+def test_a_status_has_the_same_keys_whatever_is_there(tmp_path, make_run):
+    (tmp_path / "model.json").write_text('{"step": 7, "averaged_steps": [1, 2, 3]}')
     status = read_status(Workdir(tmp_path))
-    assert status["state"] == "model"
-    assert reason in status["reason"]
-    run = make_run(*TRAINED, evaluation(150, None, at=111))
-    assert read_status(run).keys() == status.keys()
-    assert read_status(run)["best"] is None
+    assert "the average of 3 checkpoints" in status["reason"]
+    of_a_run = read_status(make_run(*TRAINED, evaluation(150, None, at=111)))
+    assert of_a_run.keys() == status.keys()
+    assert of_a_run["best"] is None
 
 
 def test_reading_a_status_never_fails_a_start(make_run):
     """A start that meets the status's shared lock waits for its end."""
     workdir = make_run()
-    reader = (
-        "import fcntl, sys, time\n"
-        "file = open(sys.argv[1])\n"
-        "fcntl.flock(file, fcntl.LOCK_SH)\n"
-        "print('locked', flush=True)\n"
-        "time.sleep(0.05)\n"
-    )
     with workdir.locked():
         pass
-    argv = [sys.executable, "-c", reader, str(workdir.lock_path)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-        assert process.stdout.readline() == b"locked\n"
+    with workdir.lock_path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        threading.Timer(0.05, fcntl.flock, [file, fcntl.LOCK_UN]).start()
         with workdir.locked():
             pass
 
 
 def test_a_status_needs_no_jax_and_writes_nothing(make_run):
-    workdir = make_run(*TRAINED, checkpoint=100)
+    workdir = make_run(*TRAINED, evaluation(150, 7.5, at=112), checkpoint=100)
     before = {path: path.stat().st_mtime_ns for path in workdir.path.rglob("*")}
     program = (
         "import sys\n"
@@ -207,7 +189,10 @@ def test_a_status_needs_no_jax_and_writes_nothing(make_run):
         "sys.exit(code or 'jax' in sys.modules)\n"
     )
     argv = [sys.executable, "-c", program, "status", f"--workdir={workdir.path}"]
-    done = subprocess.run(argv, capture_output=True, check=False, text=True)
+    done = run(argv, ROOT)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 5
+    first, *others, quality = done.stdout.splitlines()
+    assert first.endswith(", step 150 of 500 (30 %)")
+    assert [line.split()[0] for line in others] == ["lock", "speed", "time"]
+    assert "loss 2.000, development BLEU 7.50 at step 150, best 7.50" in quality
     assert before == {p: p.stat().st_mtime_ns for p in workdir.path.rglob("*")}

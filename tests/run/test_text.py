@@ -58,37 +58,29 @@ SAMPLES = """\
 """
 
 
-@pytest.fixture
-def run(tmp_path):
+def begun(path, train, dev=""):
     """Makes a run of such data."""
-
-    def make(train, dev=""):
-        workdir = Workdir(tmp_path / "run")
-        workdir.create()
-        config = dataclasses.replace(Config(), data=DataConfig(train=train, dev=dev))
-        workdir.write_config(config)
-        return workdir
-
-    return make
+    workdir = Workdir(path / "run")
+    workdir.create()
+    workdir.write_config(Config(data=DataConfig(train=train, dev=dev)))
+    return workdir
 
 
-def test_a_model_of_the_phrasebook_has_its_examples(run):
-    found = example_sentences(run("phrasebook:train:9"))
+def test_a_model_of_the_phrasebook_has_its_examples(tmp_path):
+    found = example_sentences(begun(tmp_path, "phrasebook:train:9"))
     assert found == tuple(example.english for example in examples()[:MAX_EXAMPLES])
 
 
-def test_another_run_has_short_ones_of_its_last_evaluation(run):
-    workdir = run("text:a.en,a.de")
+def test_another_run_has_short_ones_of_its_last_evaluation(tmp_path):
+    workdir = begun(tmp_path, "text:a.en,a.de")
     (workdir.path / "samples").mkdir()
     (workdir.path / "samples" / "9.txt").write_text(SAMPLES.replace("cat", "dog"))
     (workdir.path / "samples" / "10.txt").write_text(SAMPLES)
     assert example_sentences(workdir) == ("A cat sleeps.",)
 
 
-def test_before_an_evaluation_they_are_of_the_development_text(run, tmp_path):
+def test_before_an_evaluation_they_are_of_the_development_text(tmp_path):
     for name, line in (("d.en", "It rains.\n\n"), ("d.de", "Es regnet.\n\n")):
         (tmp_path / name).write_text(line)
-    found = example_sentences(
-        run("text:a.en,a.de", f"text:{tmp_path}/d.en,{tmp_path}/d.de")
-    )
-    assert found == ("It rains.",)
+    dev = f"text:{tmp_path}/d.en,{tmp_path}/d.de"
+    assert example_sentences(begun(tmp_path, "tsv:a.tsv", dev)) == ("It rains.",)

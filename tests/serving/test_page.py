@@ -1,11 +1,10 @@
 """The page in a real browser, against a model that needs no JAX."""
 
-import json
 import time
 
 import pytest
 
-from tests.report.browser import chromium
+from tests.report.browser import chromium, requested
 from tests.serving.fake_server import fake_server
 
 webdriver = pytest.importorskip("selenium.webdriver")
@@ -81,14 +80,7 @@ def test_no_errors_and_no_requests_to_other_hosts(browser, url):
     # Of all tests above: the logs are read once.
     severe = [one for one in browser.get_log("browser") if one["level"] != "INFO"]
     assert severe == []
-    messages = [
-        json.loads(one["message"])["message"] for one in browser.get_log("performance")
-    ]
-    asked = [
-        message["params"]["request"]["url"]
-        for message in messages
-        if message["method"] == "Network.requestWillBeSent"
-    ]
+    asked = requested(browser)
     assert len(asked) > 8
     own = (url, "data:", "chrome", "about:blank")
     assert [one for one in asked if not one.startswith(own)] == []

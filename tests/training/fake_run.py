@@ -7,7 +7,6 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 import numpy as np
 
-from t2t_jax.errors import DivergedError
 from t2t_jax.training import loop
 from t2t_jax.training.loss import Sums
 from t2t_jax.training.progress_and_patience import Intervals, RunProgress
@@ -26,17 +25,16 @@ class Run:
 
     def __init__(self, monkeypatch, **attributes):
         self.timeline, self.records, self.saved = [], [], []
-        self.shown, self.skipped, self.pauses = [], [], []
+        self.shown, self.skipped = [], []
         self.bleus, self.losses, self.dev_losses = {}, {}, {}
         self.stop_at, self.interrupted = (), ()
         self.steps, self.clock, self.wait = 0, 0.0, 0.0
         self.shapes, self.ready = [], {None}
-        self.asked_every, self.endured = 1, math.inf
+        self.asked_every = 1
         self.profile = Profiler(range(0), folder=None, log=print)
         self.must_stop = False
         self.stop = SimpleNamespace(
-            should_stop=lambda step: step in self.stop_at,
-            stop_requested=lambda: False,
+            should_stop=lambda step: step in self.stop_at, stop_requested=lambda: False
         )
         monkeypatch.setattr(loop.time, "perf_counter", lambda: self.clock)
         vars(self).update(attributes)
@@ -69,8 +67,6 @@ class Run:
     def skip(self, record):
         self.timeline.append(f"skip {record['step']}")
         self.skipped.append(record)
-        if record["in_a_row"] >= self.endured:
-            raise DivergedError("enough")
 
     def evaluate(self, state, step):
         self.clock += 1_000.0  # is not training time
@@ -111,7 +107,6 @@ class Run:
 
     @contextmanager
     def extended(self, what):
-        self.pauses.append(what)
         yield
 
     def _batches(self, position):

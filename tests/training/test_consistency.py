@@ -2,8 +2,7 @@
 
 Seen to fail: with the embeddings cut off in both passes, with the same dropout key for
 both, with masks of the row's number in the batch of a device, with R-Drop's weight not
-halved, with bos instead of eos spared in the source, and with zero times another sum
-added to the loss of one pass.
+halved, and with bos instead of eos spared in the source.
 """
 
 import dataclasses
@@ -157,6 +156,7 @@ def test_padding_and_layers_computed_twice_change_nothing(padding, remat):
         batch_of(drawn_pairs(3, 5), **padding), dataclasses.replace(CONFIG, remat=remat)
     )
     assert_allclose(other, loss, rtol=1e-6)  # float32
+    assert more[2:5] == sums[2:5]
     assert_allclose(more.consistency, sums.consistency, rtol=1e-5)
 
 
@@ -183,15 +183,11 @@ def test_r_drop_of_a_model_without_dropout_is_refused():
     Config(training=R_DROP, model=dataclasses.replace(still, attention_dropout=0.1))
 
 
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ({"simcut": -1.0}, r"training\.simcut=-1\.0 must be 0 \(off\) or more"),
+def test_keys_that_cannot_be_are_refused():
+    for values, problem in (
+        ({"simcut": -1.0}, r"training\.simcut=-1\.0 must be 0"),
         ({"simcut": 3.0, "r_drop": 5.0}, r"simcut=3 and training\.r_drop=5 both use"),
         ({"simcut_probability": 0.1}, r"no effect with training\.simcut=0"),
-    ],
-    ids=str,
-)
-def test_keys_that_cannot_be_are_refused(values, problem):
-    with pytest.raises(ConfigError, match=problem):
-        TrainingConfig(**values)
+    ):
+        with pytest.raises(ConfigError, match=problem):
+            TrainingConfig(**values)

@@ -104,9 +104,7 @@ def test_an_evaluation_is_mapped_over_tpus_as_their_kernels_cannot_be_split():
     module = make_module(CONFIG, devices=[TPU] * 8, mesh=mesh.shape)
     tokens = jax.ShapeDtypeStruct((8, LENGTH), jnp.int32)
     params = jax.eval_shape(module.init, jax.random.key(0), tokens, tokens)["params"]
-    batch = Batch(*[tokens] * 7, tokens)._replace(
-        rows=jax.ShapeDtypeStruct((8,), jnp.int32)
-    )
+    batch = Batch(*[tokens] * 7, rows=jax.ShapeDtypeStruct((8,), jnp.int32))
     sums = compile_evaluation(module, label_smoothing=0.1, mesh=mesh)
     text = sums.trace(params, batch).lower(lowering_platforms=("tpu",)).as_text()
     assert "splash_mha_fwd" in text

@@ -34,12 +34,6 @@ def test_the_nth_update_has_the_learning_rate_of_equation_3_at_n():
         np.testing.assert_allclose(rate, equation_3(n, 13, 5), rtol=1e-6)
 
 
-def test_base_peaks_at_its_four_thousandth_update():
-    rates = make_schedule(OptimizerConfig(), d_model=512)(jnp.arange(8_000))
-    assert int(jnp.argmax(rates)) + 1 == 4_000
-    np.testing.assert_allclose(rates.max(), (512 * 4_000) ** -0.5, rtol=1e-6)  # float32
-
-
 WARMUP, END, PEAK = 7, 40, 0.375
 FALL = {"decay_steps": END, "end_fraction": 0.25}
 
@@ -86,9 +80,8 @@ BY_NAME = {
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_schedule_by_name_is_its_closed_form_and_optax_s_one_update_earlier(name):
     keys, after, theirs = BY_NAME[name]
-    config = OptimizerConfig(
-        schedule=name, warmup_steps=WARMUP, peak_learning_rate=PEAK, **keys
-    )
+    how = {"schedule": name, "warmup_steps": WARMUP}
+    config = OptimizerConfig(peak_learning_rate=PEAK, **how, **keys)
     numbers = range(1, END + 5)
     expected = [PEAK * n / WARMUP if n <= WARMUP else after(n) for n in numbers]
     rates = make_schedule(config, d_model=13)(jnp.arange(len(numbers)))
@@ -97,36 +90,11 @@ def test_a_schedule_by_name_is_its_closed_form_and_optax_s_one_update_earlier(na
     if theirs:
         np.testing.assert_allclose(rates, [theirs(n) for n in numbers], rtol=2e-6)
     # Without a peak, that of equation 3; without an end, 0 at the last step.
-    config = OptimizerConfig(
-        schedule=name, warmup_steps=WARMUP, decay_steps=keys.get("decay_steps", 0)
-    )
+    config = OptimizerConfig(decay_steps=keys.get("decay_steps", 0), **how)
     rates = make_schedule(config, d_model=13)(jnp.arange(END))
     np.testing.assert_allclose(rates[WARMUP - 1], (13 * WARMUP) ** -0.5, rtol=1e-6)
     assert rates[-2] > 0
     assert (rates[-1] == 0) == config.decays
-
-
-@pytest.mark.parametrize("name", ["adam", "muon"])
-def test_all_parts_of_an_optimizer_follow_the_schedule(name):
-    own = {"adam_learning_rate": 0.25} if name == "muon" else {}
-    config = OptimizerConfig(
-        name=name,
-        schedule="linear",
-        warmup_steps=1,
-        decay_steps=3,
-        peak_learning_rate=0.25,
-        **own,
-    )
-    optimizer, params = make_optimizer(config, d_model=7), float32(drawn(0))
-    state, gradient = optimizer.init(params), float32(drawn(1))
-    sizes = []
-    for _ in range(3):
-        updates, state = optimizer.update(gradient, state, params)
-        sizes.append(float(jnp.abs(updates["embedding"]["table"]).max()))
-        last = updates
-    # Under a constant gradient Adam moves by the learning rate.
-    np.testing.assert_allclose(sizes, [0.25, 0.125, 0.0], rtol=1e-4)
-    require_same(last, jax.tree.map(jnp.zeros_like, last))
 
 
 @pytest.mark.parametrize(
@@ -152,10 +120,8 @@ def test_a_value_out_of_range_is_refused_by_its_key(key, values):
         ({"weight_decay": 0.1}, "adamw, schedule_free, muon, adafactor"),
         ({"name": "adafactor", "beta2": 0.9}, "adam, adamw, schedule_free, muon."),
         ({"name": "adamw", "muon_beta": 0.9}, "muon"),
-        ({"name": "adamw", "adam_learning_rate": 0.1}, "muon"),
         ({"name": "schedule_free", "schedule": "constant"}, "adam, adamw, muon"),
         ({"decay_steps": 9}, "cosine, linear, warmup_stable_decay"),
-        ({"schedule": "constant", "end_fraction": 0.1}, "cosine, linear, warmup_st"),
         ({"schedule": "cosine", "decay_fraction": 0.2}, "warmup_stable_decay"),
     ],
 )
@@ -164,28 +130,18 @@ def test_a_key_of_another_optimizer_is_refused(changes, users):
         OptimizerConfig(**changes)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"schedule": "cosine", "decay_steps": 4},
-        {"schedule": "warmup_stable_decay", "decay_steps": 5, "decay_fraction": 0.4},
-        {"schedule": "warmup_stable_decay", "decay_steps": 9, "decay_fraction": 0.01},
-    ],
-)
-def test_a_schedule_that_would_fall_in_the_warmup_or_at_once_is_refused(changes):
+@pytest.mark.parametrize(("steps", "fraction"), [(5, 0.4), (9, 0.01)])
+def test_a_schedule_that_would_fall_in_the_warmup_or_at_once_is_refused(
+    steps, fraction
+):
+    how = {"schedule": "warmup_stable_decay", "warmup_steps": 4}
     with pytest.raises(ConfigError, match=r"must fall after optimizer\.warmup_steps=4"):
-        OptimizerConfig(warmup_steps=4, **changes)
+        OptimizerConfig(decay_steps=steps, decay_fraction=fraction, **how)
 
 
 def test_a_schedule_without_its_end_is_refused():
     with pytest.raises(ConfigError, match="decay_steps=0 does not say where"):
         make_optimizer(OptimizerConfig(schedule="cosine"), d_model=7)
-
-
-PARAMS = {
-    "encoder": {"layer_0": {"kernel": jnp.ones(2)}, "layer_1": {"kernel": jnp.ones(3)}},
-    "embedding": {"table": jnp.ones(5)},
-}
 
 
 @pytest.mark.parametrize(
@@ -196,8 +152,9 @@ PARAMS = {
     ],
 )
 def test_patterns_that_freeze_nothing_or_everything_are_errors(patterns, message):
+    params = {name: {"kernel": jnp.ones(2)} for name in ("encoder", "embedding")}
     with pytest.raises(ConfigError, match=message):
-        make_optimizer(OptimizerConfig(), d_model=13, frozen=patterns).init(PARAMS)
+        make_optimizer(OptimizerConfig(), d_model=13, frozen=patterns).init(params)
 
 
 # W^Q and W^O of 3 heads of depth 2 at width 7, both matrices of a network, a table.
@@ -213,11 +170,11 @@ SHAPES = {
 AS_MATRIX = {(7, 3, 2): (7, 6), (3, 2, 7): (6, 7)}
 
 
-def drawn(seed):
+def drawn(seed, shapes=SHAPES):
     random = np.random.default_rng(seed)
     return jax.tree.map(
         lambda shape: random.normal(size=shape),
-        SHAPES,
+        shapes,
         is_leaf=lambda x: isinstance(x, tuple),
     )
 
@@ -226,8 +183,10 @@ def float32(tree):
     return jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), tree)
 
 
+PEAK_AT_2 = {"warmup_steps": 2, "peak_learning_rate": 0.125}
 BETAS = {"beta1": 0.7, "beta2": 0.6, "epsilon": 0.125}
-MUON = {"ns_steps": 4, "muon_beta": 0.8, "consistent_rms": 0.5}
+MUON = {"ns_steps": 4, "muon_beta": 0.8, "consistent_rms": 0.5, "warmup_steps": 1}
+MUON |= {"peak_learning_rate": 0.125, "adam_learning_rate": 0.0625}
 
 
 def after_warmup_of(peak, steps):
@@ -239,31 +198,19 @@ def after_warmup_of(peak, steps):
     [
         # atol: float32 sums of about 1
         (
-            OptimizerConfig(warmup_steps=2, peak_learning_rate=0.125, **BETAS),
+            OptimizerConfig(**PEAK_AT_2, **BETAS),
             *[(partial(AdamW, 0.7, 0.6, 0.125), after_warmup_of(0.125, 2))] * 3,
             2e-6,
         ),
         (
-            OptimizerConfig(
-                name="adamw",
-                warmup_steps=2,
-                peak_learning_rate=0.125,
-                weight_decay=0.25,
-            ),
+            OptimizerConfig(name="adamw", weight_decay=0.25, **PEAK_AT_2),
             *[(partial(AdamW, 0.9, 0.98, 1e-9, 0.25), after_warmup_of(0.125, 2))] * 2,
             (partial(AdamW, 0.9, 0.98, 1e-9), after_warmup_of(0.125, 2)),
             2e-6,
         ),
         # atol: five products of float32 matrices, whose small singular values grow
         (
-            OptimizerConfig(
-                name="muon",
-                warmup_steps=1,
-                peak_learning_rate=0.125,
-                adam_learning_rate=0.0625,
-                weight_decay=0.25,
-                **MUON,
-            ),
+            OptimizerConfig(name="muon", weight_decay=0.25, **MUON),
             (partial(Muon, 0.8, 1e-9, 4, 0.5, decay=0.25), after_warmup_of(0.125, 1)),
             (partial(AdamW, 0.9, 0.98, 1e-9, 0.25), after_warmup_of(0.0625, 1)),
             (partial(AdamW, 0.9, 0.98, 1e-9), after_warmup_of(0.0625, 1)),
@@ -295,15 +242,11 @@ def test_five_steps_equal_the_definition(config, kernels, tables, others, atol):
         for index, g in enumerate(jax.tree.leaves(gradient)):
             definition, rates = definitions[index]
             shape = AS_MATRIX.get(g.shape, g.shape)
-            stepped = definition.step(
-                theirs[index].reshape(shape), g.reshape(shape), rates[number]
-            )
+            matrices = theirs[index].reshape(shape), g.reshape(shape)
+            stepped = definition.step(*matrices, rates[number])
             theirs[index] = stepped.reshape(g.shape)
-        jax.tree.map(
-            partial(np.testing.assert_allclose, atol=atol),
-            ours,
-            jax.tree.unflatten(tree, theirs),
-        )
+        close = partial(np.testing.assert_allclose, atol=atol)
+        jax.tree.map(close, ours, jax.tree.unflatten(tree, theirs))
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.25])
@@ -322,19 +265,11 @@ def test_adafactor_is_that_of_optax_for_kernels_as_matrices(decay):
     as_matrices = partial(
         jax.tree.map, lambda x: x.reshape(matrices.get(x.shape, x.shape))
     )
-    random = np.random.default_rng(0)
-    drawn = [
-        jax.tree.map(
-            lambda shape: jnp.float32(random.normal(size=shape)),
-            shapes,
-            is_leaf=lambda x: isinstance(x, tuple),
-        )
-        for _ in range(4)
-    ]
-    params, states = drawn[0], [ours.init(drawn[0]), theirs.init(as_matrices(drawn[0]))]
+    params, *gradients = (float32(drawn(seed, shapes)) for seed in range(4))
+    states = [ours.init(params), theirs.init(as_matrices(params))]
     # Rows and columns of four matrices, the bias, zeros in place of others, counters.
     assert sum(x.size for x in jax.tree.leaves(states[0])) < 4 * 2 * 137 + 130 + 20
-    for number, gradient in enumerate(drawn[1:]):
+    for number, gradient in enumerate(gradients):
         one, states[0] = ours.update(gradient, states[0], params)
         two, states[1] = theirs.update(
             as_matrices(gradient), states[1], as_matrices(params)

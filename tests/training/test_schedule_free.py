@@ -34,15 +34,8 @@ def gradient_at(y, number):
 
 
 def optimizer_of(b1, decay=0.0, mask=None):
-    return schedule_free_adamw(
-        rate,
-        warmup_steps=WARMUP,
-        b1=b1,
-        b2=0.95,
-        eps=EPS,
-        weight_decay=decay,
-        mask=mask,
-    )
+    how = {"warmup_steps": WARMUP, "b1": b1, "b2": 0.95, "eps": EPS}
+    return schedule_free_adamw(rate, weight_decay=decay, mask=mask, **how)
 
 
 @pytest.mark.parametrize(("b1", "decay"), [(0.9, 0.0), (0.7, 0.3)])

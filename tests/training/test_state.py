@@ -10,7 +10,7 @@ from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import TrainState, evaluation_params, init_state
+from t2t_jax.training.state import init_state
 from tests.training.copy_task import CONFIG, require_same
 
 
@@ -18,20 +18,6 @@ def draw(key, **changed):
     optimizer = make_optimizer(OptimizerConfig(), d_model=16)
     module = Transformer(dataclasses.replace(CONFIG, **changed))
     return init_state(module, optimizer, key)
-
-
-def test_a_run_begins_at_step_0_with_zero_moments():
-    state = draw(0)
-    assert int(state.step) == 0
-    assert state.step.dtype == jnp.int32
-    assert state.ema is None
-    for leaf in jax.tree.leaves(state.optimizer):
-        np.testing.assert_array_equal(leaf, 0)
-
-
-def test_parameters_are_float32_whatever_computes():
-    params = draw(0, compute_dtype="bfloat16").params
-    assert {str(leaf.dtype) for leaf in jax.tree.leaves(params)} == {"float32"}
 
 
 def test_the_same_key_draws_the_same_parameters_and_another_key_others():
@@ -62,13 +48,6 @@ def test_the_average_of_what_does_not_change_does_not_change():
     for n in range(7):
         average = moving_average(average, values, decay=0.999, count=n)
     np.testing.assert_array_equal(average["kernel"], values["kernel"])
-
-
-def test_what_is_evaluated_is_the_average_if_there_is_one():
-    state = TrainState(jnp.int32(0), {"w": jnp.ones(2)}, ())
-    assert evaluation_params(state) is state.params
-    averaged = state._replace(ema={"w": jnp.zeros(2)})
-    assert evaluation_params(averaged) is averaged.ema
 
 
 def test_the_average_begins_with_the_parameters_in_arrays_of_its_own():

@@ -20,9 +20,7 @@ from numpy.testing import assert_allclose
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.functional.losses import label_smoothed_nll
-from t2t_jax.functional.schedule import inverse_square_root
 from t2t_jax.model.config import RNNConfig
-from t2t_jax.model.embedding import TokenCutoff
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training import step as step_module
@@ -32,7 +30,6 @@ from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, evaluation_params
 from t2t_jax.training.step import (
     StepOutput,
-    accumulate_gradients,
     compile_evaluation,
     skip_bad_updates,
 )
@@ -97,18 +94,6 @@ def test_a_batch_of_nothing_but_padding_is_finite_and_counts_nothing(start):
     assert known(output.sums) == (0.0, 0.0, 0, 0, 0, 2 * 16 * LENGTH)
     assert float(output.gradient_norm) == 0.0
     require_same(after.params, start.state.params)
-
-
-@pytest.mark.parametrize("changed", [{"rows": 11}, {"length": 17}], ids=str)
-def test_padding_changes_nothing(start, changed):
-    few, many = (
-        start.sums(
-            start.state.params, batch_of(drawn_pairs(3, 5), **padding), dropout_key=KEY
-        )
-        for padding in ({}, changed)
-    )
-    assert_allclose(few[:2], many[:2], rtol=1e-6)  # float32
-    assert few[2:5] == many[2:5]
 
 
 def test_a_packed_row_gives_the_same_sums_as_its_pairs_padded(start):
@@ -179,10 +164,7 @@ RECURRENT = RNNConfig(vocab_size=V, num_layers=1, d_model=8, d_hidden=8, d_atten
 
 @pytest.mark.parametrize(
     "module",
-    [
-        Transformer(dataclasses.replace(CONFIG, **BIASED)),
-        RNN(RECURRENT),
-    ],
+    [Transformer(dataclasses.replace(CONFIG, **BIASED)), RNN(RECURRENT)],
     ids=["transformer", "rnn"],
 )
 def test_chunks_change_no_sum_and_no_gradient(module):
@@ -306,58 +288,14 @@ def test_optimizer_schedule_free_steps_at_y_and_not_at_the_average(learner):
     assert abs(at_x / at_y - 1) > 1e-4
 
 
-@pytest.mark.parametrize("learner", [*CHOICES][1:], indirect=True)
-def test_optimizer_learns_a_copy_task(learner):
-    drawn = (batch_of(drawn_pairs(100 + n, 32)) for n in range(300))
+@pytest.mark.parametrize(
+    ("learner", "steps", "accuracy"),
+    [("adam", 600, 0.99), *((name, 300, 0.97) for name in [*CHOICES][1:])],
+    indirect=["learner"],
+)
+def test_optimizer_learns_a_copy_task(learner, steps, accuracy):
+    drawn = (batch_of(drawn_pairs(100 + n, 32)) for n in range(steps))
     state, _ = learner.steps(drawn)
     held_out = batch_of(drawn_pairs(1, 64))
     figures = summarise(learner.sums(evaluation_params(state), held_out))
-    assert figures["accuracy"] > 0.97
-
-
-def test_a_copy_task_is_learned_to_99_percent():
-    learner = Trainer(1, rows=32, model=LEARNER, **CHOICES["adam"])
-    drawn = (batch_of(drawn_pairs(100 + n, 32)) for n in range(600))
-    state, _ = learner.steps(drawn)
-    held_out = batch_of(drawn_pairs(1, 64))
-    assert summarise(learner.sums(state.params, held_out))["accuracy"] > 0.99
-
-
-def plain_step(state, batch, key, *, config, module, optimizer, mesh, loss):
-    """The step as if there were one pass and Adam only."""
-    dropout_key = jax.random.fold_in(key, state.step)
-
-    def loss_and_sums(params, rows):
-        sums = forward_loss(
-            module, params, rows, label_smoothing=0.1, dropout_key=dropout_key
-        )
-        return jnp.asarray(sums.loss), sums
-
-    gradient, sums = accumulate_gradients(loss_and_sums, state.params, batch, mesh=mesh)
-    count = jnp.maximum(jnp.asarray(sums.target_tokens), 1)
-    norm = optax.tree.norm(gradient) / count
-    gradient = jax.tree.map(lambda g: g / count, gradient)
-    updates, moments = optimizer.update(gradient, state.optimizer, state.params)
-    params = optax.apply_updates(state.params, updates)
-    output = StepOutput(sums, norm)
-    return TrainState(state.step + 1, params, moments), output
-
-
-def test_with_everything_off_the_program_is_the_one_without(monkeypatch):
-    def program(**changed):
-        keys = {"warmup_steps": 4_000, "peak_learning_rate": 0.0}
-        return Trainer(1, **keys, **changed).lowered.as_text()
-
-    ours = program()
-    assert len(program(training=TrainingConfig(simcut=3.0))) > 1.5 * len(ours)
-    assert program(name="schedule_free") != ours
-    monkeypatch.setattr(step_module, "train_step", plain_step)
-    monkeypatch.setattr(TokenCutoff, "__call__", lambda _, x, *others: x)
-    adam = optax.adam(
-        lambda count: inverse_square_root(count + 1, 16, warmup_steps=4_000),
-        b1=0.9,
-        b2=0.98,
-        eps=1e-9,
-    )
-    monkeypatch.setattr("tests.training.copy_task.make_optimizer", lambda *_, **k: adam)
-    assert program() == ours
+    assert figures["accuracy"] > accuracy

@@ -2,43 +2,21 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
 from t2t_jax.training import stopping
-from t2t_jax.training.stopping import StopRequest, Watchdog
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-
-
-def handlers():
-    return [signal.getsignal(number) for number in SIGNALS]
-
-
-def test_the_handlers_of_before_are_back_afterwards():
-    before = handlers()
-    with StopRequest():
-        assert handlers() != before
-    with pytest.raises(RuntimeError, match="in the middle"), StopRequest():
-        raise RuntimeError("in the middle")
-    assert handlers() == before
+from t2t_jax.training.stopping import Watchdog
 
 
 @pytest.mark.parametrize(
     ("context", "numbers", "said"),
     [
-        (
-            "StopRequest()",
-            [signal.SIGTERM] * 2,
-            b"\nSIGTERM: saving a checkpoint, then stopping (again to exit at once)\n",
-        ),
-        (
-            "exit_on_signals(advice='Say it twice.')",
-            [signal.SIGUSR1],
-            b"error: Stopped by SIGUSR1. Say it twice.\n",
-        ),
+        ("StopRequest()", [signal.SIGTERM] * 2, b"\nSIGTERM: saving a checkpoint"),
+        # Nothing is unsaved.
+        ("exit_on_signals(advice='?')", [signal.SIGUSR1], b"error: Stopped by SIGUSR1"),
     ],
-    ids=["the second", "the first, where nothing is unsaved"],
 )
 def test_a_signal_leaves_even_while_a_compiler_works(context, numbers, said):
     # Locks a mutex twice, which nothing interrupts.
@@ -58,21 +36,19 @@ def test_a_signal_leaves_even_while_a_compiler_works(context, numbers, said):
         time.sleep(0.5)
         process.send_signal(number)
     _, found = process.communicate(timeout=30)
-    assert (process.returncode, found) == (75, said)
+    assert (process.returncode, found.startswith(said)) == (75, True), found
+    assert b"Traceback" not in found
 
 
 @pytest.fixture
 def armed(monkeypatch):
     """Notes how faulthandler is armed, which would end the tests."""
-    seconds = []
+    seconds, handler = [], stopping.faulthandler
     monkeypatch.setattr(
-        stopping.faulthandler, "dump_traceback_later", lambda s, exit: seconds.append(s)
+        handler, "dump_traceback_later", lambda s, exit: seconds.append(s)
     )
-    monkeypatch.setattr(
-        stopping.faulthandler,
-        "cancel_dump_traceback_later",
-        lambda: seconds.append(None),
-    )
+    cancelled = partial(seconds.append, None)
+    monkeypatch.setattr(handler, "cancel_dump_traceback_later", cancelled)
     return seconds
 
 

@@ -1,5 +1,4 @@
 import os
-import subprocess
 import sys
 
 import pytest
@@ -8,6 +7,8 @@ from t2t_jax.cli.console import error_report
 from t2t_jax.cli.console.error_report import report_error
 from t2t_jax.devices.distributed.processes import Processes
 from t2t_jax.errors import DataError
+from tests.docs.commands import run
+from tests.integration.tiny import ROOT
 
 
 def test_every_line_of_one_of_several_processes_is_marked(monkeypatch, capsys):
@@ -61,17 +62,10 @@ def test_devices_that_jax_cannot_use_are_no_internal_error(platform):
     code = "import jax; jax.devices()"
     call = f"from t2t_jax.cli.console.error_report import report_error\ntry:\n  {code}"
     call += "\nexcept Exception as error:\n  raise SystemExit(report_error(error))"
-    done = subprocess.run(
-        [sys.executable, "-c", call],
-        env={**os.environ, "JAX_PLATFORMS": platform},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environ = {**os.environ, "JAX_PLATFORMS": platform}
+    done = run([sys.executable, "-c", call], ROOT, environ=environ)
     assert done.returncode == 69
-    assert (
-        f"error: JAX cannot use the devices of JAX_PLATFORMS={platform}" in done.stderr
-    )
+    assert f"cannot use the devices of JAX_PLATFORMS={platform}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

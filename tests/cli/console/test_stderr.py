@@ -15,18 +15,11 @@ import pytest
 from t2t_jax.cli.console.stderr import open_log
 from t2t_jax.cli.console.text_io import open_output, write_lines
 
-GUARDED = (
-    "import sys; from t2t_jax.cli.console.stderr import make_stderr_robust; "
-    "make_stderr_robust(); "
+STREAMS = (
+    "import sys; "
+    "from t2t_jax.cli.console.stderr import make_stderr_robust, configure_stdout; "
+    "make_stderr_robust(); configure_stdout(); "
 )
-
-
-def ended(code, redirection):
-    """Runs Python in a shell that has stderr redirected; returns its exit code."""
-    command = f'"$0" -c "$1" {redirection}'
-    return subprocess.run(
-        ["bash", "-c", command, sys.executable, code], timeout=60, check=False
-    ).returncode
 
 
 def test_a_log_without_room_drops_lines_and_takes_the_next(tmp_path):
@@ -45,20 +38,11 @@ def test_a_log_without_room_drops_lines_and_takes_the_next(tmp_path):
     assert path.read_text(encoding="utf-8") == "before\nÄpfel\ntwo\n"
 
 
-# Gone, full, closed.
-
-
 def test_where_stderr_is_closed_nothing_else_gets_its_number(tmp_path):
     opened = f"file = open({os.fspath(tmp_path / 'file')!r}, 'w'); "
-    code = "sys.exit(3 if file.fileno() > 2 else 4)"
-    assert ended(GUARDED + opened + code, "2>&-") == 3
-
-
-STREAMS = (
-    "import sys; "
-    "from t2t_jax.cli.console.stderr import make_stderr_robust, configure_stdout; "
-    "make_stderr_robust(); configure_stdout(); "
-)
+    code = f"{STREAMS}{opened}sys.exit(3 if file.fileno() > 2 else 4)"
+    argv = ["bash", "-c", '"$0" -c "$1" 2>&-', sys.executable, code]
+    assert subprocess.run(argv, timeout=60, check=False).returncode == 3
 
 
 @pytest.mark.parametrize("environ", [{"PYTHONIOENCODING": "latin-1"}, {"LC_ALL": "C"}])

@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 import time
-from itertools import islice
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +20,6 @@ from hypothesis import strategies as st
 
 from t2t_jax.cli.console.text_io import (
     make_directory,
-    open_output,
     text_lines,
     write_file,
     write_lines,
@@ -55,28 +53,6 @@ def test_lines_end_at_newlines_only_and_none_is_lost(
         assert list(text_lines("-")) == lines
 
 
-def _write(path, lines=("a",), **how):
-    with open_output(str(path), **how) as out:
-        write_lines(out, lines)
-
-
-def test_a_file_appears_only_when_it_is_complete(tmp_path):
-    path = tmp_path / "out.txt"
-    path.write_text("old\n")
-
-    def lines():
-        yield "new"
-        assert path.read_text() == "old\n"
-        raise RuntimeError("in the middle")
-
-    with pytest.raises(RuntimeError, match="in the middle"):
-        _write(path, lines())
-    assert path.read_text() == "old\n"
-    _write(path, ["new"])
-    assert path.read_text() == "new\n"
-    assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([b"\n", b"\r", b"\xff", b"a", b"\xe2\x82\xa8"])))
 def test_lines_that_wait_are_those_of_the_file(tmp_path_factory, parts):
@@ -85,20 +61,6 @@ def test_lines_that_wait_are_those_of_the_file(tmp_path_factory, parts):
     groups = list(LineStream(str(path), most=3))
     assert [line for group in groups for line in group] == list(text_lines(str(path)))
     assert all(1 <= len(group) <= 3 for group in groups)
-
-
-def test_whether_a_line_waits_is_known_without_waiting(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    kept = os.open(tmp_path / "pipe", os.O_RDWR)
-    groups = LineStream(str(tmp_path / "pipe"), most=7)
-    assert not groups.has_next()
-    for act, lines in ((lambda: os.write(kept, b"a\n"), [["a"]]), (None, [])):
-        act() if act else os.close(kept)
-        deadline = time.monotonic() + 20
-        while not groups.has_next():
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
-        assert list(islice(groups, 1)) == lines
 
 
 def test_no_more_lines_are_read_than_may_wait(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import attention
-from t2t_jax.config import default, parse
+from t2t_jax.config import Config
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.workdir import Workdir
 
@@ -17,11 +17,9 @@ def workdir(tmp_path):
 
 
 def make_workdir(path, **changed):
-    config = default()
-    config.update(changed)
     workdir = Workdir(path)
     workdir.create()
-    workdir.write_config(parse(config.to_dict()))
+    workdir.write_config(Config(**changed))
     return workdir
 
 

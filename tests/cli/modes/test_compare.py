@@ -1,20 +1,13 @@
-import pytest
-
 from t2t_jax.main import main
 from tests.report.made_up_run import write_run
 
 
-@pytest.fixture
-def runs(tmp_path):
-    return [
-        str(write_run(tmp_path / name, steps=n).path)
-        for name, n in (("a", 100), ("b", 60))
-    ]
-
-
-def test_the_text_is_on_stdout_and_the_page_in_its_file(runs, tmp_path, capsys):
+def test_the_text_is_on_stdout_and_the_page_in_its_file(tmp_path, capsys):
     to = tmp_path / "page.html"
-    assert main(["--mode=compare", f"--workdirs={','.join(runs)}", f"--to={to}"]) == 0
+    for name, steps in (("a", 100), ("b", 60)):
+        write_run(tmp_path / name, steps=steps)
+    runs = f"--workdirs={tmp_path / 'a'},{tmp_path / 'b'}"
+    assert main(["--mode=compare", runs, f"--to={to}"]) == 0
     said = capsys.readouterr()
     for title in ("Runs", "Settings that differ", "Paired tests", "Translations"):
         assert title in said.out

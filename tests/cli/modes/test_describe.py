@@ -19,9 +19,7 @@ def test_corpora_are_counted_unless_the_run_has_done_so(tmp_path):
     off = dataclasses.replace(CONFIG, evaluation=EvaluationConfig(every_steps=0))
     none, run = Workdir(tmp_path / "none"), Workdir(tmp_path)
     found = count_pairs_of(CONFIG, workdir=none)
-    assert {part: told["pairs"] for part, told in found.items()} == {
-        **{"train": 300, "dev": 11}
-    }
+    assert (found["train"]["pairs"], found["dev"]["pairs"]) == (300, 11)
     assert list(count_pairs_of(off, workdir=none)) == ["train"]
     told = {"spec": "text:a,b", "mean_length": {"source": 5.0, "target": 6.0}}
     record = {"train": {**told, "counts": {"read": 9, "kept": 7}}}

@@ -20,40 +20,31 @@ from t2t_jax.cli.modes import distill
 from t2t_jax.cli.translation import sharded_job
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION, Hypothesis, Translation
+from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.run.workdir import Workdir
-from tests.cli.translations import Loud, lines_of, loader
+from tests.cli.translations import Killed, Loud, lines_of, loader, said
 
 TEXT = ["a dog barks", "two cats", "", "a dog barks", "x\ty", "one", "two", "three"]
 WRITTEN = ["a dog barks", "two cats", "x\ty", "one", "two", "three"]
 
 
-class Killed(BaseException):
-    """Ends a job as a signal would, but for the process."""
-
-
 class Said(Loud):
     """Says what it is told for a line, and else the line, loudly; may be killed."""
 
-    def __init__(self, said=(), *, scores=(), killed_at=None):
+    def __init__(self, texts=(), *, scores=(), killed_at=None):
         super().__init__()
-        self.said, self.scores, self.killed_at = dict(said), dict(scores), killed_at
+        self.texts, self.scores, self.killed_at = dict(texts), dict(scores), killed_at
 
     def iter_translations(self, lines, *, first=0, **_):
         for number, line in enumerate(lines):
             if first + number == self.killed_at:
                 raise Killed
             self.calls.append(line)
-            score = self.scores.get(line, -1.0)
-            said = Hypothesis(
-                text=self.said.get(line, line.upper()),
-                score=score,
-                log_probability=2 * score,
-                num_tokens=2,
-                ended=True,
+            found = said(
+                self.texts.get(line, line.upper()), self.scores.get(line, -1.0)
             )
-            yield number, Translation(hypotheses=(said,)) if line else EMPTY_TRANSLATION
+            yield number, found if line else EMPTY_TRANSLATION
 
 
 def options_of(*argv):
@@ -88,6 +79,14 @@ def distilled(place, monkeypatch):
         return [line.split("\t") for line in rows.splitlines()]
 
     return job
+
+
+def set_data(place, **changed):
+    """Changes the configuration of the teacher."""
+    values = to_dict(Config())
+    values["data"] |= changed
+    (place / "run" / "config.json").unlink()
+    Workdir(place / "run").write_config(parse(values))
 
 
 def contents(folder):
@@ -263,24 +262,11 @@ def test_two_shards_that_are_exchanged_are_noticed(distilled):
         distilled(*JOB)
 
 
-def test_sources_are_read_without_joins_and_shards_grow_with_the_text(
-    distilled, place, monkeypatch
-):
-    values = to_dict(Config())
-    values["data"] |= {"subword_joiner": "@@"}
-    Workdir(place / "run").path.joinpath("config.json").unlink()
-    Workdir(place / "run").write_config(parse(values))
+def test_sources_are_read_without_joins(distilled, place):
+    set_data(place, subword_joiner="@@")
     (place / "in").write_text("a dog bar@@ ks\na dog barks\nre@@\n")
     distilled("--sources=in")
     assert lines_of("to/sources.txt") == ["a dog barks", "re"]
-    shards = []
-    monkeypatch.setattr(
-        distill, "translate_shards", lambda options: shards.append(options.shards)
-    )
-    for lines in (1, 2_000, 150_000, 10_000_000):
-        monkeypatch.setattr(distill, "count_lines", lambda path, lines=lines: lines)
-        distill._translate(options_of("--sources=in"), place / "in", place / "out")
-    assert shards == [1, 2, 100, 1_000]
 
 
 def test_the_training_text_is_translated_but_for_what_was_translated_back(
@@ -288,11 +274,8 @@ def test_the_training_text_is_translated_but_for_what_was_translated_back(
 ):
     (place / "a.en").write_text("held out\nA dog.\nA cat.\n")
     (place / "a.de").write_text("fern\nEin Hund.\nEine Katze.\n")
-    values = to_dict(Config())
     both = "text:a.en,a.de#en-de,de-en++tsv:a.en#1,2#<BT>#en-de"
-    values["data"] |= {"train": both, "dev_pairs": 1}
-    Workdir(place / "run").path.joinpath("config.json").unlink()
-    Workdir(place / "run").write_config(parse(values))
+    set_data(place, train=both, dev_pairs=1)
     with pytest.raises(UserError, match="Pass --target_language, one of them"):
         distilled()
     distilled("--target_language=en")

@@ -4,25 +4,15 @@ import json
 
 import pytest
 
-from t2t_jax import main
+from t2t_jax.main import main
 from t2t_jax.report import doctor as checks
 from t2t_jax.report.doctor import Check
 
-ADVICE = "Unset it."
 
-
-@pytest.fixture
-def doctor(monkeypatch, capsys):
-    """Runs the mode with given checks of variables, and without JAX."""
-
-    def run(*argv, variables=()):
-        ok = [Check("devices", "jax", "ok", "JAX computes")]
-        monkeypatch.setattr(checks, "check_devices", lambda: ok)
-        monkeypatch.setattr(checks, "check_variables", lambda: list(variables))
-        code = main.main(["doctor", *argv])
-        return code, capsys.readouterr().out
-
-    return run
+def replace_checks(monkeypatch, found, *names):
+    """Finds so much by the first of some checks, and nothing by the others."""
+    for name, some in zip(names, [found, *[()] * len(names)], strict=False):
+        monkeypatch.setattr(checks, f"check_{name}", lambda *_, some=some, **__: some)
 
 
 @pytest.mark.parametrize(
@@ -34,20 +24,22 @@ def doctor(monkeypatch, capsys):
     ],
 )
 def test_only_an_error_changes_the_exit_code(
-    doctor, tmp_path, monkeypatch, status, code, words
+    tmp_path, monkeypatch, capsys, status, code, words
 ):
-    for name in ("machine", "storage", "versions"):
-        monkeypatch.setattr(checks, f"check_{name}", lambda *_, **__: iter(()))
-    variables = [Check("variables", "X", status, "X=1", ADVICE)]
-    found, out = doctor(f"--workdir={tmp_path}", variables=variables)
-    assert found == code
+    found = [Check("variables", "X", status, "X=1", "Unset it.")]
+    names = ("variables", "devices", "machine", "storage", "versions")
+    replace_checks(monkeypatch, found, *names)
+    assert main(["doctor", f"--workdir={tmp_path}"]) == code
+    out = capsys.readouterr().out
     assert words in out.splitlines()[-1]
-    assert f"  {status:<8}X=1\n          {ADVICE}\n" in out
+    assert f"  {status:<8}X=1\n          Unset it.\n" in out
 
 
-def test_the_json_has_a_stable_shape(doctor, tmp_path):
-    code, out = doctor(f"--workdir={tmp_path / 'new'}", "--format=json")
-    found = json.loads(out)
+def test_the_json_has_a_stable_shape(tmp_path, monkeypatch, capsys):
+    jax = [Check("devices", "jax", "ok", "JAX computes")]
+    replace_checks(monkeypatch, jax, "devices", "variables")
+    code = main(["doctor", f"--workdir={tmp_path / 'new'}", "--format=json"])
+    found = json.loads(capsys.readouterr().out)
     assert found.keys() == {"t2t_jax", "status", "checks", "seconds"}
     assert code == (69 if found["status"] == "error" else 0)
     for check in found["checks"]:

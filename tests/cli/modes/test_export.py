@@ -33,7 +33,6 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
     ("place", "message"),
     [
         (".", r"it exists and is not empty\. Choose a new"),
-        ("run/checkpoints/x", "it lies among the checkpoints of the run"),
         ("a file", "it exists and is not a directory"),
         ("/proc/zz", r"Cannot create --to=.*: "),
     ],

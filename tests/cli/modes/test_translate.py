@@ -101,16 +101,14 @@ def test_a_window_is_written_before_the_next_one_is_there(place, speak):
     os.close(take)
 
 
-@dataclasses.dataclass
 class Warm(Loud):
-    """Notes what it is asked for; warms up until somebody waits."""
+    """Warms up until somebody waits, which it notes."""
 
-    began: threading.Event
-    asked: list
-    row_growth: int = 2
+    row_growth = 2
 
-    def __post_init__(self):
+    def __init__(self):
         super().__init__()
+        self.began = threading.Event()
 
     def warm_up(self, is_enough):
         assert not is_enough()
@@ -118,17 +116,13 @@ class Warm(Loud):
         deadline = time.monotonic() + 20
         while not is_enough():
             assert time.monotonic() < deadline
-        self.asked.append("enough")
-
-    def translations(self, lines, *, first=0, **_):
-        self.asked.append(lines)
-        return super().translations(lines, first=first)
+        self.calls.append("enough")
 
 
 def test_a_stream_warms_up_until_a_line_waits(place, speak, capsys):
     os.mkfifo(place / "in.pipe")
     pipe = os.open(place / "in.pipe", os.O_RDWR)
-    warm = Warm(threading.Event(), [])
+    warm = Warm()
 
     def say_one_line():
         warm.began.wait(2)
@@ -137,50 +131,34 @@ def test_a_stream_warms_up_until_a_line_waits(place, speak, capsys):
 
     threading.Thread(target=say_one_line).start()
     speak("--stream", "--input=in.pipe", loud=warm)
-    assert warm.asked == ["enough", ["a"]]
+    assert warm.calls == ["enough", (0, ["a"])]
     assert capsys.readouterr().out == "0:A\n"
 
 
-@pytest.fixture
-def shared(place, monkeypatch):
-    """Runs the mode on two processes, each with a model of its own."""
-    without_devices(monkeypatch)
-    monkeypatch.setattr(start, "_redirect_native_stdout", lambda: None)
-
-    def run(*argv, parts):
-        monkeypatch.setattr(
-            translate, "load_job", lambda o: loader(parts[o.processes.index])(o)
-        )
-        # Parsed once: absl loads a configuration file into one module of the process.
-        chosen = options_of("--output=out", *argv)
-
-        def job(processes):
-            return translate.run(dataclasses.replace(chosen, processes=processes))
-
-        return on_all(job, count=2)
-
-    return run
-
-
 def test_several_processes_share_windows_and_what_goes_with_their_lines(
-    shared, place, capsys
+    place, capsys, monkeypatch
 ):
     """The first alone reads the input, so standard input will do."""
-    read = []
-
-    class Reader(Loud):
-        def iter_translations(self, lines, *, first=0, **beside):
-            read.extend(lines)
-            yield from super().iter_translations(lines, first=first, **beside)
-
+    without_devices(monkeypatch)
+    monkeypatch.setattr(start, "_redirect_native_stdout", lambda: None)
+    parts = [Loud(), Loud()]
+    monkeypatch.setattr(
+        translate, "load_job", lambda o: loader(parts[o.processes.index])(o)
+    )
     (place / "begin").write_text("".join(f"{line}>\n" for line in TEXT))
     os.mkfifo(place / "pipe")
     content = "\n".join(TEXT).encode()
     writer = threading.Thread(target=(place / "pipe").write_bytes, args=[content])
     writer.start()
-    parts = [Reader(), Reader()]
-    assert shared("--input=pipe", "--prefixes=begin", parts=parts) == [0, 0]
+    # Parsed once: absl loads a configuration file into one module of the process.
+    chosen = options_of("--output=out", "--input=pipe", "--prefixes=begin")
+
+    def job(processes):
+        return translate.run(dataclasses.replace(chosen, processes=processes))
+
+    assert on_all(job, count=2) == [0, 0]
     writer.join()
+    read = [line for loud in parts for _, lines in loud.calls for line in lines]
     assert sorted(read) == sorted(TEXT)
     assert all(len(loud.calls) > 1 for loud in parts)
     expected = [t and f"{t}>{s}" for t, s in zip(TEXT, SPOKEN, strict=True)]

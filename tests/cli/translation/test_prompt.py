@@ -91,7 +91,7 @@ def test_lines_are_translated_until_the_user_quits(converse, last):
     said = converse("a", "", "  ", "b c", last, model=model)
     # Each line has its number, so that samples differ.
     assert said.out == "0:A\n1:B C\n"
-    assert said.err.count("  score -1.000, 3 tokens, ") == 2
+    assert said.err.count("  score -1.000, 2 tokens, ") == 2
     assert [first for first, _ in model.calls] == [0, 0, 1]  # the first to warm up
 
 

@@ -47,19 +47,15 @@ def test_small_windows_need_no_more_shapes_than_one_large_one(monkeypatch):
     lengths = np.random.default_rng(3).integers(1, 120, 20_000)
     sources = [[5] * length for length in lengths]
 
-    def shapes(parts, devices, row_growth):
-        return [
-            batch.source_BxS.shape
-            for part in parts
-            for batch in source_batches(
-                part, config, devices=devices, row_growth=row_growth
-            )
-        ]
+    def shapes(parts, **how):
+        found = (source_batches(part, config, **how) for part in parts)
+        return [batch.source_BxS.shape for batches in found for batch in batches]
 
     for devices in (1, 8):
-        whole = shapes([sources], devices, 2)
+        whole = shapes([sources], devices=devices, row_growth=2)
         found = windows({"input": sources}, smallest=max_batch_rows(config))
-        small = shapes([window.lines for window in found], devices, 1 << 30)
+        parts = [window.lines for window in found]
+        small = shapes(parts, devices=devices, row_growth=1 << 30)
         assert set(small) <= set(whole)
         slots = [np.prod(some, axis=1).sum() for some in (whole, small)]
         assert slots[1] < 1.1 * slots[0]

@@ -29,7 +29,7 @@ from t2t_jax.model.architectures import step_model
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from tests.decoding.models import recurrent
-from tests.decoding.scoring.test_scorer import Numbers
+from tests.decoding.words import Numbers, numbers
 from tests.model.tiny import TINY, TINY_RNN, rnn_params, tiny_params
 
 CONFIG = DecodingConfig(
@@ -37,23 +37,8 @@ CONFIG = DecodingConfig(
 )
 
 
-class Sayable(Numbers):
-    """Numbers that can be read back."""
-
-    def decode(self, sequences):
-        return [" ".join(map(str, sequence)) for sequence in sequences]
-
-
-def lines(number, seed=0):
-    random = np.random.default_rng(seed)
-    return [
-        " ".join(map(str, random.integers(3, 29, random.integers(1, 11))))
-        for _ in range(number)
-    ]
-
-
-WORDS = VocabularyPair(Sayable(), Sayable())
-LINES, TARGETS = lines(53), lines(53, seed=1)
+WORDS = VocabularyPair(Numbers(), Numbers())
+LINES, TARGETS = (numbers(53, least=1, longest=10, seed=seed) for seed in (0, 1))
 
 
 def mesh_over(devices, *shape):
@@ -142,14 +127,9 @@ def test_devices_that_are_done_wait_for_those_that_are_not():
     model = recurrent(3, 29, eos_bias=-60.0)
     sources = np.zeros((8, 37), np.int32)
     sources[:, 0], sources[7, 1:36] = 5, 6
-    search_params = BeamParams(beam_size=2)
-    alone = chunked_search(
-        model, sources, max_extra_tokens=3, search_params=search_params
-    )
-    placed = replicate(model, jax.devices())
-    together = chunked_search(
-        placed, sources, max_extra_tokens=3, search_params=search_params
-    )
+    sizes = {"max_extra_tokens": 3, "search_params": BeamParams(beam_size=2)}
+    alone = chunked_search(model, sources, **sizes)
+    together = chunked_search(replicate(model, jax.devices()), sources, **sizes)
     assert alone.lengths_BxW[:, 0].tolist() == [4] * 7 + [39]
     for one, eight in zip(alone, together, strict=True):
         np.testing.assert_allclose(one, eight, rtol=1e-5)

@@ -26,15 +26,11 @@ def made(config=CONFIG, seed=0):
 
 
 def rescorer(*models, layer=None, **changes):
-    return Rescorer(
-        tuple(module.apply for module, _ in models),
-        tuple(variables for _, variables in models),
-        vocab_size=V,
-        attends=()
-        if layer is None
-        else tuple(AlignmentExtractor(module, layer) for module, _ in models),
-        **changes,
-    )
+    modules, variables = zip(*models, strict=True)
+    if layer is not None:
+        changes["attends"] = tuple(AlignmentExtractor(one, layer) for one in modules)
+    applies = tuple(module.apply for module in modules)
+    return Rescorer(applies, variables, vocab_size=V, **changes)
 
 
 def searched(*models):

@@ -1,7 +1,6 @@
 import dataclasses
 import logging
 import math
-import re
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,24 +12,12 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.model.transformer import Transformer
-from tests.decoding.words import Untagged
+from tests.decoding.words import Numbers, numbers
 from tests.model.tiny import TINY, tiny_params
 from tests.reference import paper
 
 CONFIG = DecodingConfig(max_source_length=16, max_extra_tokens=5, tokens_per_batch=84)
 V = 29
-
-
-class Numbers(Untagged):
-    """Text is ids already: "7 11" is [7, 11]."""
-
-    size = V
-
-    def encode(self, lines):
-        return [[int(word) for word in line.split()] for line in lines]
-
-    def pieces(self, ids):
-        return ["</s>" if token == 2 else f"<{token}>" for token in ids]
 
 
 VOCABULARIES = VocabularyPair(Numbers(), Numbers())
@@ -41,12 +28,6 @@ def scorer():
     return Scorer(
         Transformer(TINY).apply, {"params": tiny_params()}, VOCABULARIES, CONFIG
     )
-
-
-def lines(number, *, longest=15, seed=0):
-    random = np.random.default_rng(seed)
-    counts = random.integers(0, longest + 1, number)
-    return [" ".join(map(str, random.integers(3, V, count))) for count in counts]
 
 
 def by_hand(source, target):
@@ -70,11 +51,12 @@ def test_a_pair_is_scored_as_section_3_written_in_numpy_says(scorer):
     assert_allclose(found.token_log_probabilities, expected, atol=1e-5)
     assert found.num_tokens == 5
     assert math.isclose(found.log_probability, sum(expected), abs_tol=5e-5)
-    assert math.isclose(
-        found.score, found.log_probability / (10 / 6) ** 0.6, rel_tol=1e-6
-    )
     assert math.isclose(found.per_token, found.log_probability / 5)
-    assert not found.source_cut
+    for how, penalty in (("paper", (10 / 6) ** 0.6), ("power", 5**0.6)):
+        config = dataclasses.replace(CONFIG, length_normalization=how)
+        again = dataclasses.replace(scorer, config=config)
+        (same,) = again.scores(["5 7 11"], ["8 9 28 10"])
+        assert math.isclose(same.score, found.log_probability / penalty, rel_tol=1e-6)
 
 
 @pytest.mark.parametrize(("source", "target"), [("5 7", ""), ("", "8 9"), ("", "")])
@@ -88,10 +70,10 @@ def test_an_empty_side_is_its_eos_alone(scorer, source, target):
 
 
 def test_every_pair_is_scored_in_its_place_whatever_is_around_it(scorer):
-    sources, targets = lines(23), lines(23, seed=1)
+    sources, targets = numbers(23), numbers(23, seed=1)
     together = scorer.scores(sources, targets)
     assert len(together) == 23
-    order = np.random.default_rng(3).permutation(23)
+    order = np.random.default_rng(3).permutation(23)[:19]
     shuffled = scorer.scores([sources[n] for n in order], [targets[n] for n in order])
     for place, number in enumerate(order):
         found, other = together[number], shuffled[place]
@@ -99,11 +81,6 @@ def test_every_pair_is_scored_in_its_place_whatever_is_around_it(scorer):
         assert found.tokens == other.tokens == tuple(Numbers().pieces([*words, 2]))
         # float32 in batches of other shapes
         assert math.isclose(found.log_probability, other.log_probability, rel_tol=1e-5)
-    for number in range(0, 23, 7):
-        (alone,) = scorer.scores([sources[number]], [targets[number]])
-        assert math.isclose(
-            alone.log_probability, together[number].log_probability, rel_tol=1e-5
-        )
     assert len({score.log_probability for score in together}) > 20
 
 
@@ -116,7 +93,7 @@ def test_batches_and_new_weights_compile_nothing_new():
 
     for seed in range(4):
         scorer = Scorer(apply, jnp.full((1, 1, V), float(seed)), VOCABULARIES, CONFIG)
-        found = scorer.scores(lines(31, seed=seed), lines(31, seed=seed))
+        found = scorer.scores(numbers(31, seed=seed), numbers(31, seed=seed))
         assert_allclose(found[0].per_token, -math.log(V), rtol=1e-6)
     assert shapes == [(5, 16)]
 
@@ -134,11 +111,7 @@ def test_long_sources_are_cut_as_for_translating_and_counted_in_one_warning(
     (cut,) = scorer.scores(["13 " * 15], ["8 9"])
     assert math.isclose(cut.log_probability, found[3].log_probability, rel_tol=1e-5)
     (record,) = caplog.records
-    message = record.getMessage()
-    assert message.startswith(
-        "Truncated 2 of 4 sources that were longer than 15 subwords"
-    )
-    assert "config.decoding.max_source_length" in message
+    assert "2 of 4 sources that were longer than 15" in record.getMessage()
 
 
 def test_a_target_is_never_cut(scorer):
@@ -163,10 +136,9 @@ def test_what_is_longer_than_the_learned_positions_is_named_all_at_once():
     assert math.isfinite(found.score)
     with pytest.raises(DataError) as caught:
         scorer.scores(["5", "5", "5 " * 14], ["7", "7 " * 13, "7"])
-    assert len(caught.value.problems) == 2
-    assert "Line 2: the target must have at most 13 tokens" in caught.value.problems[0]
-    assert "but has 14" in caught.value.problems[0]
-    assert "Line 3: the source" in caught.value.problems[1]
+    target, source = caught.value.problems
+    assert "Line 2: the target must have at most 13 tokens" in target
+    assert "Line 3: the source" in source
 
 
 # --- mistakes
@@ -186,10 +158,7 @@ def test_scores_that_are_no_numbers_are_an_error_that_names_the_line(broken):
         return jnp.where(here, broken, zeros)
 
     scorer = Scorer(apply, {}, VOCABULARIES, CONFIG)
-    message = re.escape(
-        f"The log-probability of line 2 must be a finite number but is {broken}"
-    )
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=f"line 2 must be a finite .* is {broken}"):
         scorer.scores(["5 6 7", "9", "5"], ["5 6 7", "8", "5"])
 
 
@@ -197,11 +166,3 @@ def test_an_id_beyond_the_model_is_no_silent_number(scorer):
     # A vocabulary that is not the model's.
     with pytest.raises(DataError, match="line 1 must be a finite number"):
         scorer.scores(["5"], [f"{V}"])
-
-
-def test_the_power_of_the_length_divides_the_log_probability(scorer):
-    config = dataclasses.replace(
-        CONFIG, length_penalty=0.7, length_normalization="power"
-    )
-    (found,) = dataclasses.replace(scorer, config=config).scores(["5"], ["8 9 28"])
-    assert math.isclose(found.score, found.log_probability / 4**0.7, rel_tol=1e-6)

@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from t2t_jax.errors import UserError
 from tests.decoding.models import (
     EOS,
     PAD,
@@ -14,7 +13,6 @@ from tests.decoding.models import (
     best,
     lattice,
     outputs,
-    plain_search,
     search,
 )
 
@@ -149,13 +147,6 @@ def test_places_without_an_output_are_empty():
     assert np.all(np.asarray(result.tokens_BxWxT[0, 1:]) == PAD)
 
 
-def test_a_row_of_pad_alone_says_nothing():
-    source = jnp.asarray([[UNK, EOS], [PAD, PAD]])
-    result = search(ENDLESS, source, beam_size=2, max_extra_tokens=2)
-    assert result.lengths_BxW.tolist() == [[2], [0]]
-    assert result.finished_BxW.tolist() == [[True], [False]]
-
-
 def test_unk_is_forced_by_a_prefix_even_where_it_is_not_allowed():
     result = search(
         LIKELY_UNK,
@@ -165,27 +156,3 @@ def test_unk_is_forced_by_a_prefix_even_where_it_is_not_allowed():
         prefixes_BxP=jnp.asarray([[A, UNK], [A, PAD]]),
     )
     assert [best(result, n) for n in (0, 1)] == [(A, UNK, EOS), (A, C, EOS)]
-
-
-def test_no_output_is_longer_than_the_ratio_allows():
-    source = jnp.asarray([[A, EOS, PAD, PAD], [A, A, A, EOS]])
-    ratio = {"beam_size": 2, "max_length_ratio": 1.5}
-    result = search(NEVER, source, **ratio)
-    assert result.tokens_BxWxT.shape[2] == 6
-    assert result.lengths_BxW.tolist() == [[3], [6]]
-    shorter = search(NEVER, source, max_extra_tokens=1, **ratio)
-    assert shorter.lengths_BxW.tolist() == [[2], [4]]
-
-
-@pytest.mark.parametrize(
-    ("source", "options", "named"),
-    [
-        (np.ones((2, 3)), {}, r"\[B, S\] whole numbers"),
-        (np.ones(3, int), {}, r"\[B, S\] whole numbers"),
-        (one_sentence(2), {"max_extra_tokens": -1}, "max_extra_tokens=-1 must be"),
-        (one_sentence(2), {"max_length": 0}, "max_length=0 must be"),
-    ],
-)
-def test_arguments_out_of_range_are_refused(source, options, named):
-    with pytest.raises(UserError, match=named):
-        plain_search(ENDLESS, source, **options)

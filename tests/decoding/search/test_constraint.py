@@ -16,18 +16,15 @@ from t2t_jax.decoding.search.static_params import BeamParams
 from tests.decoding.models import (
     EOS,
     PAD,
-    exhaustive_search,
-    lattice,
     outputs,
-    penalty,
     plain_search,
     recurrent,
+    require_exhaustive,
     search,
     search_program,
 )
 from tests.reference import unconstrained_search
 
-A, B, C = 4, 5, 6
 V = 11
 SOURCE = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [9, 6, EOS, PAD]])
 STATIC = (
@@ -89,9 +86,6 @@ class Everything(Constraint, flax.struct.PyTreeNode):
 
 
 WANTED = jnp.asarray([10, 3, 8])
-CHANGES = Changes(jnp.zeros(V, bool).at[jnp.asarray([5, 9])].set(True))
-
-
 RULES = [
     {},
     {"beam_size": 1, "length_penalty": 0.0},
@@ -136,35 +130,18 @@ def test_a_constraint_that_allows_everything_changes_no_bit(beam_rule, beams, n_
 
 @pytest.mark.parametrize("name", ["holds", "changes"])
 def test_with_enough_beams_the_search_is_exhaustive_under_a_constraint(name):
-    vocabulary, limit, asked, source = 6, 4, 3, (4, 5, EOS)
     constraint, rows, holds = {
         "holds": (Holds(), jnp.asarray([5]), lambda tokens: 5 in tokens),
         "changes": (
-            Changes(jnp.zeros(vocabulary, bool).at[3].set(True)),
+            Changes(jnp.zeros(6, bool).at[3].set(True)),
             None,
             lambda t: 3 not in t and all(x != y for x, y in itertools.pairwise(t)),
         ),
     }[name]
     for seed in range(6):
-        model = recurrent(seed, vocabulary, eos_bias=(seed % 4) - 2.0)
-        result = search(
-            model,
-            jnp.asarray([source]),
-            beam_size=2 * (vocabulary - 3) ** (limit - 1),
-            length_penalty=1.0,
-            max_extra_tokens=limit - 2,
-            n_best=asked,
-            constraint=constraint,
-            constraint_rows=rows,
-        )
-        truth = exhaustive_search(
-            model, source, vocabulary=vocabulary, limit=limit, alpha=1.0
-        )
-        expected = {tokens: score for tokens, score in truth.items() if holds(tokens)}
-        assert outputs(result)[0] == list(expected)[:asked]
-        scores = list(expected.values())[:asked]
-        # float32 sums of 4 logarithms
-        np.testing.assert_allclose(result.scores_BxW[0], scores, rtol=1e-5)
+        model = recurrent(seed, 6, eos_bias=(seed % 4) - 2.0)
+        rule = {"holds": holds, "constraint": constraint, "constraint_rows": rows}
+        require_exhaustive(model, limit=4, beams=2 * 3**3, alpha=1.0, **rule)
 
 
 def test_what_the_model_would_never_choose_is_held_by_every_output_of_the_beam():
@@ -186,32 +163,14 @@ def test_what_the_model_would_never_choose_is_held_by_every_output_of_the_beam()
 def test_an_output_cut_at_its_limit_is_one_of_the_highest_bank(beam_rule):
     model = recurrent(3, V, eos_bias=-99.0)
     model = model.replace(bias=model.bias.at[WANTED].set(-20.0))
-    result = search(
-        model,
-        SOURCE,
-        beam_size=3,
-        beam_rule=beam_rule,
-        max_extra_tokens=3,
-        constraint=Holds(),
-        constraint_rows=WANTED,
-    )
+    rules = {"beam_size": 3, "beam_rule": beam_rule, "max_extra_tokens": 3}
+    result = search(model, SOURCE, constraint=Holds(), constraint_rows=WANTED, **rules)
     assert not np.asarray(result.finished_BxW).any()
     for sentence, token in enumerate(WANTED.tolist()):
         assert token in outputs(result)[sentence][0]
 
 
-def test_a_score_is_the_models_own_whatever_is_forbidden():
-    model = lattice({(): {A: 0.5, B: 0.3, C: 0.2}, (C,): {C: 0.6, EOS: 0.4}}, V)
-    forbidden = jnp.zeros(V, bool).at[jnp.asarray([A, B])].set(True)
-    result = search(model, SOURCE[:1], constraint=Changes(forbidden))
-    assert outputs(result)[0] == [(C, EOS)]
-    expected = np.log(0.2 * 0.4)
-    np.testing.assert_allclose(result.log_probabilities_BxW[0], [expected], rtol=1e-5)
-    score = expected / penalty(2, 0.6)
-    np.testing.assert_allclose(result.scores_BxW[0], [score], rtol=1e-5)
-
-
-def test_rows_keep_their_constraint_where_the_batch_shrinks():
+def test_rows_keep_their_constraint_where_the_batch_shrinks(monkeypatch):
     """Of 40 sentences most end at once, and 16 rows or fewer go on."""
     model = recurrent(2, V, eos_bias=30.0)
     rng = np.random.default_rng(0)
@@ -219,26 +178,20 @@ def test_rows_keep_their_constraint_where_the_batch_shrinks():
     # What is seldom chosen takes long.
     wanted = np.where(np.arange(40) % 8 == 3, 10, 4).astype(np.int32)
     model = model.replace(bias=model.bias.at[10].set(-900.0).at[4].set(9.0))
-    options = {"constraint": Holds(), "constraint_rows": wanted}
-    params = BeamParams(beam_size=2, length_penalty=0.0)
-    sizes = set()
-    original = module.beam_step
+    rules = {"beam_size": 2, "length_penalty": 0.0}
+    options = {"constraint": Holds(), "constraint_rows": wanted, "max_extra_tokens": 20}
+    sizes, original = set(), module.beam_step
 
     def counted(search, state, **kwargs):
         sizes.add(state.limits_B.shape[0])
         return original(search, state, **kwargs)
 
-    module.beam_step = counted
-    try:
-        chunked = chunked_search(
-            model, source, max_extra_tokens=20, search_params=params, **options
-        )
-    finally:
-        module.beam_step = original
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "beam_step", counted)
+        params = BeamParams(**rules)
+        chunked = chunked_search(model, source, search_params=params, **options)
     assert len(sizes) > 1, "the batch never shrank"
-    full = search(
-        model, source, beam_size=2, length_penalty=0.0, max_extra_tokens=20, **options
-    )
+    full = search(model, source, **rules, **options)
     np.testing.assert_array_equal(chunked.tokens_BxWxT, full.tokens_BxWxT)
     for sentence, tokens in enumerate(outputs(chunked)):
         assert wanted[sentence] in tokens[0]
@@ -263,13 +216,8 @@ def test_vmap_and_neighbours_change_nothing():
 
 
 def test_a_forced_prefix_counts_as_what_was_generated():
-    model = recurrent(4, V, eos_bias=2.0)
-    result = search(
-        model,
-        SOURCE,
-        prefixes_BxP=WANTED[:, None],
-        constraint=Holds(),
-        constraint_rows=WANTED,
-    )
-    free = search(model, SOURCE, prefixes_BxP=WANTED[:, None])
+    model, prefixes = recurrent(4, V, eos_bias=2.0), {"prefixes_BxP": WANTED[:, None]}
+    rule = {"constraint": Holds(), "constraint_rows": WANTED}
+    result = search(model, SOURCE, **prefixes, **rule)
+    free = search(model, SOURCE, **prefixes)
     np.testing.assert_array_equal(result.tokens_BxWxT, free.tokens_BxWxT)

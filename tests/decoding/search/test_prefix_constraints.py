@@ -16,6 +16,7 @@ from tests.decoding.models import (
     BOS,
     EOS,
     PAD,
+    best,
     lattice,
     plain_search,
     recurrent,
@@ -37,27 +38,24 @@ TREE = lattice(
 )
 
 
-def best(model, source=SOURCE[:1], **options):
-    result = plain_search(model, source, **options)
-    length = int(result.lengths_BxW[0, 0])
-    tokens = np.asarray(result.tokens_BxWxT)[0, 0, :length].tolist()
-    return tokens, float(result.log_probabilities_BxW[0, 0])
-
-
 def test_a_forced_prefix_is_said_and_its_probability_counted():
-    assert best(TREE)[0] == [A, EOS]
-    tokens, log_probability = best(TREE, prefixes_BxP=jnp.asarray([[B, C]]))
-    assert tokens == [B, C, A, EOS]
-    np.testing.assert_allclose(log_probability, np.log(0.3 * 0.4 * 0.9), rtol=1e-5)
+    assert best(plain_search(TREE, SOURCE[:1])) == (A, EOS)
+    result = plain_search(TREE, SOURCE[:1], prefixes_BxP=jnp.asarray([[B, C]]))
+    assert best(result) == (B, C, A, EOS)
+    expected = np.log([0.3 * 0.4 * 0.9])
+    np.testing.assert_allclose(result.log_probabilities_BxW[0], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("least", [0, 1, 2, 5])
 def test_no_output_ends_before_its_least_length(least):
-    model = recurrent(2, V, eos_bias=6.0)
-    result = plain_search(model, SOURCE, beam_size=2, n_best=2, min_tokens=least)
-    lengths = np.asarray(result.lengths_BxW)
-    assert lengths.min() == least + 1
+    model, rules = recurrent(2, V, eos_bias=6.0), {"beam_size": 2, "n_best": 2}
+    result = plain_search(model, SOURCE, min_tokens=least, **rules)
+    assert np.asarray(result.lengths_BxW).min() == least + 1
     assert np.asarray(result.finished_BxW).all()
+    # The limit is stronger.
+    short = plain_search(model, SOURCE, min_tokens=9, max_length=3, **rules)
+    assert np.asarray(short.lengths_BxW)[:, 0].tolist() == [3, 3]
+    assert not np.asarray(short.finished_BxW).any()
 
 
 @pytest.mark.parametrize("is_chunked", [False, True])
@@ -73,13 +71,6 @@ def test_a_prefix_longer_than_the_limit_of_its_sentence_raises_it(is_chunked):
     # The limits, without the eos of the source, are 38 and 36.
     assert np.asarray(result.lengths_BxW)[:, 0].tolist() == [41, 36]
     assert (np.asarray(result.tokens_BxWxT)[0, 0, :40] == 7).all()
-
-
-def test_the_limit_is_stronger_than_the_least_length():
-    model = recurrent(2, V, eos_bias=6.0)
-    result = search(model, SOURCE, max_length=3, min_tokens=9)
-    assert np.asarray(result.lengths_BxW)[:, 0].tolist() == [3, 3]
-    assert not np.asarray(result.finished_BxW).any()
 
 
 @pytest.mark.parametrize(
@@ -131,20 +122,19 @@ def test_tokens_that_the_model_does_not_have_are_refused(name, model, tokens, sa
 
 
 @pytest.mark.parametrize(
-    ("call", "named"),
+    ("call", "error", "named"),
     [
-        (lambda: plain_search(Transformer(TINY), SOURCE), "^beam_search takes a StepM"),
-        (lambda: sample(Transformer(TINY), SOURCE, None), "^sample takes a StepModel"),
-        (lambda: plain_search(TREE, None), r"not None\. Pass model\.encode"),
-        (lambda: plain_search(TREE, ["ab"]), r"not text\. Pass model\.encode"),
-        (lambda: beam_search(TREE, SOURCE, params={}), r"not a dict\. .*BeamParams\("),
-        (lambda: sample(TREE, SOURCE, None), r"takes a key, not None\. Pass jax"),
-        (
-            lambda: sample(TREE, SOURCE, jax.random.key(0), sampling_params={}),
-            r"not a dict\. Pass t2t_jax\.SamplingParams\(",
-        ),
+        (lambda: plain_search(Transformer(TINY), SOURCE), TypeError, "^beam_search ta"),
+        (lambda: sample(Transformer(TINY), SOURCE, None), TypeError, "^sample takes a"),
+        (lambda: plain_search(TREE, ["ab"]), TypeError, "not text. Pass model.encode"),
+        (lambda: beam_search(TREE, SOURCE, params={}), TypeError, "not a dict"),
+        (lambda: sample(TREE, SOURCE, None), TypeError, "takes a key, not None"),
+        (lambda: plain_search(TREE, np.ones((2, 3))), UserError, r"\[B, S\] whole num"),
+        (lambda: plain_search(TREE, np.ones(3, int)), UserError, r"\[B, S\] whole num"),
+        (lambda: plain_search(TREE, SOURCE, max_extra_tokens=-1), UserError, "=-1 mus"),
+        (lambda: plain_search(TREE, SOURCE, max_length=0), UserError, "max_length=0 m"),
     ],
 )
-def test_other_arguments_are_named(call, named):
-    with pytest.raises(TypeError, match=named):
+def test_other_arguments_are_named(call, error, named):
+    with pytest.raises(error, match=named):
         call()

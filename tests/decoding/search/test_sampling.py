@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.search import sampling
@@ -30,10 +31,16 @@ def counts(tokens_xT, prefix):
     return float((begins == np.asarray(prefix)).all(axis=1).mean())
 
 
-def drawn(search_params, *, source=SOURCE[:1], **options):
-    return jax.jit(
-        lambda key: sample(TREE, source, key, sampling_params=search_params, **options)
-    )(KEY)
+def drawn(search_params, *, model=TREE, **options):
+    options["sampling_params"] = search_params
+    return jax.jit(lambda key: sample(model, SOURCE[:1], key, **options))(KEY)
+
+
+def test_what_is_forced_is_said_and_counted():
+    found = drawn(SamplingParams(num_samples=50), prefixes_BxP=jnp.asarray([[B, C]]))
+    assert counts(found.tokens_BxWxT, (B, C)) == 1
+    probabilities = np.exp(found.log_probabilities_BxW)
+    np.testing.assert_allclose(probabilities, 0.3 * 0.9, rtol=1e-5)
 
 
 def test_tokens_come_as_often_as_they_are_probable():
@@ -70,24 +77,23 @@ def test_temperature_sharpens_and_the_log_probabilities_are_the_models_own():
     )
 
 
-def test_top_k_and_top_p_leave_the_improbable_out():
-    two = drawn(SamplingParams(num_samples=1000, top_k=2))
-    assert counts(two.tokens_BxWxT, (C,)) == 0
-    assert abs(counts(two.tokens_BxWxT, (A,)) - 2 / 3) < 0.05
-    nucleus = drawn(SamplingParams(num_samples=1000, top_p=0.7))
-    assert counts(nucleus.tokens_BxWxT, (C,)) == 0
-    assert counts(nucleus.tokens_BxWxT, (B,)) > 0
-    one = drawn(SamplingParams(num_samples=1000, top_p=0.55))
-    assert counts(one.tokens_BxWxT, (A,)) == 1
-
-
-def test_what_is_forced_is_said_and_counted():
-    prefixes = jnp.asarray([[B, C]])
-    found = drawn(SamplingParams(num_samples=50), prefixes_BxP=prefixes)
-    assert counts(found.tokens_BxWxT, (B, C)) == 1
-    np.testing.assert_allclose(
-        found.log_probabilities_BxW, np.log(0.3 * 0.9), rtol=1e-5
-    )
+@pytest.mark.parametrize(
+    ("rule", "token", "share"),
+    [
+        ({"top_k": 2}, C, 0),
+        ({"top_k": 2}, A, 2 / 3),
+        ({"top_p": 0.7}, C, 0),
+        ({"top_p": 0.7}, B, 1 / 3),
+        ({"top_p": 0.55}, A, 1),
+        ({"allow_unk": False}, UNK, 0),
+        ({"allow_unk": True}, UNK, 0.5),
+    ],
+)
+def test_what_a_rule_leaves_out_is_not_drawn(rule, token, share):
+    tree = lattice({(): {UNK: 0.5, A: 0.5}}, V) if token == UNK else TREE
+    found = drawn(SamplingParams(num_samples=1000, **rule), model=tree)
+    # Three standard deviations of a share of 1,000 are 0.05 at most.
+    assert abs(counts(found.tokens_BxWxT, (token,)) - share) <= 0.05 * (0 < share < 1)
 
 
 def test_a_sentence_alone_is_drawn_as_in_a_batch_and_in_chunks():
@@ -101,28 +107,13 @@ def test_a_sentence_alone_is_drawn_as_in_a_batch_and_in_chunks():
     for row in range(3):
         alone = draw(SOURCE[row : row + 1], keys[row : row + 1])
         np.testing.assert_array_equal(alone.tokens_BxWxT[0], together.tokens_BxWxT[row])
-    chunked = chunked_search(
-        model,
-        SOURCE,
-        max_extra_tokens=50,
-        search_params=search_params,
-        keys_BxK=np.asarray(jax.random.key_data(keys)),
-    )
+    options = {"search_params": search_params, "max_extra_tokens": 50}
+    keys_BxK = np.asarray(jax.random.key_data(keys))
+    chunked = chunked_search(model, SOURCE, keys_BxK=keys_BxK, **options)
     np.testing.assert_array_equal(chunked.tokens_BxWxT, together.tokens_BxWxT)
     assert np.asarray(together.lengths_BxW).max() > 32
     samples = np.asarray(together.tokens_BxWxT).reshape(9, -1)
     assert len(np.unique(samples, axis=0)) == 9
-
-
-def test_unk_is_not_sampled_where_it_is_not_allowed():
-    likely = lattice({(): {UNK: 0.7, A: 0.2, B: 0.1}}, V)
-    shares = []
-    for allow_unk in (True, False):
-        params = SamplingParams(num_samples=1000, allow_unk=allow_unk)
-        found = sample(likely, SOURCE[:1], KEY, sampling_params=params)
-        shares.append(counts(found.tokens_BxWxT, (UNK,)))
-    assert abs(shares[0] - 0.7) < 0.05
-    assert shares[1] == 0
 
 
 def test_the_score_of_a_sample_has_the_asked_normalization_and_length():
@@ -130,9 +121,8 @@ def test_the_score_of_a_sample_has_the_asked_normalization_and_length():
     params = SamplingParams(length_normalization="power", max_length_ratio=1.5)
     found = sample(never, SOURCE[:1], KEY, sampling_params=params)
     assert found.lengths_BxW.tolist() == [[6]]
-    ends = drawn(
-        SamplingParams(num_samples=20, length_penalty=1.0, length_normalization="power")
-    )
+    params = SamplingParams(20, length_penalty=1.0, length_normalization="power")
+    ends = drawn(params)
     np.testing.assert_allclose(
         ends.scores_BxW, ends.log_probabilities_BxW / ends.lengths_BxW, rtol=1e-6
     )

@@ -7,9 +7,9 @@ from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
 from tests.decoding.models import (
     EOS,
     PAD,
-    exhaustive_search,
     outputs,
     recurrent,
+    require_exhaustive,
     search,
 )
 
@@ -77,32 +77,16 @@ def test_what_was_there_once_stays():
 
 
 def test_with_enough_beams_the_search_is_exhaustive_under_its_terms():
-    vocabulary, limit, source, asked = 6, 5, (4, 5, EOS), 3
     for seed, terms in enumerate([[(4, 5)], [(5,), (4, 4)], [(3, 4), (4, 5)]]):
-        model = recurrent(seed, vocabulary, eos_bias=seed - 1.0)
-        result = search(
-            model,
-            jnp.asarray([source]),
-            beam_size=2 * 3 ** (limit - 1),
-            length_penalty=1.0,
-            max_extra_tokens=limit - 2,
-            n_best=asked,
-            constraint=words(vocabulary),
+        require_exhaustive(
+            recurrent(seed, 6, eos_bias=seed - 1.0),
+            limit=5,
+            beams=2 * 3**4,
+            alpha=1.0,
+            holds=lambda tokens, terms=terms: all(holds(tokens, one) for one in terms),
+            constraint=words(6),
             constraint_rows=term_rows([terms], count=2, length=2),
         )
-        truth = exhaustive_search(
-            model, source, vocabulary=vocabulary, limit=limit, alpha=1.0
-        )
-        expected = {
-            tokens: score
-            for tokens, score in truth.items()
-            if all(holds(tokens, term) for term in terms)
-        }
-        assert len(expected) >= asked
-        assert outputs(result)[0] == list(expected)[:asked]
-        scores = list(expected.values())[:asked]
-        # float32 sums of 5 logarithms
-        np.testing.assert_allclose(result.scores_BxW[0], scores, rtol=1e-5)
 
 
 def random_terms(rng, sentences):
@@ -140,13 +124,8 @@ def test_a_line_without_terms_is_translated_as_without_a_constraint():
     model = recurrent(3, V, eos_bias=1.0)
     source = jnp.asarray([[4, EOS, PAD, PAD], [5, 6, 7, EOS], [9, 6, EOS, PAD]])
     free = search(model, source, n_best=3)
-    mixed = search(
-        model,
-        source,
-        n_best=3,
-        constraint=words(V),
-        constraint_rows=term_rows([[], [(20, 21)], []]),
-    )
+    rule = {"constraint": words(V), "constraint_rows": term_rows([[], [(20, 21)], []])}
+    mixed = search(model, source, n_best=3, **rule)
     for row in (0, 2):
         assert outputs(mixed)[row] == outputs(free)[row]
         np.testing.assert_array_equal(mixed.scores_BxW[row], free.scores_BxW[row])

@@ -9,10 +9,10 @@ from t2t_jax.decoding.search.tree_constraint import tree_constraint
 from t2t_jax.errors import DataError
 from tests.decoding.models import (
     EOS,
-    next_log_probabilities,
     outputs,
-    penalty,
     recurrent,
+    require_best,
+    score_of,
     search,
 )
 
@@ -48,19 +48,9 @@ def _may_go_on(tokens, pieces, num_words):
     return symbols[0][0] == "(" and 0 <= depth and held <= num_words
 
 
-def score_of(model, source, tokens):
-    total = sum(
-        next_log_probabilities(model, source, [tokens[:n]])[0, token]
-        for n, token in enumerate(tokens)
-    )
-    return total / penalty(len(tokens), 1.0)
-
-
 def test_with_enough_beams_the_search_finds_the_best_of_all_trees():
-    num_words, limit, source = 2, 6, (4, 5, EOS)
-    trees = [(*tokens, EOS) for tokens in all_trees(SMALL, num_words, limit)]
-    assert len(trees) == 2  # (A XX XX )A, and B
-    limit = 8
+    num_words, limit, source = 2, 8, (4, 5, EOS)
+    assert len(all_trees(SMALL, num_words, 6)) == 2  # (A XX XX )A, and B
     trees = [(*tokens, EOS) for tokens in all_trees(SMALL, num_words, limit)]
     assert len(trees) > 10
     for seed in range(2):
@@ -75,13 +65,9 @@ def test_with_enough_beams_the_search_finds_the_best_of_all_trees():
             constraint=tree_constraint(SMALL),
             constraint_rows=jnp.asarray([num_words]),
         )
-        scores = {tokens: score_of(model, source, tokens) for tokens in trees}
-        best = sorted(scores, key=lambda tokens: -scores[tokens])[:4]
-        assert outputs(result)[0] == best
-        # float32 sums of at most 8 logarithms
-        np.testing.assert_allclose(
-            result.scores_BxW[0], [scores[tokens] for tokens in best], rtol=1e-5
-        )
+        scores = {tree: score_of(model, source, tree, alpha=1.0) for tree in trees}
+        best = sorted(scores, key=lambda tree: -scores[tree])
+        require_best(result, {tree: scores[tree] for tree in best}, count=4)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ FIRST, SECOND = (
 )
 
 
+THREE = {"coordinator_address": "a:1", "num_processes": 3}
+
+
 @pytest.fixture(autouse=True)
 def _no_tpu(monkeypatch):
     monkeypatch.setattr(cluster, "find_spec", lambda name: None)
@@ -66,16 +69,8 @@ def test_a_process_is_single_unless_there_are_others(environ, flags):
     ("environ", "flags", "message"),
     [
         ({}, {"num_processes": 2}, "--process_id are missing"),
-        (
-            {},
-            {"coordinator_address": "a:1", "num_processes": 3, "process_id": 3},
-            "--process_id=3 must .* 0 to 2",
-        ),
-        (
-            {"JOB_COMPLETION_INDEX": "x"},
-            {"coordinator_address": "a:1", "num_processes": 4},
-            "JOB_COMPLETION_INDEX=x must",
-        ),
+        ({}, {**THREE, "process_id": 3}, "--process_id=3 must .* 0 to 2"),
+        ({"JOB_COMPLETION_INDEX": "x"}, THREE, "JOB_COMPLETION_INDEX=x must"),
         (without("SLURM_PROCID"), {}, "SLURM_PROCID is not set"),
     ],
     ids=str,
@@ -88,16 +83,14 @@ def test_settings_that_do_not_name_one_of_several_processes_are_refused(
 
 
 def test_flags_define_a_process_and_win():
-    flags = {"coordinator_address": "a:1", "num_processes": 5}
-    info = find(process_id=2, **flags)
-    source = "--num_processes=5"
-    assert info == ProcessInfo(index=2, count=5, source=source, address="a:1")
+    info, source = find(process_id=2, **THREE), "--num_processes=3"
+    assert info == ProcessInfo(index=2, count=3, source=source, address="a:1")
     # Process 0 is not mistaken for no process.
-    first = find(STEP, process_id=0, **flags)
-    assert (first.index, first.count, first.detected_by) == (0, 5, "")
-    kubernetes = {"JOB_COMPLETION_INDEX": "4"}
-    assert find(kubernetes, **flags).index == 4
-    assert find(kubernetes, process_id=2, **flags).index == 2
+    first = find(STEP, process_id=0, **THREE)
+    assert (first.index, first.count, first.detected_by) == (0, 3, "")
+    kubernetes = {"JOB_COMPLETION_INDEX": "1"}
+    assert find(kubernetes, **THREE).index == 1
+    assert find(kubernetes, process_id=2, **THREE).index == 2
 
 
 @pytest.mark.parametrize(
@@ -117,24 +110,25 @@ def test_a_task_of_slurm_takes_a_node_or_its_own_device(changed, devices):
     assert (info.index, info.count, info.detected_by) == (5, 6, "slurm")
 
 
-def test_other_modes_are_no_work_for_several_tasks():
+def test_what_several_tasks_or_a_limit_that_is_none_cannot_do_is_refused():
     require_single_task("average", environ={**STEP, "SLURM_STEP_NUM_TASKS": "1"})
     with pytest.raises(UserError, match="--mode=average runs in one process"):
         require_single_task("average", environ=STEP)
+    for text in ("0", "x"):
+        with pytest.raises(UserError, match=f"TIMEOUT={text} must be"):
+            initialize_jax_distributed(FIRST, environ={cluster.TIMEOUT: text})
 
 
 @pytest.mark.parametrize(
-    ("present", "hosts", "platforms", "is_several"),
+    ("present", "hosts", "platforms", "found"),
     [
-        (True, 4, "tpu,cpu", True),
-        (True, 1, "tpu", False),
-        (False, 4, "tpu", False),
-        (True, 4, "cpu", False),
+        (True, 4, "tpu,cpu", (3, 4, "faketpu")),
+        (True, 1, "tpu", None),
+        (False, 4, "tpu", None),
+        (True, 4, "cpu", None),
     ],
 )
-def test_a_host_of_a_tpu_pod_is_detected(
-    monkeypatch, present, hosts, platforms, is_several
-):
+def test_a_host_of_a_tpu_pod_is_detected(monkeypatch, present, hosts, platforms, found):
     from jax._src import clusters
 
     pod = SimpleNamespace(
@@ -148,9 +142,7 @@ def test_a_host_of_a_tpu_pod_is_detected(
     monkeypatch.setattr(clusters, "GkeTpuCluster", none)
     monkeypatch.setattr(clusters, "GceTpuCluster", pod)
     info = find({"JAX_PLATFORMS": platforms})
-    assert (info is not None) == is_several
-    if info:
-        assert (info.index, info.count, info.detected_by) == (3, 4, "faketpu")
+    assert (info and (info.index, info.count, info.detected_by)) == found
 
 
 def test_an_address_has_a_host_and_a_port():
@@ -176,12 +168,6 @@ def test_a_port_that_is_taken_is_refused_at_the_bind_address(listener):
     require_free_port(FIRST, listener, environ=elsewhere)
 
 
-def test_a_limit_that_is_none_is_refused():
-    for text in ("0", "x"):
-        with pytest.raises(UserError, match=f"TIMEOUT={text} must be"):
-            initialize_jax_distributed(FIRST, environ={cluster.TIMEOUT: text})
-
-
 def waiting(info, address, *, seconds, body="time.sleep(60)"):
     """Starts a process that waits for the others."""
     program = (
@@ -193,12 +179,8 @@ def waiting(info, address, *, seconds, body="time.sleep(60)"):
         f"with initialization_deadline({info!r}, {address!r}, seconds={seconds}):\n"
         f"    {body}\n"
     )
-    return subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", program], text=True, **pipes)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,14 @@
 """Signals end a program in one line and exit code 75, also during imports.
 
 Seen to fail: without `install_early_handlers` in main.py, with `KeyboardInterrupt` in
-the place of `main._Stop`, without `block_signals` before the exec, and with an
-`os.write` in `write_stderr` that may raise.
+the place of `main._Stop`, and without `block_signals` before the exec. Where stderr is
+closed: tests/faults/test_stderr.py.
 """
 
 import os
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -17,8 +16,6 @@ from t2t_jax.devices.distributed.signals import (
     STOP_SIGNALS,
     handling,
     install_early_handlers,
-    watch_signals,
-    write_stderr,
 )
 
 # Sends a signal when a module is looked for, in the middle of the imports.
@@ -115,41 +112,6 @@ def test_what_is_ignored_stays_ignored():
 
 
 def test_a_program_that_imports_the_command_line_keeps_its_own_handlers():
-    script = (
-        "import signal\n"
-        "before = signal.getsignal(signal.SIGINT)\n"
-        "import t2t_jax.main\n"
-        "print(signal.getsignal(signal.SIGINT) is before)\n"
-    )
+    script = "import signal; before = signal.getsignal(signal.SIGINT); "
+    script += "import t2t_jax.main; print(signal.getsignal(signal.SIGINT) is before)"
     assert start("-c", script).stdout == "True\n"
-
-
-def gone():
-    reader, writer = os.pipe()
-    os.close(reader)
-    return writer
-
-
-@pytest.mark.parametrize("kind", [gone, lambda: os.open("/dev/full", os.O_WRONLY)])
-def test_every_signal_is_seen_with_a_closed_or_full_stderr(kind):
-    seen, second, kept = [], threading.Event(), os.dup(2)
-
-    def on_stop(name):
-        write_stderr(name)
-        seen.append(name)
-        if len(seen) == 2:
-            second.set()
-
-    replaced = kind()
-    os.dup2(replaced, 2)
-    try:
-        with handling(lambda number, frame: None), watch_signals(on_stop):
-            for _ in range(2):
-                os.kill(os.getpid(), signal.SIGUSR1)
-                second.wait(0.2)
-            assert second.wait(120)
-    finally:
-        os.dup2(kept, 2)
-        for file in (kept, replaced):
-            os.close(file)
-    assert seen == ["SIGUSR1", "SIGUSR1"]

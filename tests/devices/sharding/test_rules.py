@@ -21,7 +21,7 @@ from t2t_jax.errors import ConfigError
 from t2t_jax.model.architectures import make_module
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
-from t2t_jax.training.state import TrainState, state_shardings
+from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
 
 PARAMS = {
@@ -93,14 +93,6 @@ def test_over_data_splits_the_first_axis_that_divides_further():
     }
 
 
-def test_sharding_the_optimizer_does_not_shard_the_parameters():
-    params = {"embedding": {"table": jnp.zeros((8, 3))}}
-    state = TrainState(jnp.zeros((), jnp.int32), params, {"mu": params})
-    places = state_shardings(state, mesh_of(data=4), shard_optimizer=True)
-    assert places.params["embedding"]["table"].spec == P()
-    assert places.optimizer["mu"]["embedding"]["table"].spec == P("data")
-
-
 def test_an_alternation_in_a_rule_is_matched_at_the_end():
     """The first rule that matches decides."""
     tree = {"query": {"bias": jnp.zeros(6)}, "key": {"query": jnp.zeros(6)}}
@@ -117,10 +109,7 @@ def test_a_leaf_without_a_rule_is_refused_by_its_path():
 
 
 def test_an_axis_that_does_not_divide_is_refused_by_both_keys():
-    message = (
-        r"query/kernel has an axis of 6, from config.model.num_heads, .* divisible by "
-        r"mesh.tensor=4. Change config.mesh.tensor or config.model.num_heads"
-    )
+    message = r"query/kernel has an axis of 6, from config.model.num_heads, .*tensor=4"
     with pytest.raises(ConfigError, match=message):
         shardings_for(PARAMS, mesh_of(tensor=4), rules=RULES)
 
@@ -154,16 +143,13 @@ def test_a_table_is_split_by_as_many_as_divide_it(shape, sizes, wanted):
 )
 def test_every_parameter_of_every_model_has_a_rule(values):
     params, mesh = params_of(values), mesh_of(data=2, fsdp=2, tensor=2)
-    bytes_of = lambda tree: sum(x.size for x in jax.tree.leaves(tree))  # noqa: E731
-    places = shardings_for(params, mesh)
-    here = jax.tree.map(
-        lambda x, place: jax.ShapeDtypeStruct(place.shard_shape(x.shape), x.dtype),
-        params,
-        places,
-    )
+    leaves = map(jax.tree.leaves, (params, shardings_for(params, mesh)))
+    places = zip(*leaves, strict=True)
+    sizes = [(x.size, np.prod(place.shard_shape(x.shape))) for x, place in places]
+    whole, here = np.sum(sizes, axis=0)
     # Of the Transformer nearly all is split four ways, of the RNN twice at least.
     parts = 2 if values.get("architecture") == "rnn" else 4
-    assert bytes_of(here) < 1.01 * bytes_of(params) / parts
+    assert here < 1.01 * whole / parts
 
 
 def test_no_rule_is_without_a_parameter_or_a_part_of_an_optimizer():
@@ -177,11 +163,8 @@ def test_no_rule_is_without_a_parameter_or_a_part_of_an_optimizer():
         state = jax.eval_shape(optimizer.init, params_of({}))
         leaves = jax.tree_util.tree_leaves_with_path(state)
         paths += [path_of(keys) for keys, _ in leaves]
-    assert [
-        pattern
-        for pattern, _ in PARAMETERS
-        if not any(re.search(f"(?:{pattern})$", path) for path in paths)
-    ] == []
+    for pattern, _ in PARAMETERS:
+        assert any(re.search(f"(?:{pattern})$", path) for path in paths), pattern
 
 
 def batch_of(rows, length=3):

@@ -9,7 +9,7 @@ from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.exchange.exporting.base import Original
+from t2t_jax.exchange.exporting.base import ExportSpec, Original
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.inference.model_dir import save_model_dir
@@ -39,6 +39,13 @@ def original(network, *, vocabularies=None, params=None, decoding=None, **more):
     vocabulary_config = VocabularyConfig(**sizes)
     config = Config(vocabulary=vocabulary_config, model=network, decoding=decoding)
     return Original(model, config, {"step": 7, "examples": ["one two"]}, **more)
+
+
+def write_export(to, form, one):
+    """Writes what a format makes of a model that it supports."""
+    to.mkdir(exist_ok=True)
+    form.check_supported(one.config)
+    form.write(to, one, ExportSpec("any"))
 
 
 def write_text(place):

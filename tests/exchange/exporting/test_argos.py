@@ -17,29 +17,19 @@ from tests.exchange.exporting.test_marian import MODEL
 pytest.importorskip("ctranslate2")
 
 
-def write(to, **changed):
-    to.mkdir()
-    changed = {"languages": ("en", "de"), **changed}
-    ArgosFormat().write(to, original(MODEL, **changed), ExportSpec("argos"))
-    (package,) = to.iterdir()
-    return package
-
-
 def test_argos_finds_a_directory_with_model_tokenizer_and_metadata(tmp_path):
-    package = write(tmp_path / "to")
+    to, languages = tmp_path / "to", ("en", "de")
+    to.mkdir()
+    ArgosFormat().write(to, original(MODEL, languages=languages), ExportSpec("argos"))
+    (package,) = to.iterdir()
     assert package.name == "translate-en_de.argosmodel"
     with zipfile.ZipFile(package) as file:
         file.extractall(tmp_path / "packages")
     (content,) = (tmp_path / "packages").iterdir()
     names = {path.relative_to(content).as_posix() for path in content.rglob("*")}
     assert names == {
-        "metadata.json",
-        "README.md",
-        "sentencepiece.model",
-        "model",
-        "model/config.json",
-        "model/model.bin",
-        "model/shared_vocabulary.json",
+        *("metadata.json", "README.md", "sentencepiece.model", "model"),
+        *("model/config.json", "model/model.bin", "model/shared_vocabulary.json"),
     }
     assert json.loads((content / "metadata.json").read_text()) == {
         "package_version": "1.0",

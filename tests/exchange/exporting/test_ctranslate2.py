@@ -21,7 +21,7 @@ from t2t_jax.exchange.exporting.ctranslate2 import (
     CTranslate2Backend,
     write_ctranslate2,
 )
-from tests.decoding.words import Untagged
+from tests.decoding.words import Numbers
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 
 pytest.importorskip("ctranslate2")
@@ -45,11 +45,11 @@ VARIANTS = {
     "as fairseq, d_k below d_v, another epsilon": {
         "layer_norm_epsilon": 0.3,
         "attention_biases": True,
+        "activation": "gelu",
         "position_rates": "tensor2tensor",
         "first_position": 2,
         "start": "eos",
         "tying": "decoder",
-        "activation": "gelu",
     },
     "rotary positions": {"positions": "rotary", "d_k": 6, "num_decoder_layers": 1},
     "rotary positions, d_v below d_k, all of today's blocks": {
@@ -75,21 +75,8 @@ VARIANTS = {
 }
 
 
-class Pieces(Untagged):
-    """A vocabulary without text."""
-
-    def __init__(self, size):
-        self.size = size
-
-    def pieces(self, ids):
-        names = ["<pad>", "<s>", "</s>", "<unk>"]
-        return [names[n] if n < len(names) else f"piece {n}" for n in ids]
-
-    def encode(self, lines):
-        return [[int(word) for word in line.split()] for line in lines]
-
-    def decode(self, sequences):
-        return [" ".join(map(str, sequence)) for sequence in sequences]
+class Pieces(Numbers):
+    """A vocabulary without text, which need not be saved."""
 
     def save(self, directory, name="vocab"):
         directory.mkdir(exist_ok=True)
@@ -106,15 +93,9 @@ def exported(tmp_path, model=TINY, **more):
         decoding=DecodingConfig(max_source_length=20, max_extra_tokens=2),
     )
     vocabularies = VocabularyPair(source, target)
-    params = tiny_params(model)
-    write_ctranslate2(
-        tmp_path, params, config=config, vocabularies=vocabularies, **more
-    )
-    return CTranslate2Backend(
-        tmp_path,
-        vocabularies=vocabularies,
-        config=config,
-    )
+    whole = {"config": config, "vocabularies": vocabularies}
+    write_ctranslate2(tmp_path, tiny_params(model), **whole, **more)
+    return CTranslate2Backend(tmp_path, **whole)
 
 
 def pairs():

@@ -65,14 +65,9 @@ def program_of(text):
 def test_the_program_of_the_card_runs(
     tmp_path, monkeypatch, capsys, make, line, ratio, least
 ):
-    decoding = DecodingConfig(
-        beam_size=1,
-        length_penalty=0.0,
-        max_extra_tokens=7,
-        max_length_ratio=ratio,
-        min_tokens=least,
-        allow_unk=False,
-    )
+    limits = {"max_extra_tokens": 7, "max_length_ratio": ratio, "min_tokens": least}
+    search = {"beam_size": 1, "length_penalty": 0.0, "allow_unk": False}
+    decoding = DecodingConfig(**search, **limits)
     vocabularies = make()
     own = 0 if vocabularies.shared else SIZE
     network = dataclasses.replace(MODEL, tying="none", source_vocab_size=own)

@@ -61,22 +61,35 @@ def model(tmp_path_factory):
     return write_model(place / "model", config, corpus=corpus, data=data)
 
 
+def exported(model, to, form, *flags):
+    if form in ("ctranslate2", "stablehlo"):
+        pytest.importorskip({"stablehlo": "flatbuffers"}.get(form, form))
+    argv = ["--mode=export", f"--workdir={model}", f"--format={form}", f"--to={to}"]
+    export.run(parse_argv([*argv, *flags]))
+
+
 @pytest.mark.parametrize(
     "form", ["model_dir", "safetensors", "ctranslate2", "hf_marian"]
 )
-def test_no_folder_of_the_text_leaves_with_an_export(model, tmp_path, form):
+def test_no_folder_of_the_text_leaves_with_an_export(model, tmp_path, capsys, form):
     to, own = tmp_path / "made", json.loads((model / "config.json").read_text())
-    if form == "ctranslate2":
-        pytest.importorskip("ctranslate2")
-    flags = [f"--format={form}", f"--to={to}", "--check_lines=3"]
-    export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
+    search = {"beam_size": 3, "length_penalty": 1.5, "min_tokens": 2}
+    flags = [f"--config.decoding.{key}={value}" for key, value in search.items()]
+    exported(model, to, form, "--check_lines=3", *flags)
+    # The beam of the comparison is that of the model.
+    result = json.loads(capsys.readouterr().out)
+    assert (result["beam_size"], result["length_penalty"]) == (3, 1.5)
     folder = str(model.parent).encode()
     files = [path for path in to.rglob("*") if path.is_file()]
     assert [path for path in files if folder in path.read_bytes()] == []
     card = (to / "README.md").read_text()
-    assert "| train text | `text:a.en,a.de`" in card
-    assert "3 lines of `text:a.en,a.de`" in card
-    assert "| began with | `first` |" in card
+    for words in (
+        "a beam of 3 at alpha 1.5, the exponent of (5 + n) / 6",
+        "| train text | `text:a.en,a.de`",
+        "3 lines of `text:a.en,a.de`",
+        "| began with | `first` |",
+    ):
+        assert words in card
     if form in ("model_dir", "safetensors"):
         found = json.loads((to / "config.json").read_text())
         assert found["data"]["dev"] == "text:a.en,a.de"
@@ -85,25 +98,6 @@ def test_no_folder_of_the_text_leaves_with_an_export(model, tmp_path, form):
         assert data["train"]["spec"] == "text:a.en,a.de"
     assert own == json.loads((model / "config.json").read_text())
     assert str(model.parent) in own["data"]["dev"]
-
-
-@pytest.mark.parametrize("form", ["ctranslate2", "model_dir"])
-def test_the_beam_of_the_comparison_is_that_of_the_model(model, tmp_path, capsys, form):
-    pytest.importorskip("ctranslate2")
-    own = {"beam_size": 3, "length_penalty": 1.5, "min_tokens": 2}
-    flags = [f"--format={form}", f"--to={tmp_path / 'x'}", "--check_lines=3"]
-    flags += [f"--config.decoding.{key}={value}" for key, value in own.items()]
-    export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
-    result = json.loads(capsys.readouterr().out)
-    assert (result["beam_size"], result["length_penalty"]) == (3, 1.5)
-    card = (tmp_path / "x" / "README.md").read_text()
-    assert "a beam of 3 at alpha 1.5, the exponent of (5 + n) / 6" in card
-
-
-def matrix_turned(fill, spec, *args, **kwargs):
-    fill(spec, *args, **kwargs)
-    matrix = spec.decoder.layer[0].attention.linear[-1]
-    matrix.weight = matrix.weight.T
 
 
 def number_changed(fill, spec, *args, **kwargs):
@@ -133,17 +127,13 @@ def array_changed(savez, path, **arrays):
     savez(path, **{**arrays, name: arrays[name] + np.float32(0.5)})
 
 
-DIFFERS, ARRAYS = (
-    "differs from the model on 20",
-    r"1 of \d+ arrays differ after writing",
-)
+ARRAYS = r"1 of \d+ arrays differ after writing"
 
 
 @pytest.mark.parametrize(
     ("form", "place", "name", "spoil", "message"),
     [
-        ("ctranslate2", ctranslate2, "fill_stacks", matrix_turned, DIFFERS),
-        ("ctranslate2", ctranslate2, "fill_stacks", number_changed, DIFFERS),
+        ("ctranslate2", ctranslate2, "fill_stacks", number_changed, "differs from the"),
         ("hf_marian", hf_marian, "to_tensors", tensor_changed, ARRAYS),
         ("model_dir", model_dir, "save_model_dir", bit_changed, ARRAYS),
         ("safetensors", model_dir, "save_model_dir", bit_changed, ARRAYS),
@@ -154,12 +144,9 @@ DIFFERS, ARRAYS = (
 def test_an_export_that_is_wrong_is_caught_and_nothing_is_left(
     model, tmp_path, monkeypatch, form, place, name, spoil, message
 ):
-    if form in ("ctranslate2", "stablehlo"):
-        pytest.importorskip({"stablehlo": "flatbuffers"}.get(form, form))
     monkeypatch.setattr(place, name, functools.partial(spoil, getattr(place, name)))
-    flags = [f"--format={form}", f"--to={tmp_path / 'made' / 'x'}", "--check_lines=20"]
     with pytest.raises(DataError, match=message):
-        export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
+        exported(model, tmp_path / "made" / "x", form, "--check_lines=20")
     assert list((tmp_path / "made").iterdir()) == []
 
 
@@ -174,9 +161,7 @@ UNSUPPORTED = [
     ("hf_marian", {"activation": "geglu"}, "activation=relu or .*, and .* has geglu"),
     ("marian", {"norm_position": "pre"}, "norm_position=post, and .* has pre"),
     ("marian", {"d_k": 5}, "d_k=7, and the model has 5"),
-    ("hf_marian", {"norm_position": "pre"}, "norm_position=post"),
     ("hf_marian", {"positions": "learned", "max_positions": 2_000}, "positions=sinus"),
-    ("hf_marian", {"d_k": 5}, "d_k=7"),
     ("hf_marian", {"layer_norm_epsilon": 1e-3}, "layer_norm_epsilon=1e-05 or less"),
     ("argos", {"source_vocab_size": 44, "tying": "none"}, "one vocabulary of both"),
 ]
@@ -212,8 +197,6 @@ def test_what_a_format_needs_to_know_is_asked_for(tmp_path):
 
 
 def test_the_licence_of_an_import_follows_what_is_trained_from_it(tmp_path, capsys):
-    pytest.importorskip("safetensors")
-    pytest.importorskip("ctranslate2")
     write_directory(tmp_path / "hf", "NLLB-200", num_beams=1, max_length=4)
     write_imported(tmp_path / "hf", tmp_path / "first", toolkit="", options=DEFAULTS)
     model = t2t_jax.load(tmp_path / "first")
@@ -238,12 +221,11 @@ def test_the_licence_of_an_import_follows_what_is_trained_from_it(tmp_path, caps
         config=without_folders(config),
         origin={"step": 1, "kinds": ["last"], **run_facts(workdir)},
     )
-    given = [f"--source={tmp_path / 'a'}", f"--reference={tmp_path / 'b'}"]
-    given += [f"--workdir={tmp_path / 'model'}", f"--to={tmp_path / 'ct2'}"]
-    given += ["--mode=export", "--format=ctranslate2", "--check_lines=1"]
+    given = tmp_path / "model", tmp_path / "ct2", "ctranslate2", "--check_lines=1"
+    text = [f"--source={tmp_path / 'a'}", f"--reference={tmp_path / 'b'}"]
     with pytest.raises(UserError, match=r"^--languages=en,de: .* mean deu_Latn\?"):
-        export.run(parse_argv([*given, "--languages=en,de", "--license=mit"]))
+        exported(*given, *text, "--languages=en,de", "--license=mit")
     assert "with the licence cc-by-nc-4.0, not for" in capsys.readouterr().err
-    export.run(parse_argv([*given, "--languages=eng_Latn,deu_Latn"]))
+    exported(*given, *text, "--languages=eng_Latn,deu_Latn")
     assert 'license: "cc-by-nc-4.0"' in (tmp_path / "ct2/README.md").read_text()
     assert "warning" not in capsys.readouterr().err

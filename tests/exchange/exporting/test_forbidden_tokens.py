@@ -32,14 +32,9 @@ def test_the_other_tokens_keep_their_ratios(changed, allow_unk, forbidden):
     one = original(config, params=params, decoding=decoding)
     written = without_forbidden_tokens(one)
     logits = tiny_apply(SOURCE, TARGET, config=config)
-    found = jax.nn.softmax(
-        tiny_apply(
-            SOURCE,
-            TARGET,
-            config=dataclasses.replace(written.config.model, compute_dtype="auto"),
-            params=written.model.params,
-        )
-    )
+    auto = dataclasses.replace(written.config.model, compute_dtype="auto")
+    found = tiny_apply(SOURCE, TARGET, config=auto, params=written.model.params)
+    found = jax.nn.softmax(found)
     is_forbidden = np.isin(np.arange(SIZE), forbidden)
     wanted = jax.nn.softmax(jnp.where(is_forbidden[None, None], -jnp.inf, logits))
     real = np.asarray(TARGET) != 0

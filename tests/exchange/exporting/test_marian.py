@@ -41,6 +41,7 @@ MODEL = TransformerConfig(
     position_rates="tensor2tensor",
     start="zero",
 )
+GELU = {"activation": "gelu", "tying": "decoder", "output_bias": True}
 VARIANTS = {
     "the paper's but for what must be Marian's": {"num_decoder_layers": 0},
     "biases, swish, more layers in the decoder": {
@@ -50,11 +51,7 @@ VARIANTS = {
         "num_decoder_layers": 3,
     },
     "nothing tied": {"tying": "none"},
-    "gelu, softmax tied to the target": {
-        "activation": "gelu",
-        "tying": "decoder",
-        "output_bias": True,
-    },
+    "gelu, softmax tied to the target": GELU,
 }
 SOURCES = [[5, 7, 11, 13, 43], [17, 4], [6, 9, 8]]
 TARGETS = [[8, 9, 6, 10, 12, 4], [3, 43], [4, 5, 28, 14]]
@@ -137,12 +134,8 @@ def test_marian_itself_finds_the_same(tmp_path, changed):
     model = dataclasses.replace(MODEL, **changed)
     written = write(tmp_path, model, decoding=decoding)
     lines = ["one", "two three four", "zwei five", "drei drei vier eins"]
-    peer = pymarian.Translator(
-        config=str(tmp_path / "model.npz.decoder.yml"),
-        cpu_threads=1,
-        mini_batch=1,
-        quiet=True,
-    )
+    path = str(tmp_path / "model.npz.decoder.yml")
+    peer = pymarian.Translator(config=path, cpu_threads=1, mini_batch=1, quiet=True)
     ours = MarianFormat().load(tmp_path, written).search(lines, greedy=True)
     assert peer.translate(lines) == [one.text for one in ours]
 

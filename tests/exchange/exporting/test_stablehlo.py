@@ -25,12 +25,11 @@ from t2t_jax.decoding.search.beam_search import beam_search
 from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.exchange.exporting import stablehlo as stablehlo
 from t2t_jax.model.architectures import make_module, step_model
-from t2t_jax.model.config import RNNConfig
 from t2t_jax.run.inference.load import load
 from tests.decoding.words import Untagged
 from tests.exchange.exporting.counting import write_model, write_text
 from tests.integration import tiny
-from tests.model.tiny import SOURCE, TARGET, TINY
+from tests.model.tiny import SOURCE, TINY, TINY_RNN, rnn_params
 
 pytest.importorskip("flatbuffers")
 
@@ -54,15 +53,12 @@ def model(tmp_path_factory):
     return write_model(place / "model", config, corpus=corpus)
 
 
-def run(model, place):
-    flags = ["--format=stablehlo", f"--to={place}", "--check_lines=20"]
-    return export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
-
-
 @pytest.fixture(scope="module")
 def exported(model, tmp_path_factory):
     place = tmp_path_factory.mktemp("exported") / "a model"
-    assert run(model, place) == 0
+    flags = ["--format=stablehlo", f"--to={place}", "--check_lines=20"]
+    argv = ["--mode=export", f"--workdir={model}", *flags]
+    assert export.run(parse_argv(argv)) == 0
     return place
 
 
@@ -146,28 +142,18 @@ def test_the_configuration_is_described_for_programs(exported):
     search = facts["programs"]["model.stablehlo"]["search"]
     given = {"beam_size": 3, "length_penalty": 0.9, "max_extra_tokens": 40}
     assert search.items() >= given.items()
-    assert facts["jax"] == jax.__version__
     assert facts["written"] < facts["readable_until"]
-    assert {path.name for path in exported.iterdir()} == {
-        *("README.md", "SHA256SUMS", "config.json", "vocab.json", "vocab.model"),
-        *("greedy.stablehlo", "model.stablehlo", "parameters.npz", "score.stablehlo"),
-    }
 
 
 def test_a_recurrent_model_is_searched_as_it_is_here():
-    config = RNNConfig(
-        vocab_size=29, num_layers=1, d_model=6, d_hidden=10, d_attention=7
-    )
-    module = make_module(config)
-    params = module.init(jax.random.key(0), SOURCE, TARGET)["params"]
+    module, params = make_module(TINY_RNN), rnn_params()
     both = VocabularyPair(Untagged(), Untagged())
     model = SimpleNamespace(module=module, params=params, vocabularies=both)
     search = stablehlo._search(model, DecodingConfig(min_tokens=0))
     program = stablehlo._lower(search, ("b, s",), model=model, extra=50)
     found = jax.jit(program.call)(leaves_by_path(params), SOURCE)
     wanted = jax.jit(beam_search)(step_model(module, params), SOURCE)
-    tokens, scores, lengths = map(np.asarray, found)
-    assert (tokens == wanted.tokens_BxWxT[:, 0]).all()
-    assert (lengths == wanted.lengths_BxW[:, 0]).all()
+    best = wanted.tokens_BxWxT, wanted.scores_BxW, wanted.lengths_BxW
     # float32 sums of a few tokens, in another order
-    np.testing.assert_allclose(scores, wanted.scores_BxW[:, 0], rtol=1e-5)
+    for one, other in zip(found, best, strict=True):
+        np.testing.assert_allclose(one, other[:, 0], rtol=1e-5)

@@ -5,6 +5,7 @@ billions of characters, and without the bounds of the sizes.
 """
 
 import itertools
+import json
 import os
 
 import numpy as np
@@ -40,15 +41,12 @@ def make_t2t(folder, name):
 
 
 def make_hf(folder, name):
-    separate = {"share_encoder_decoder_embeddings": False}
-    config = hf_directory.configuration(
-        **(separate if name == "target_vocab.json" else {})
-    )
+    shared = name != "target_vocab.json"
+    config = hf_directory.configuration(share_encoder_decoder_embeddings=shared)
     tensors = hf_directory.draw(config)
     hf_directory.write_directory(folder, config, tensors)
-    if name == "target_vocab.json":
-        table = hf_directory.vocabulary()
-        hf_directory.change_json(folder / name, **table)
+    if not shared:
+        hf_directory.change_json(folder / name, **hf_directory.vocabulary())
         hf_directory.change_json(folder / "tokenizer_config.json", separate_vocabs=True)
     if name == "generation_config.json":
         never = [[config["pad_token_id"]]]
@@ -61,21 +59,16 @@ def make_hf(folder, name):
 
 
 def make_marian(folder, name="vocab.spm"):
-    tensors = marian_save.tensors_of(
-        marian_save.OPTIONS, (24, 24), rng=np.random.default_rng(0), positions=5
-    )
-    marian_save.save(folder / "model.npz", tensors=tensors)
+    marian_save.save(folder / "model.npz", positions=5)
     pieces = ["</s>", "<unk>", *(f"piece{number}" for number in range(22))]
     lists = {
         "vocab.yml": listed(pieces),
-        "vocab.json": "{" + ",".join(f'"{p}": {n}' for n, p in enumerate(pieces)) + "}",
+        "vocab.json": json.dumps(dict(zip(pieces, range(24), strict=True))),
         "vocab.txt": "".join(f"{piece}\n" for piece in pieces),
     }
-    if name in lists:
-        (folder / name).write_text(lists[name])
-    else:
-        (folder / "vocab.spm").write_bytes(marian_save.sentencepiece_model())
     named = name if name in lists else "vocab.spm"
+    content = lists.get(named, "").encode() or marian_save.sentencepiece_model()
+    (folder / named).write_bytes(content)
     (folder / "model.npz.decoder.yml").write_text(
         f"beam-size: 6\nnormalize: 0.6\nvocabs:\n  - {named}\n  - {named}\n"
     )
@@ -220,10 +213,7 @@ REFUSED = {
         (fairseq_args(encoder_layers_to_keep=torch_save.Tensor(np.ones(3))), "'array"),
         (fairseq_args(decoder_normalize_before=True), "decoder_normalize_before=True"),
         (fairseq_args(encoder_layers=1 << 40), "encoder_layers=1099511627776 is not"),
-        (
-            fairseq_args(encoder_attention_heads=5, decoder_attention_heads=5),
-            "divisible by encoder_attention_heads=5",
-        ),
+        (fairseq_args(encoder_attention_heads=5, decoder_attention_heads=5), "divisib"),
         (fairseq_args(decoder_layers=2), r"tensors that .* decoder\.layers\.2"),
         (fairseq_args(share_all_embeddings=True), "one matrix for both languages"),
         *(
@@ -244,17 +234,11 @@ REFUSED = {
         (text("spm.model", "x"), "spm.model: it is not a table|no SentencePiece model"),
     ],
     ("t2t", make_t2t): [
-        (
-            values("hparams.json", norm_type="batch"),
-            "norm_type='batch' is not .*, only 'layer'",
-        ),
+        (values("hparams.json", norm_type="batch"), "norm_type='batch' is not"),
         (values("hparams.json", num_heads=0), "num_heads=None is not"),
         (values("hparams.json", num_encoder_layers=2), "no tensor .*encoder/layer_1"),
         (values("hparams.json", norm_epsilon="x"), "norm_epsilon='x'"),
-        (
-            values("hparams.json", vocab_divisor=7),
-            "no tensor .*symbol_modality_35|has 0",
-        ),
+        (values("hparams.json", vocab_divisor=7), "symbol_modality_35|has 0"),
         (more_tensors, "does not: transformer/body/encoder/extra"),
         (given("'a'\n'b'\n"), r"begin with <pad> and <EOS>, and .* \['a', 'b'\]"),
         (given("<pad>\n"), r"and begins with \['<pad>'\]"),
@@ -264,10 +248,7 @@ REFUSED = {
     ("hf_marian", make_hf): [
         (values("vocab.json", low=500), "must have ids from 0 to"),
         (values("vocab.json", low=5), "several pieces with one id"),
-        (
-            values("vocab.json", **{"</s>": 5, ">>de<<": 0}),
-            "several pieces|</s> with id 0",
-        ),
+        (values("vocab.json", **{"</s>": 5, ">>de<<": 0}), "several pieces|</s> with"),
         (zero_positions, "embed_positions.weight must be sinusoids"),
     ],
     ("marian", make_marian): [
@@ -297,11 +278,9 @@ def test_another_model_is_refused_by_name(tmp_path, toolkit, make, change, messa
     assert len(str(caught.value)) < 1_000
 
 
-def write_options(folder, content):
-    with np.load(folder / "model.npz") as archive:
-        tensors = dict(archive)
-    tensors["special:model.yml"] = np.frombuffer(content, np.int8)
-    np.savez(folder / "model.npz", **tensors)
+def change_npz(path, **changes):
+    with np.load(path) as archive:
+        np.savez(path, **{**archive, **changes})
 
 
 HOSTILE = [
@@ -322,7 +301,8 @@ def test_options_of_any_type_are_read_or_are_one_error(tmp_path, value):
         if value is not None:
             line = lines[number].partition(b":")[0] + f": {value}".encode()
             content = b"\n".join([*lines[:number], line, *lines[number + 1 :]])
-        write_options(tmp_path, content)
+        options = np.frombuffer(content, np.int8)
+        change_npz(tmp_path / "model.npz", **{"special:model.yml": options})
         try:
             read(tmp_path)
         except UserError as error:
@@ -334,9 +314,7 @@ def test_options_of_any_type_are_read_or_are_one_error(tmp_path, value):
 @pytest.mark.parametrize("name", ["Wpos", "Wemb", "decoder_ff_logit_out_b"])
 def test_arrays_of_other_ranks_are_one_error(tmp_path, name):
     make_marian(tmp_path)
-    with np.load(tmp_path / "model.npz") as archive:
-        tensors = dict(archive)
     for shape in ((), (0,), (0, 8), (3,), (2, 2, 2)):
-        np.savez(tmp_path / "model.npz", **tensors | {name: np.ones(shape, np.float32)})
+        change_npz(tmp_path / "model.npz", **{name: np.ones(shape, np.float32)})
         with pytest.raises(DataError, match=r"model\.npz|vocab\.spm"):
             read(tmp_path)

@@ -8,29 +8,29 @@ scaled, with ids as they are, and where matrices that are shared are not compare
 import argparse
 import collections
 
-import jax
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.errors import DataError
 from t2t_jax.exchange.importing.fairseq import is_fairseq, read_fairseq
-from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.imported import DEFAULTS, ImportOptions
 from t2t_jax.exchange.importing.importer import find_format
 from t2t_jax.exchange.importing.vocabularies import read_dictionary
-from t2t_jax.model.architectures import make_module
 from tests.exchange.fairseq_state import D_MODEL, POSITIONS, State, arguments
-from tests.exchange.importing.imported_config import config_of, greedy_translator
+from tests.exchange.importing.imported_config import (
+    as_search,
+    greedy_translator,
+    logits_of,
+    without_mean,
+)
 from tests.exchange.torch_save import Tensor, save_legacy, save_zip
 from tests.reference import fairseq as reference
 
 PIECES = ["the", "lo@@", "w", "wer", "new@@", "est", "a", "b", "c", "madeupword0000"]
 GERMAN = ["das", "ist", "lo@@", "w", "klein", "gro@@", "ß", "x", "y", "z", "q"]
 SIZES = (len(PIECES) + 4, len(GERMAN) + 4)
-
-# float32 sums over two layers of width 12, against float64
-TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
 
 
 def state_of(args, *, sizes=SIZES, **how):
@@ -39,15 +39,12 @@ def state_of(args, *, sizes=SIZES, **how):
 
 def write(folder, state, *, args=None, cfg=None, save=save_zip, name="model.pt"):
     """Writes a checkpoint with its dictionaries."""
-    tensors = collections.OrderedDict(
-        (key, Tensor(each)) for key, each in state.items()
-    )
-    if args is not None:
-        args = argparse.Namespace(**args)
-    content = {"args": args, "cfg": cfg, "model": tensors, "extra_state": {"epoch": 3}}
+    tensors = collections.OrderedDict((key, Tensor(x)) for key, x in state.items())
+    known = None if args is None else argparse.Namespace(**args)
+    content = {"args": known, "cfg": cfg, "model": tensors, "extra_state": {"epoch": 3}}
     save(folder / name, content)
     write_dictionary(folder / "dict.en.txt", PIECES)
-    joined = args is not None and args.share_all_embeddings
+    joined = args is not None and args["share_all_embeddings"]
     write_dictionary(folder / "dict.de.txt", PIECES if joined else GERMAN)
     return folder / name
 
@@ -61,34 +58,20 @@ def ids(tokens):
     return [{0: 1, 1: 0}.get(token, token) for token in tokens]
 
 
-SENTENCES = [
-    ([5, 7, 3, 9, 2], [2, 8, 9, 6, 10]),
-    ([4, 2], [2]),
-    ([4, 13, 2], [2, 3, 5, 13]),
-]
-"""In fairseq's ids."""
+# In fairseq's ids.
+SENTENCES = [([5, 7, 3, 9, 2], [2, 8, 9, 6]), ([4, 2], [2]), ([4, 13, 2], [2, 3, 13])]
 
 
-def padded(sentences):
-    longest = max(map(len, sentences))
-    return np.array([ids(one) + [0] * (longest - len(one)) for one in sentences])
-
-
-def logits_of(imported):
-    """Returns logits [B, T, V] of all sentences, in fairseq's order of ids."""
-    module = make_module(config_of(imported).network)
-    sources, inputs = map(padded, zip(*SENTENCES, strict=True))
-    inputs[:, 0] = 1  # our decoder starts with bos, whatever it stands for
-    logits = jax.jit(module.apply)({"params": imported.params}, sources, inputs)
-    return np.asarray(logits)[..., ids(range(logits.shape[-1]))]
-
-
-def check(path, state, args, *, tolerance=TOLERANCE):
-    imported = read_fairseq(path, ImportOptions())
-    found = logits_of(imported)
+def check(path, state, args):
+    imported = read_fairseq(path, DEFAULTS)
+    # Our decoder starts with bos, whatever it stands for.
+    inputs = [[1, *ids(target[1:])] for _, target in SENTENCES]
+    found = logits_of(imported, [ids(source) for source, _ in SENTENCES], inputs)
+    found = found[..., ids(range(found.shape[-1]))]
     for row, (source, target_inputs) in zip(found, SENTENCES, strict=True):
         expected = reference.transformer(source, target_inputs, state, args)
-        assert_allclose(row[: len(target_inputs)], expected, **tolerance)
+        # float32 sums over two layers of width 12, against float64
+        assert_allclose(row[: len(target_inputs)], expected, rtol=1e-5, atol=1e-5)
     return imported
 
 
@@ -114,14 +97,12 @@ def test_a_model_computes_what_fairseq_does(tmp_path, save, old, pre, tying):
     imported = check(path, state, args)
     assert imported.config["model.tying"] == tying
     assert imported.vocabularies.shared == (tying == "all")
-    decoding = config_of(imported).decoding
-    assert (decoding.beam_size, decoding.length_penalty) == (5, 1.0)
-    assert decoding.length_normalization == "power"
-    assert (decoding.min_tokens, decoding.max_extra_tokens) == (1, 200)
+    search = as_search(beam_size=5, length_penalty=1.0, max_extra_tokens=200)
+    search |= as_search(length_normalization="power", min_tokens=1)
+    assert imported.search.items() >= search.items()
     assert imported.languages == ("en", "de")
-    assert {file.name for file in imported.files} == {
-        *("model.pt", "dict.en.txt", "dict.de.txt")
-    }
+    names = {file.name for file in imported.files}
+    assert names == {"model.pt", "dict.en.txt", "dict.de.txt"}
 
 
 @pytest.mark.parametrize("is_zip", [True, False])
@@ -176,19 +157,17 @@ def test_learned_positions_gelu_half_precision_and_sections(tmp_path, unscaled):
 
 
 def varied(state, args):
-    """Leaves out what the outputs of all positions share, for one would always win."""
     name = "decoder.output_projection.weight"
     vectors = state | {name: np.eye(D_MODEL)}
     inputs = [2, *range(3, len(GERMAN) + 4)]
     mean = reference.transformer([5, 7, 9, 2], inputs, vectors, args).mean(axis=0)
-    matrix = state[name] - np.outer(state[name] @ mean / (mean @ mean), mean)
-    return state | {name: matrix.astype(np.float32)}
+    return state | {name: without_mean(state[name], mean)}
 
 
 def test_greedy_translation_is_fairseqs(tmp_path):
     args, extra = arguments(share_decoder_input_output_embed=False), 9
     state = varied(state_of(args, seed=17), args)
-    imported = read_fairseq(write(tmp_path, state, args=args), ImportOptions())
+    imported = read_fairseq(write(tmp_path, state, args=args), DEFAULTS)
     translator = greedy_translator(imported, extra)
     rng = np.random.default_rng(5)
     sources = [rng.integers(4, len(PIECES) + 4, size).tolist() for size in range(1, 9)]
@@ -214,45 +193,39 @@ def small(folder, *, save=save_zip, **changes):
 CODES = "#version: 0.2\nl o\nw e\nwe r</w>\nt h\nth e</w>\n"
 
 
-def test_codes_beside_the_model_split_words(tmp_path):
+@pytest.mark.parametrize(
+    ("codes", "line", "pieces", "text", "note"),
+    [
+        (CODES, "the lower  a", ["the", "lo@@", "wer", "a"], "the lower a", "Moses"),
+        ("", "lo@@ wer zz", ["lo@@", "wer", "<unk>"], "lower <unk>", "given in pieces"),
+    ],
+)
+def test_codes_beside_the_model_split_words(tmp_path, codes, line, pieces, text, note):
     small(tmp_path)
-    (tmp_path / "bpecodes").write_text(CODES)
-    imported = read_fairseq(tmp_path, ImportOptions())
+    if codes:
+        (tmp_path / "bpecodes").write_text(codes)
+    imported = read_fairseq(tmp_path, DEFAULTS)
     source = imported.vocabularies.source
-    (encoded,) = source.encode(["the lower  a"])
-    assert source.pieces(encoded) == ["the", "lo@@", "wer", "a"]
-    assert source.decode([encoded]) == ["the lower a"]
-    assert tmp_path / "bpecodes" in imported.files
-    assert any("Moses" in note for note in imported.notes)
-
-
-def test_without_codes_lines_are_pieces(tmp_path):
-    imported = read_fairseq(small(tmp_path), ImportOptions())
-    source = imported.vocabularies.source
-    assert source.pieces(source.encode(["lo@@ wer zzz"])[0]) == ["lo@@", "wer", "<unk>"]
-    assert source.decode([source.encode(["lo@@ wer"])[0]]) == ["lower"]
-    assert any("given in pieces" in note for note in imported.notes)
+    (encoded,) = source.encode([line])
+    assert source.pieces(encoded) == pieces
+    assert source.decode([encoded]) == [text]
+    assert (tmp_path / "bpecodes" in imported.files) == bool(codes)
+    assert any(note in one for one in imported.notes)
 
 
 def test_a_sentencepiece_model_beside_the_model_splits_lines(tmp_path):
     small(tmp_path)
-    words = ["low", "lower", "newest", "widest"] * 3
-    model = Vocabulary.train(words, 24)
-    pieces = [*model.pieces(range(4, 14))]
+    model = Vocabulary.train(["low", "lower", "newest", "widest"] * 3, 24)
+    pieces, line = [*model.pieces(range(4, 14))], ["low lowest"]
     (tmp_path / "spm.model").write_bytes(model.model)
     write_dictionary(tmp_path / "dict.en.txt", pieces)
-    imported = read_fairseq(tmp_path, ImportOptions())
-    source = imported.vocabularies.source
-    found = model.pieces(model.encode(["low lowest"])[0])
-    assert source.pieces(source.encode(["low lowest"])[0]) == [
-        piece if piece in pieces else "<unk>" for piece in found
-    ]
+    source = read_fairseq(tmp_path, DEFAULTS).vocabularies.source
+    known = [x if x in pieces else "<unk>" for x in model.pieces(model.encode(line)[0])]
+    assert source.pieces(source.encode(line)[0]) == known
 
 
 def test_given_dictionaries_are_used(tmp_path):
     path = small(tmp_path, source_lang=None)
-    with pytest.raises(InputMissingError, match="does not name its languages"):
-        read_fairseq(path, ImportOptions())
     given = (tmp_path / "dict.en.txt", tmp_path / "dict.de.txt")
     imported = read_fairseq(path, ImportOptions(vocabularies=given))
     assert imported.vocabularies.source.pieces(range(4, 14)) == PIECES
@@ -270,9 +243,9 @@ def test_a_checkpoint_is_found_in_its_directory(tmp_path):
         assert find_format(path) == "fairseq"
     assert not is_fairseq(tmp_path / "dict.en.txt")
     (tmp_path / "model.pt").rename(tmp_path / "other.pt")
-    assert read_fairseq(tmp_path, ImportOptions()).files[0].name == "other.pt"
+    assert read_fairseq(tmp_path, DEFAULTS).files[0].name == "other.pt"
     (tmp_path / "other2.pt").write_text("")
     with pytest.raises(DataError, match=r"a single other \.pt file, and has 2"):
-        read_fairseq(tmp_path, ImportOptions())
+        read_fairseq(tmp_path, DEFAULTS)
     small(tmp_path).rename(tmp_path / "checkpoint_best.pt")
-    assert read_fairseq(tmp_path, ImportOptions()).files[0].name == "checkpoint_best.pt"
+    assert read_fairseq(tmp_path, DEFAULTS).files[0].name == "checkpoint_best.pt"

@@ -3,7 +3,6 @@
 Seen to fail: without the comparison of pieces, of sizes, and of special ids.
 """
 
-import numpy as np
 import pytest
 import sentencepiece
 
@@ -12,6 +11,7 @@ from t2t_jax.exchange.importing.marian import is_marian, read_marian
 from t2t_jax.types import UNK
 from tests.exchange import marian_save
 from tests.exchange.hf_directory import pieces
+from tests.exchange.importing.imported_config import as_search
 
 pytest.importorskip("yaml")
 
@@ -48,15 +48,6 @@ def test_a_vocabulary_is_found_beside_the_model(folder, spm):
     assert ids == [number + 2 for number in foreign.encode("the newest lid")]
 
 
-def test_rows_of_the_embedding_follow_the_pieces(folder):
-    table = read(folder).params["embedding"]["table"]
-    foreign = np.load(folder / "model.npz")["Wemb"]
-    assert not table[:2].any()
-    # Sines first, then cosines, becomes one after the other.
-    np.testing.assert_array_equal(table[2:, 0::2], foreign[:, :4])
-    np.testing.assert_array_equal(table[2:, 1::2], foreign[:, 4:])
-
-
 def test_settings_of_the_decoder_are_read(folder):
     (folder / "vocab.spm").rename(folder / "my.spm")
     (folder / "model.npz.decoder.yml").write_text(
@@ -65,10 +56,8 @@ def test_settings_of_the_decoder_are_read(folder):
         "allow-unk: true\n"
     )
     found = read(folder)
-    assert found.config["decoding.beam_size"] == 6
-    assert found.config["decoding.length_penalty"] == 0.6
-    assert found.config["decoding.max_length_ratio"] == 2.5
-    assert found.config["decoding.allow_unk"] is True
+    search = as_search(beam_size=6, length_penalty=0.6, max_length_ratio=2.5)
+    assert found.search.items() >= {**search, "decoding.allow_unk": True}.items()
     assert found.notes == ("word-penalty=2 is left out.",)
 
 

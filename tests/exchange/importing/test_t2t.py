@@ -6,6 +6,7 @@ the paper's rates, where missing ids have probability, and with ids as they are.
 
 import gzip
 import json
+import shutil
 
 import jax
 import numpy as np
@@ -14,22 +15,29 @@ from numpy.testing import assert_allclose
 
 from t2t_jax.data.vocabulary.tensor2tensor import SubwordEncoder
 from t2t_jax.errors import DataError
-from t2t_jax.exchange.importing.imported import ImportOptions
+from t2t_jax.exchange.importing.imported import DEFAULTS, ImportOptions
 from t2t_jax.exchange.importing.importer import find_format
 from t2t_jax.exchange.importing.tensor2tensor import is_t2t, read_t2t
 from t2t_jax.exchange.importing.vocabularies import t2t_vocabularies
 from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
-from t2t_jax.model.architectures import make_module
-from tests.exchange.importing.imported_config import config_of, greedy_translator
+from tests.exchange.hf_directory import change_json
+from tests.exchange.importing.imported_config import (
+    greedy_translator,
+    logits_of,
+    without_mean,
+)
 from tests.exchange.real_models import real_file
 from tests.exchange.t2t_state import SUBWORDS, State, hparams_of, write, write_subwords
 from tests.reference import tensor2tensor as reference
 
-# float32 sums over two layers of width 12, against float64
-TOLERANCE = {"rtol": 1e-5, "atol": 1e-5}
-
+# In tensor2tensor's ids, of which eos is 1.
 SENTENCES = [([5, 7, 3, 9, 1], [8, 9, 6, 10]), ([4, 1], []), ([4, 13, 1], [3, 5, 28])]
-"""In tensor2tensor's ids, of which eos is 1."""
+
+
+UNTIED = {"shared_embedding_and_softmax_weights": False}
+POST_NORM = {"layer_preprocess_sequence": "none", "layer_postprocess_sequence": "dan"}
+POST_NORM |= {"num_decoder_layers": 0}
+OTHER_ORDER = {"layer_postprocess_sequence": "d a"}
 
 
 def ids(tokens):
@@ -37,27 +45,16 @@ def ids(tokens):
     return [2 if token == 1 else token + 2 for token in tokens]
 
 
-def padded(sentences):
-    longest = max(map(len, sentences))
-    return np.array([[*one, *[0] * (longest - len(one))] for one in sentences])
-
-
-def logits_of(imported, sentences=SENTENCES):
-    """Returns log-probabilities [B, T + 1, V] in tensor2tensor's order of ids."""
-    module = make_module(config_of(imported).network)
-    sources = padded([ids(source) for source, _ in sentences])
-    inputs = padded([[1, *ids(targets)] for _, targets in sentences])
-    logits = jax.jit(module.apply)({"params": imported.params}, sources, inputs)
-    logits = np.asarray(jax.nn.log_softmax(logits))
-    return logits[..., [0, *ids(range(1, logits.shape[-1] - 2))]]
-
-
-def check(imported, model, sentences=SENTENCES, tolerance=TOLERANCE):
-    found = logits_of(imported, sentences)
+def check(imported, model, sentences=SENTENCES):
+    sources, inputs = zip(*((ids(a), [1, *ids(b)]) for a, b in sentences), strict=True)
+    found = np.asarray(jax.nn.log_softmax(logits_of(imported, sources, inputs)))
+    found = found[..., [0, *ids(range(1, found.shape[-1] - 2))]]
     for row, (source, targets) in zip(found, sentences, strict=True):
         logits = model.logits(source, np.array(targets, int))
         totals = np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-        assert_allclose(row[: len(targets) + 1], logits - totals, **tolerance)
+        # float32 sums over two layers of width 12, against float64
+        expected = logits - totals
+        assert_allclose(row[: len(targets) + 1], expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -65,22 +62,8 @@ def check(imported, model, sentences=SENTENCES, tolerance=TOLERANCE):
     [
         ({}, 8, "decoder"),
         ({"symbol_modality_num_shards": 1}, None, "all"),
-        (
-            {
-                "layer_preprocess_sequence": "none",
-                "layer_postprocess_sequence": "dan",
-                "num_decoder_layers": 0,
-                "shared_embedding_and_softmax_weights": False,
-                "multiply_embedding_mode": "none",
-            },
-            0,
-            "none",
-        ),
-        (
-            {"attention_key_channels": 6, "layer_postprocess_sequence": "d a"},
-            3,
-            "decoder",
-        ),
+        ({**POST_NORM, **UNTIED, "multiply_embedding_mode": "none"}, 0, "none"),
+        ({"attention_key_channels": 6, **OTHER_ORDER}, 3, "decoder"),
     ],
 )
 def test_a_model_computes_what_tensor2tensor_does(tmp_path, changes, space, tying):
@@ -100,10 +83,7 @@ def test_a_model_computes_what_tensor2tensor_does(tmp_path, changes, space, tyin
 
 
 def test_source_and_target_may_have_vocabularies_of_their_own(tmp_path):
-    for changes, tying in (
-        ({}, "decoder"),
-        ({"shared_embedding_and_softmax_weights": False}, "none"),
-    ):
+    for changes, tying in (({}, "decoder"), (UNTIED, "none")):
         hparams = hparams_of(vocab_divisor=4, **changes)
         tensors = State(hparams, sizes=(36, 32)).tensors
         path = write(tmp_path, tensors, hparams)
@@ -114,10 +94,8 @@ def test_source_and_target_may_have_vocabularies_of_their_own(tmp_path):
         assert imported.config["model.tying"] == tying
         assert imported.config["vocabulary.source_size"] == 38
         assert imported.config["vocabulary.size"] == 34
-        vocabulary = imported.vocabularies.target
-        assert vocabulary.decode(vocabulary.encode(["low, 12 slow"])) == [
-            "low, 12 slow"
-        ]
+        vocabulary, lines = imported.vocabularies.target, ["low, 12 slow"]
+        assert vocabulary.decode(vocabulary.encode(lines)) == lines
 
 
 def test_a_vocabulary_of_tokens_is_given_in_tokens(tmp_path):
@@ -136,22 +114,14 @@ def test_a_vocabulary_of_tokens_is_given_in_tokens(tmp_path):
 
 
 def varied(tensors, hparams):
-    """Leaves out what the outputs of all positions share, for one would always win."""
     prefix = f"transformer/symbol_modality_{len(SUBWORDS)}_12/softmax/weights_0"
     model = reference.Model({**tensors, prefix: np.eye(12)}, hparams, space=8)
     mean = model.logits([5, 7, 9, 1], np.arange(2, len(SUBWORDS))).mean(axis=0)
-    matrix = tensors[prefix]
-    matrix = matrix - np.outer(matrix @ mean / (mean @ mean), mean)
-    return {**tensors, prefix: matrix.astype(np.float32)}
+    return {**tensors, prefix: without_mean(tensors[prefix], mean)}
 
 
 def test_greedy_translation_is_tensor2tensors(tmp_path):
-    hparams, extra = (
-        hparams_of(
-            shared_embedding_and_softmax_weights=False, symbol_modality_num_shards=1
-        ),
-        9,
-    )
+    hparams, extra = hparams_of(**UNTIED, symbol_modality_num_shards=1), 9
     tensors = varied(State(hparams, seed=14).tensors, hparams)
     imported = read_t2t(write(tmp_path, tensors, hparams), ImportOptions())
     translator = greedy_translator(imported, extra)
@@ -204,11 +174,9 @@ def test_the_published_vocabularies_give_1000_lines_back(tmp_path, size):
         assert min(min(ids, default=4) for ids in encoded) >= 4
 
 
-def small(folder, *, space=8, slots=True, **changes):
-    hparams = hparams_of(num_hidden_layers=1, num_decoder_layers=1, **changes)
-    state = State(
-        {**hparams, "symbol_modality_num_shards": 3}, space=space, slots=slots
-    )
+def small(folder, *, slots=True):
+    hparams = hparams_of(num_hidden_layers=1, num_decoder_layers=1)
+    state = State({**hparams, "symbol_modality_num_shards": 3}, slots=slots)
     return write(folder, state.tensors, hparams)
 
 
@@ -216,18 +184,16 @@ def test_the_named_checkpoint_is_read_or_that_of_most_steps(tmp_path):
     prefix = small(tmp_path)
     for file in list(tmp_path.glob("model.ckpt-7.*")):
         for step in ("9", "10"):
-            file.with_name(file.name.replace("-7", f"-{step}")).write_bytes(
-                file.read_bytes()
-            )
-
-    def prefix_read():
-        return read_t2t(tmp_path, ImportOptions()).files[1].name
-
-    assert prefix_read() == "model.ckpt-7.index"
-    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "gone"\n')
-    assert prefix_read() == "model.ckpt-10.index"
-    found = read_t2t(tmp_path / "model.ckpt-9.index", ImportOptions())
-    assert found.files[1].name == "model.ckpt-9.index"
+            shutil.copy(file, tmp_path / file.name.replace("-7", f"-{step}"))
+    for path, marked, step in (
+        (tmp_path, "/train/model.ckpt-7", 7),
+        (tmp_path, "gone", 10),
+        (tmp_path / "model.ckpt-9.index", "gone", 9),
+    ):
+        text = f'model_checkpoint_path: "{marked}"\n'
+        (tmp_path / "checkpoint").write_text(text)
+        found = read_t2t(path, DEFAULTS).files[1].name
+        assert found == f"model.ckpt-{step}.index"
     assert not is_t2t(tmp_path / "checkpoint")
     assert not is_t2t(prefix.with_name("model.ckpt-8"))
 
@@ -235,11 +201,9 @@ def test_the_named_checkpoint_is_read_or_that_of_most_steps(tmp_path):
 def test_the_target_space_must_be_known(tmp_path):
     small(tmp_path, slots=False)
     with pytest.raises(DataError, match="shows 0 trained target spaces, not one"):
-        read_t2t(tmp_path, ImportOptions())
-    path = tmp_path / "hparams.json"
-    hparams = json.loads(path.read_text())
-    path.write_text(json.dumps({**hparams, "target_space_id": 32}))
+        read_t2t(tmp_path, DEFAULTS)
+    change_json(tmp_path / "hparams.json", target_space_id=32)
     with pytest.raises(DataError, match="target_space_id=32 is not a number below 32"):
-        read_t2t(tmp_path, ImportOptions())
-    path.write_text(json.dumps({**hparams, "target_space_id": 8}))
-    assert "space 8" in read_t2t(tmp_path, ImportOptions()).notes[0]
+        read_t2t(tmp_path, DEFAULTS)
+    change_json(tmp_path / "hparams.json", target_space_id=8)
+    assert "space 8" in read_t2t(tmp_path, DEFAULTS).notes[0]

@@ -70,20 +70,17 @@ def test_a_directory_of_a_million_members_is_not_read(tmp_path, bounded):
         Archive(file)
 
 
-def arrays():
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_what_numpy_saved_is_read(tmp_path, save):
     rng = np.random.default_rng(3)
-    return {
+    saved = {
         "encoder_l1_self_Wq": rng.normal(size=(4, 3)).astype(np.float32),
         "special:model.yml": np.frombuffer(b"dim-emb: 4\0\0", np.int8),
         "fortran": np.asfortranarray(rng.normal(size=(2, 5))),
         "number": np.int64(7).reshape(()),
         "empty": np.zeros((0, 2), np.float16),
     }
-
-
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_what_numpy_saved_is_read(tmp_path, save):
-    path, saved = tmp_path / "model.npz", arrays()
+    path = tmp_path / "model.npz"
     save(path, **saved)
     found = read_npz(path)
     assert found.keys() == saved.keys()

@@ -60,16 +60,13 @@ def test_what_was_saved_is_read(tmp_path, save):
         np.testing.assert_array_equal(found["model"][name], tensor.array)
 
 
-def test_the_other_byte_order_is_read(tmp_path):
-    array = np.arange(5, dtype=np.float32)
-    save_zip(tmp_path / "a", Tensor(array), order="big")
-    np.testing.assert_array_equal(read_torch_file(tmp_path / "a"), array)
-
-
-def test_bfloat16_is_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "order"), [(np.float32, "big"), (ml_dtypes.bfloat16, "little")]
+)
+def test_another_byte_order_and_bfloat16_are_read(tmp_path, monkeypatch, kind, order):
     monkeypatch.setitem(TYPES, np.dtype(ml_dtypes.bfloat16), "BFloat16Storage")
-    array = np.asarray([1.5, -2.0], ml_dtypes.bfloat16)
-    save_zip(tmp_path / "a", Tensor(array))
+    array = np.asarray([1.5, -2.0], kind)
+    save_zip(tmp_path / "a", Tensor(array), order=order)
     np.testing.assert_array_equal(read_torch_file(tmp_path / "a"), array)
 
 
@@ -173,9 +170,7 @@ def test_shared_elements_do_not_make_tensors_larger_than_the_file(tmp_path, save
         for _ in range(99):
             model = [model, model]
     save(tmp_path / "a", {"model": model})
-    with pytest.raises(
-        DataError, match=r"at most 8 times its .* Save each tensor once"
-    ):
+    with pytest.raises(DataError, match="at most 8 times its"):
         read_torch_file(tmp_path / "a")
 
 

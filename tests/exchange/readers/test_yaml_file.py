@@ -10,7 +10,7 @@ DEEP = ["[" * 5_000, "a: " + "{b: " * 5_000, "- " * 5_000]
 
 
 def test_options_are_parsed():
-    content = b"a: 1\nb:\n  - x\n  []\nc: true\n".replace(b"  []\n", b"")
+    content = b"a: 1\nb:\n  - x\nc: true\n"
     assert parse_yaml(content, name="m") == {"a": 1, "b": ["x"], "c": True}
 
 
@@ -27,10 +27,9 @@ def test_other_content_is_an_error(parse, content):
 def test_nothing_is_executed(tmp_path):
     mark = tmp_path / "mark"
     content = f'a: !!python/object/apply:os.mkdir ["{mark}"]\n'.encode()
-    with pytest.raises(DataError):
-        parse_yaml(content, name="m")
-    with pytest.raises(DataError):
-        parse_ids(content, name="m")
+    for parse in (parse_yaml, parse_ids):
+        with pytest.raises(DataError):
+            parse(content, name="m")
     assert not mark.exists()
 
 
@@ -80,8 +79,7 @@ def test_what_multiplies_is_refused(content, message):
 )
 def test_what_is_within_the_limit_takes_a_few_seconds(content):
     begin = time.process_time()
-    with contextlib.suppress(DataError):
-        parse_yaml(content.encode(), name="m")
-    with contextlib.suppress(DataError):
-        parse_ids(content.encode(), name="m")
+    for parse in (parse_yaml, parse_ids):
+        with contextlib.suppress(DataError):
+            parse(content.encode(), name="m")
     assert time.process_time() - begin < 5

@@ -1,6 +1,6 @@
 """Findings in pairs, with a scorer whose losses are given."""
 
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,10 +18,6 @@ from t2t_jax.report.inspection.report import (
 from t2t_jax.types import UNK
 
 SPEC = "phrasebook:test:101"
-
-
-class Score(NamedTuple):
-    per_token: float
 
 
 class Words:
@@ -43,7 +39,7 @@ class FakeScorer:
         pairs = list(enumerate(zip(sources, targets, strict=True)))
         for number, pair in reversed(pairs):
             self.calls += 1
-            yield number, Score(-self._losses.get(pair, 9.0))
+            yield number, SimpleNamespace(per_token=-self._losses.get(pair, 9.0))
 
 
 @pytest.fixture(autouse=True)
@@ -66,10 +62,6 @@ def inspected(pairs, losses=None, **options):
     return inspect(enumerate(pairs), scorer=scorer, max_length=50, **options)
 
 
-def kinds(found, number):
-    return found.kinds(number)
-
-
 @pytest.fixture(scope="module")
 def corpus():
     return list(open_corpus(SPEC))
@@ -90,8 +82,8 @@ def corpus():
 def test_each_kind_is_found_in_the_planted_pair_alone(corpus, pair, kind):
     planted = [*corpus[:50], pair, *corpus[50:]]
     found = inspected(planted)
-    assert kind in kinds(found, 50)
-    others = {n for n in range(len(planted)) if kind in kinds(found, n)} - {50}
+    assert kind in found.kinds(50)
+    others = {n for n in range(len(planted)) if kind in found.kinds(n)} - {50}
     # Some letters of the corpus itself are in one pair only.
     assert len(others) <= (5 if kind == "rare_characters" else 0)
 
@@ -99,7 +91,7 @@ def test_each_kind_is_found_in_the_planted_pair_alone(corpus, pair, kind):
 def test_a_duplicate_is_the_later_one_also_in_another_window(corpus, monkeypatch):
     monkeypatch.setattr("t2t_jax.report.inspection.inspector._WINDOW", 7)
     found = inspected([*corpus, corpus[3]])
-    assert "duplicate" in kinds(found, len(corpus))
+    assert "duplicate" in found.kinds(len(corpus))
     assert found.counts()["duplicate"] == 1
 
 
@@ -108,7 +100,7 @@ def test_misaligned_pairs_are_those_that_another_source_suits_as_well(corpus):
     losses[17], losses[23] = 9.5, 7.0
     found = inspected(corpus, losses)
     assert found.ranking()[:2].tolist() == [17, 23]
-    assert "misaligned" in kinds(found, 17)
+    assert "misaligned" in found.kinds(17)
     # With another source, 9 instead of 7: its own helps.
     assert found.gains[23] == pytest.approx(2.0)
     assert found.gains[17] == pytest.approx(-0.5)
@@ -127,7 +119,7 @@ def test_another_language_of_the_same_script_is_found(corpus):
     losses = [1 + n / 1000 for n in range(len(planted))]
     losses[50] = 9.0
     found = inspected(planted, losses)
-    assert "language" in kinds(found, 50)
+    assert "language" in found.kinds(50)
     assert found.counts()["language"] <= 2
 
 

@@ -69,26 +69,12 @@ def test_kinds_of_base_by_hand():
     table = table_of(TransformerConfig())
     attention, norm = 4 * 512 * 512, 2 * 512
     feed_forward = 2 * 512 * 2048 + 2048 + 512
-    assert table == {
-        "embedding": {"embedding": 37_000 * 512},
-        "encoder": {
-            "attention": 6 * attention,
-            "feed_forward": 6 * feed_forward,
-            "norms": 6 * 2 * norm,
-        },
-        "decoder": {
-            "attention": 6 * 2 * attention,
-            "feed_forward": 6 * feed_forward,
-            "norms": 6 * 3 * norm,
-        },
-    }
-
-
-def test_the_state_is_the_parameters_three_times_and_three_counters():
-    state = state_shapes(SMALL)
-    parameters = 4 * count_parameters(SMALL.model).total
-    assert num_bytes(state.params) == parameters
-    assert num_bytes(state) == pytest.approx(3 * parameters + 3 * 4)
+    assert list(table) == ["embedding", "encoder", "decoder"]
+    assert table["embedding"] == {"embedding": 37_000 * 512}
+    for side, attentions, norms in (("encoder", 1, 2), ("decoder", 2, 3)):
+        layer = {"attention": attentions * attention, "feed_forward": feed_forward}
+        layer["norms"] = norms * norm
+        assert table[side] == {kind: 6 * count for kind, count in layer.items()}
 
 
 def test_flops_of_a_step_are_those_of_its_rows():
@@ -115,36 +101,22 @@ def costs_on(devices):
     return compile_costs(SMALL, state=state_shapes(SMALL), mesh=mesh(devices))
 
 
-@pytest.fixture(params=[1, 7])
-def compiled(request):
-    return request.param, costs_on(request.param)
-
-
-def test_the_compiler_counts_the_operations_of_the_formula(compiled):
-    devices, costs = compiled
+@pytest.mark.parametrize("devices", [1, 7])
+def test_the_compiler_counts_operations_and_memory_as_the_formulas_do(devices):
+    costs, parameters = costs_on(devices), count_parameters(SMALL.model).total
     ours = sum(step_flops(SMALL, rows=14).values())
     # Every device updates all parameters, some 25 operations for each: Adam, the norm
     # of the gradient, and the choice between the new state and the old.
-    updates = 25 * devices * count_parameters(SMALL.model).total
-    assert ours < costs.flops < 1.02 * ours + updates
-
-
-def test_arguments_are_the_state_and_a_share_of_the_batch(compiled):
-    devices, costs = compiled
-    state = 3 * 4 * count_parameters(SMALL.model).total
-    batch = 14 // devices * 7 * 61 * 4
-    assert costs.memory.arguments == pytest.approx(state + batch, rel=0.01)
-
-
-def test_the_new_state_replaces_the_old(compiled):
-    _, costs = compiled
-    memory = costs.memory
+    assert ours < costs.flops < 1.02 * ours + 25 * devices * parameters
+    memory, rows = costs.memory, 14 // devices
+    state, batch = 3 * 4 * parameters, rows * 7 * 61 * 4
+    assert memory.arguments == pytest.approx(state + batch, rel=0.01)
+    # The new state replaces the old.
     assert memory.aliased == pytest.approx(memory.outputs, rel=0.01)
-    assert memory.total == pytest.approx(
-        memory.arguments + memory.temporaries, rel=0.01
-    )
+    total = memory.arguments + memory.temporaries
+    assert memory.total == pytest.approx(total, rel=0.01)
     # The logits alone, and their gradient, are that large.
-    assert memory.temporaries > 2 * 4 * 14 // compiled[0] * 61 * 2003
+    assert memory.temporaries > 2 * 4 * rows * 61 * 2003
     assert costs.platform == "cpu"
 
 
@@ -186,31 +158,18 @@ def test_the_products_of_muon_are_counted_for_each_matrix_that_is_trained():
     assert optimizer_flops(SMALL, state_shapes(SMALL).optimizer) == {}
 
 
-def test_the_states_of_other_optimizers_are_counted():
-    def states(training=None, **optimizer):
-        config = dataclasses.replace(
-            SMALL,
-            optimizer=OptimizerConfig(**optimizer),
-            training=training or TrainingConfig(),
-        )
-        return state_shapes(config)
+def test_the_states_of_the_optimizers_are_counted():
+    def states(**sections):
+        return state_shapes(dataclasses.replace(SMALL, **sections))
 
-    adam, schedule_free = states(), states(name="schedule_free")
-    one = num_bytes(adam.params)
-    kernels = sum(
-        num_bytes(part[kind])
-        for side in ("encoder", "decoder")
-        for part in (adam.params[side]["layer_0"],)
-        for kind in part
-        if not kind.endswith("norm")
-    ) - 2 * 4 * (1021 + 254)  # the biases of two feed-forward networks
-    assert num_bytes(adam.optimizer) == 2 * one + 8  # two counters
+    adam = states()
+    one = 4 * count_parameters(SMALL.model).total
+    assert num_bytes(adam.params) == one
+    assert num_bytes(adam) == 3 * one + 3 * 4  # three counters
+    schedule_free = states(optimizer=OptimizerConfig(name="schedule_free"))
     assert num_bytes(schedule_free.optimizer) == 2 * one + 8  # a counter, and b1
-    # A momentum of kernels, two moments of the others; counters, and coefficients.
-    muon = num_bytes(states(name="muon").optimizer)
-    assert muon == kernels + 2 * (one - kernels) + 4 * 4 + 3 * 4
     assert adam.ema is None
-    assert num_bytes(states(TrainingConfig(ema_decay=0.5)).ema) == one
+    assert num_bytes(states(training=TrainingConfig(ema_decay=0.5)).ema) == one
 
 
 def test_the_described_step_is_the_trainer_s(tmp_path, monkeypatch):

@@ -22,62 +22,55 @@ def chosen(**sections):
     return found[7:]
 
 
-@pytest.mark.parametrize(
-    "name", ["wmt_en_de", "wmt_en_de_big", "wmt_en_fr", "wmt_en_fr_big"]
-)
-def test_the_paper_s_own_configs_choose_no_departure(name):
-    assert [departure.name for departure in departures(_config(name))] == ALWAYS
-
-
 CHOICES = {
-    "model.norm": ("rms", "RMS norm"),
-    "model.norm_position": ("pre", "pre-norm"),
-    "model.attention_dropout": (0.1, "attention dropout"),
-    "model.relu_dropout": (0.1, "ReLU dropout"),
-    "model.positions": ("learned", "kind of positions"),
-    "model.tying": ("decoder", "tying"),
-    "model.activation": ("swish", "activation"),
-    "model.attention_biases": (True, "biases of attention"),
-    "model.output_bias": (True, "bias of the logits"),
-    "model.scale_embeddings": (False, "scale of embeddings"),
-    "model.position_rates": ("tensor2tensor", "rates of the sinusoids"),
-    "model.first_position": (2, "first position"),
-    "model.start": ("zero", "first input of the decoder"),
-    "model.tag_position": ("last", "position of a source's first token"),
-    "model.num_decoder_layers": (2, "depth of the decoder"),
-    "model.layer_norm_epsilon": (1e-5, "epsilon of the norms"),
-    "model.compute_dtype": ("bfloat16", "precision"),
-    "vocabulary.byte_fallback": (True, "byte fallback"),
-    "data.max_length_ratio": (3.0, "pairs of unlike length"),
-    "data.drop_copies": (True, "copies"),
-    "data.drop_duplicates": (True, "duplicates"),
-    "data.tokens_per_batch": (4096, "batch size"),
-    "optimizer.warmup_steps": (8000, "warm-up"),
-    "optimizer.schedule": ("cosine", "schedule"),
-    "optimizer.peak_learning_rate": (1e-3, "peak learning rate"),
-    "optimizer.beta1": (0.8, "Adam's beta1"),
-    "optimizer.beta2": (0.997, "Adam's beta2"),
-    "optimizer.epsilon": (1e-8, "Adam's epsilon"),
-    "optimizer.name": ("muon", "another optimizer"),
-    "training.ema_decay": (0.5, "moving average"),
-    "training.simcut": (3.0, "SimCut"),
-    "training.r_drop": (5.0, "R-Drop"),
-    "training.gradient_dtype": ("bfloat16", "gradients between devices"),
-    "training.skip_gradient_norm": (5.0, "large gradients"),
-    "decoding.beam_size": (5, "beam"),
-    "decoding.length_penalty": (1.0, "alpha"),
-    "decoding.max_extra_tokens": (100, "longest output"),
-    "decoding.min_tokens": (3, "shortest output"),
-    "decoding.sample": (True, "search"),
-    "decoding.constraint": ("tree", "constraint on outputs"),
-    "decoding.length_normalization": ("power", "length penalty"),
-    "decoding.beam_rule": ("shrinking", "width of the beam"),
-    "decoding.mbr": ("chrf", "choice of the output"),
-    "decoding.shortlist": ("a.npz", "logits"),
-    "decoding.max_length_ratio": (3.0, "longest output by ratio"),
-    "decoding.allow_unk": (False, "unk"),
-    "checkpoint.every_minutes": (7.0, "spacing of checkpoints"),
-    "checkpoint.keep": (7, "checkpoints averaged"),
+    "model.norm": "rms",
+    "model.norm_position": "pre",
+    "model.tying": "decoder",
+    "model.attention_dropout": 0.1,
+    "model.relu_dropout": 0.1,
+    "model.positions": "learned",
+    "model.activation": "swish",
+    "model.attention_biases": True,
+    "model.output_bias": True,
+    "model.scale_embeddings": False,
+    "model.position_rates": "tensor2tensor",
+    "model.first_position": 2,
+    "model.start": "zero",
+    "model.tag_position": "last",
+    "model.num_decoder_layers": 2,
+    "model.layer_norm_epsilon": 1e-5,
+    "model.compute_dtype": "bfloat16",
+    "vocabulary.byte_fallback": True,
+    "data.max_length_ratio": 3.0,
+    "data.drop_copies": True,
+    "data.drop_duplicates": True,
+    "data.tokens_per_batch": 4096,
+    "optimizer.warmup_steps": 8000,
+    "optimizer.schedule": "cosine",
+    "optimizer.peak_learning_rate": 1e-3,
+    "optimizer.name": "muon",
+    "optimizer.beta1": 0.8,
+    "optimizer.beta2": 0.997,
+    "optimizer.epsilon": 1e-8,
+    "training.ema_decay": 0.5,
+    "training.simcut": 3.0,
+    "training.r_drop": 5.0,
+    "training.gradient_dtype": "bfloat16",
+    "training.skip_gradient_norm": 5.0,
+    "decoding.beam_size": 5,
+    "decoding.length_penalty": 1.0,
+    "decoding.max_extra_tokens": 100,
+    "decoding.min_tokens": 3,
+    "decoding.sample": True,
+    "decoding.constraint": "tree",
+    "decoding.mbr": "chrf",
+    "decoding.length_normalization": "power",
+    "decoding.beam_rule": "shrinking",
+    "decoding.shortlist": "a.npz",
+    "decoding.max_length_ratio": 3.0,
+    "decoding.allow_unk": False,
+    "checkpoint.every_minutes": 7.0,
+    "checkpoint.keep": 7,
 }
 
 
@@ -93,22 +86,9 @@ def config_of(key, value):
 
 @pytest.mark.parametrize("key", CHOICES)
 def test_each_choice_that_departs_is_named(key):
-    value, name = CHOICES[key]
-    (found,) = (d for d in departures(config_of(key, value)) if d.key)
-    assert (found.name, found.key) == (name, key)
+    (found,) = (d for d in departures(config_of(key, CHOICES[key])) if d.key)
+    assert found.key == key
     assert found.paper != found.here
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"positions": "rotary"}, "rotated by their positions"),
-        ({"activation": "geglu"}, "(gelu(x W) * x V) W2, without biases"),
-    ],
-)
-def test_what_a_block_is_stands_in_its_departure(changes, said):
-    (found,) = chosen(model=TransformerConfig(**changes))
-    assert said in found.here
 
 
 def test_a_departure_reports_how_the_paper_has_it_and_how_it_is_here():
@@ -140,8 +120,11 @@ EXACT = [
 ]
 
 
-@pytest.mark.parametrize("name", ["wmt_en_de", "wmt_en_de_big", "wmt_en_fr"])
-def test_the_paper_s_own_configs_match_it_in_everything_listed(name):
+@pytest.mark.parametrize(
+    "name", ["wmt_en_de", "wmt_en_de_big", "wmt_en_fr", "wmt_en_fr_big"]
+)
+def test_the_paper_s_own_configs_choose_no_departure_and_match_it(name):
+    assert [departure.name for departure in departures(_config(name))] == ALWAYS
     assert [match.name for match in matches(_config(name))] == EXACT
 
 
@@ -154,7 +137,7 @@ def test_a_key_of_a_match_is_one_that_departs_and_takes_the_match_away(key):
         "checkpoint.every_epochs": 7,
         "checkpoint.every_steps": 1_000,
     }
-    value = others[key] if key in others else CHOICES[here][0]
+    value = others[key] if key in others else CHOICES[here]
     config = config_of(here, value)
     assert here in {d.key for d in departures(config)}
     left = {match.name for match in matches(config)}

@@ -52,10 +52,7 @@ START = (
     "%start = f32[1000000]{0} all-reduce-start(%g), "
     "replica_groups=mesh['axis_0'=8,'axis_1'=1] {'axis_0'}, to_apply=%sum",
 )
-WORK = (
-    "%w = f32[50000000]{0} parameter(1)",
-    "%work = f32[50000000]{0} negate(%w)",
-)
+WORK = ("%w = f32[50000000]{0} parameter(1)", "%work = f32[50000000]{0} negate(%w)")
 DONE = ("ROOT %done = f32[1000000]{0} all-reduce-done(%start)",)
 
 
@@ -74,23 +71,13 @@ def test_a_collective_is_hidden_by_the_work_after_its_start():
         assert found.ms == pytest.approx(work + waited)
 
 
-@pytest.mark.parametrize(
-    ("axis", "rate"),
-    [
-        ("b", H100.target.link),  # within hosts
-        ("a", H100.target.gpu.network),  # pairs of GPUs, one of each host
-    ],
-)
-def test_links_between_hosts_are_slower(axis, rate):
+# Within hosts, and pairs of GPUs, one of each host.
+@pytest.mark.parametrize(("axis", "members"), [("b", 8), ("a", 2)])
+def test_links_between_hosts_are_slower(axis, members):
     groups = f"replica_groups=mesh['a'=2,'b'=8] {{'{axis}'}}, dimensions={{0}}"
-    members = {"a": 2, "b": 8}[axis]
-    found = costs(
-        [
-            "%g = f32[1000]{0} parameter(0)",
-            f"ROOT %r = f32[{members}000]{{0}} all-gather(%g), {groups}",
-        ],
-        topology=HOSTS,
-    )
+    gathered = f"ROOT %r = f32[{members}000]{{0}} all-gather(%g), {groups}"
+    found = costs(["%g = f32[1000]{0} parameter(0)", gathered], topology=HOSTS)
+    rate = {"b": H100.target.link, "a": H100.target.gpu.network}[axis]
     sent = (members - 1) * 4000
     assert found.ms == pytest.approx(1e3 * sent / (REACHED * rate))
 
@@ -144,14 +131,9 @@ def test_kernels_of_attention_count_their_products(topology, shape, kernel):
     call = f'custom-call(%q, %q, %q), custom_call_target="{kernel}"'
     forward = 'metadata={op_name="jit(a)/jvp(b)/self_attention/c"}'
     backward = 'metadata={op_name="jit(a)/transpose(jvp(b))/self_attention/c"}'
-    found = costs(
-        [
-            f"%q = {shape} parameter(0)",
-            f"%out = {shape} {call}, {forward}",
-            f"ROOT %grad = {shape} {call}, {backward}",
-        ],
-        topology=topology,
-    )
+    query, out = f"%q = {shape} parameter(0)", f"%out = {shape} {call}, {forward}"
+    gradient = f"ROOT %grad = {shape} {call}, {backward}"
+    found = costs([query, out, gradient], topology=topology)
     product = 2 * 3 * 8 * 256 * 256 * 64
     assert found.flops == (2 + 5) * product
     assert found.calls == {kernel: 2}

@@ -36,14 +36,7 @@ CONFIG = Config(
     checkpoint=CheckpointConfig(every_minutes=0, every_steps=10, keep=2),
 )
 # Step 40 was not kept, and two were saved for other reasons than the interval.
-KINDS = {
-    10: "periodic",
-    20: "periodic",
-    30: "periodic",
-    33: "best",
-    50: "periodic",
-    55: "final",
-}
+KINDS = dict.fromkeys((10, 20, 30, 50), "periodic") | {33: "best", 55: "final"}
 WITH_AVERAGE = (10, 20)  # whose trained parameters are others
 
 
@@ -58,7 +51,7 @@ def workdir(tmp_path_factory):
         pairs, config=CONFIG.vocabulary, seed=0, log=print
     ).save(made.path)
     checkpoints = CheckpointWriter(made.checkpoints, keep=9)
-    for step, kind in KINDS.items():
+    for step, kind in sorted(KINDS.items()):
         progress = {"step": step, "minutes": step**2, "position": [0, step]}
         meta = {"kinds": [kind], "progress": progress}
         if kind == "best":
@@ -100,35 +93,22 @@ def test_the_newest_periodic_checkpoints_are_averaged_as_many_as_are_kept(workdi
     assert_equal(model.params, mean_by_hand(30, 50))
 
 
-def test_steps_can_be_named_in_any_order(workdir):
-    model = load_average(workdir, steps=[30, 10, 20])
-    assert model.averaged_steps == (10, 20, 30)
-    assert model.step == 30
-    assert_equal(model.params, mean_by_hand(10, 20, 30))
-
-
-def test_a_gap_where_a_checkpoint_is_missing_is_refused(workdir):
-    with pytest.raises(DataError, match=r"20, 30, 50: the gaps are 10, 20 steps"):
-        load_average(workdir, last=3)
-    forced = load_average(workdir, last=3, force=True)
-    assert_equal(forced.params, mean_by_hand(20, 30, 50))
-
-
 @pytest.mark.parametrize(
-    ("steps", "fault"),
-    [([50, 55], "55 is not periodic but final"), ([20, 20, 30], "20 comes 2 times")],
+    ("asked", "fault", "averaged"),
+    [
+        ({"last": 3}, "20, 30, 50: the gaps are 10, 20 steps", (20, 30, 50)),
+        ({"steps": [50, 55]}, "55 is not periodic but final", (50, 55)),
+        ({"steps": [20, 30, 20]}, "20 comes 2 times", (20, 20, 30)),
+    ],
 )
-def test_a_named_step_with_a_fault_is_refused_unless_it_is_forced(
-    workdir, steps, fault
+def test_a_fault_of_the_steps_is_refused_unless_it_is_forced(
+    workdir, asked, fault, averaged
 ):
     with pytest.raises(DataError, match=fault):
-        load_average(workdir, steps=steps)
-    assert load_average(workdir, steps=steps, force=True).averaged_steps == tuple(steps)
-
-
-def test_a_step_named_twice_weighs_twice(workdir):
-    model = load_average(workdir, steps=[20, 30, 20], force=True)
-    assert_equal(model.params, mean_by_hand(20, 20, 30))
+        load_average(workdir, **asked)
+    forced = load_average(workdir, **asked, force=True)
+    assert forced.averaged_steps == averaged
+    assert_equal(forced.params, mean_by_hand(*averaged))
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -149,13 +129,16 @@ def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
     lines = {"version": 1, "subwords": [29, 31], "sentences": [1, 2]}
     data = {"train": {**corpus, "counts": {"kept": 199}}, "source_lines": lines}
     (workdir.path / "data.json").write_text(json.dumps(data))
-    steps = average_checkpoints(workdir, to=tmp_path / "model", steps=[10, 20, 30])
-    (workdir.path / "data.json").unlink()
+    words = KnownWords(distinct_hashes(["the old man"]))
+    (workdir.path / known_words.FILE).write_bytes(words.to_bytes())
+    steps = average_checkpoints(workdir, to=tmp_path / "model", steps=[30, 10, 20])
+    for name in ("data.json", known_words.FILE):
+        (workdir.path / name).unlink()
     assert steps == (10, 20, 30)
     model = load(tmp_path / "model")
     assert (model.step, model.averaged_steps) == (30, steps)
     assert_equal(model.params, mean_by_hand(10, 20, 30))
-    assert model.known_words is None
+    assert model.translator().known_words.unseen_shares(["old dog"]) == [0.5]
     assert json.loads((tmp_path / "model" / "model.json").read_text()) == {
         "averaged_steps": [10, 20, 30],
         "step": 30,
@@ -172,19 +155,6 @@ def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
     assert (origin["run"], origin["data"]["train"]["pairs"]) == ("run", 199)
 
 
-def test_a_mean_has_the_words_of_its_run(workdir, tmp_path):
-    words = KnownWords(distinct_hashes(["the old man"]))
-    path = workdir.path / known_words.FILE
-    path.write_bytes(words.to_bytes())
-    try:
-        average_checkpoints(workdir, to=tmp_path / "model", steps=[10])
-    finally:
-        path.unlink()
-    model = load(tmp_path / "model")
-    assert model.known_words.unseen_shares(["old dog"]) == [0.5]
-    assert model.translator().known_words is model.known_words
-
-
 def test_the_trained_parameters_are_averaged_where_there_are_any(workdir, tmp_path):
     to = tmp_path / "mean"
     average_checkpoints(workdir, to=to, steps=WITH_AVERAGE, trained=True)
@@ -198,8 +168,6 @@ def test_the_trained_parameters_are_averaged_where_there_are_any(workdir, tmp_pa
 def test_a_model_cannot_be_averaged_again(workdir, tmp_path):
     average_checkpoints(workdir, to=tmp_path / "model")
     model = Workdir(tmp_path / "model")
-    with pytest.raises(UserError, match="is a model and not a training run"):
-        load_average(model, last=1)
     with pytest.raises(UserError, match="is a model and not a training run"):
         average_checkpoints(model, to=tmp_path / "second", force=True)
     assert not (tmp_path / "second").exists()

@@ -1,4 +1,3 @@
-import hashlib
 import json
 
 import pytest
@@ -45,14 +44,11 @@ def test_a_model_knows_its_run_its_text_and_its_scores(run):
     }
 
 
-def test_unknown_provenance_is_left_out(run):
+def test_unknown_provenance_is_left_out_and_that_of_a_model_is_in_model_json(run):
     for name in ("metrics.jsonl", "data.json"):
         (run / name).unlink()
     origin = provenance.provenance_of(Workdir(run), 7)
     assert origin.keys() == {"step", "kinds", "bleu", "run"}
-
-
-def test_the_provenance_of_a_model_is_that_of_its_model_json(run):
     (run / "model.json").write_text("{}")
     assert provenance.provenance_of(Workdir(run), 7).keys() == {"step", "kinds", "bleu"}
 
@@ -63,14 +59,3 @@ def test_a_model_that_was_changed_twice_says_both_and_loses_its_scores(run):
         origin = provenance.changed_origin(origin, kind)
     assert origin["kinds"] == ["changed", "extended"]
     assert not origin.keys() & {"bleu", "development"}
-
-
-def test_every_file_is_named_with_its_sum(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "b c").write_bytes(b"one")
-    (tmp_path / "d").write_bytes(b"")
-    provenance.write_sha256sums(tmp_path)
-    assert (tmp_path / "SHA256SUMS").read_text().splitlines() == [
-        f"{hashlib.sha256(b'one').hexdigest()}  a/b c",
-        f"{hashlib.sha256(b'').hexdigest()}  d",
-    ]
