@@ -74,7 +74,7 @@ def build_cache(
 
     Raises:
       DataError: the text is invalid, or no pair of a part is kept.
-      StoppedError: an encoding process died.
+      UnavailableError: an encoding process died.
     """
     largest = max(vocabulary.size for vocabulary in vocabularies)
     dtype = TOKEN_DTYPES[largest > 1 << 16]

@@ -164,7 +164,7 @@ def build_or_open(
         has no tag of a target language.
       OSError: the disk is full or fails.
       OutputError: the cache cannot be written.
-      StoppedError: an encoding process died.
+      UnavailableError: an encoding process died.
     """
     _check_languages(corpus, vocabularies, config)
     progress = progress or ProgressBar()

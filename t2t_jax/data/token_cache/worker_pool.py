@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from t2t_jax.data.token_cache.encoder import Chunk, Encoded, PairEncoder
-from t2t_jax.errors import StoppedError
+from t2t_jax.errors import UnavailableError
 from t2t_jax.quantities import usable_processors
 
 CHUNK_PAIRS = 2_000
@@ -53,7 +53,7 @@ def encode_chunks(
         encodes.
 
     Raises:
-      StoppedError: a process died.
+      UnavailableError: a process died.
     """
     first = list(islice(chunks, _MIN_CHUNKS))
     chunks = chain(first, chunks)
@@ -81,7 +81,7 @@ def _encode_in_processes(
             done, future = pending.popleft()
             yield done, future.result()
     except BrokenProcessPool as error:
-        raise StoppedError(
+        raise UnavailableError(
             "A process that encodes text died, perhaps out of memory. Set a "
             "lower config.data.workers, then rerun to resume."
         ) from error

@@ -13,7 +13,7 @@ import pytest
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.token_cache.encoder import Chunk, PairEncoder
 from t2t_jax.data.token_cache.worker_pool import encode_chunks
-from t2t_jax.errors import StoppedError
+from t2t_jax.errors import UnavailableError
 from tests.data.conftest import ENGLISH, GERMAN, sentences
 
 
@@ -70,7 +70,7 @@ def test_a_process_that_dies_is_an_error_and_no_hang(encoder):
             yield chunk(number)
 
     with closing(encode_chunks(chunks(), encoder, workers=2)) as results:
-        with pytest.raises(StoppedError, match=r"died.*config\.data\.workers"):
+        with pytest.raises(UnavailableError, match=r"died.*config\.data\.workers"):
             for _ in results:
                 pass
     deadline = time.monotonic() + 10
