@@ -10,13 +10,28 @@ from pathlib import Path
 
 from markdown_text import named, prose, table
 
-from t2t_jax.config import Config, parse
+from t2t_jax.config import Config, defaults, parse
 from t2t_jax.config_files import load_config
 from t2t_jax.run.description import departures as lists
 from t2t_jax.run.description.paper_defaults import paper_defaults
 from t2t_jax.run.description.table3_rows import TABLE_3
 
 _PARSERS = ("parsing_wsj", "parsing_semi", "parsing_gum")
+# Keys that depart by a rule, and a value of each that does.
+_BY_A_RULE = {
+    "model.num_decoder_layers": 2,
+    "model.position_rates": "tensor2tensor",
+    "data.tokens_per_batch": 4_096,
+    "data.max_length": 128,
+    "optimizer.name": "adamw",
+    "optimizer.schedule": "cosine",
+    "optimizer.peak_learning_rate": 1e-3,
+    "decoding.min_tokens": 3,
+    "checkpoint.every_minutes": 7.0,
+    "checkpoint.every_steps": 1_000,
+    "checkpoint.every_epochs": 1,
+    "checkpoint.keep": 10,
+}
 _ROOT = Path(__file__).parents[2]
 _MAP = "docs/explanation/paper/index.md"
 
@@ -118,6 +133,21 @@ def choices() -> Iterator[str]:
         for known in paper_defaults()
     ]
     yield from table(["key", "the paper's value", "what it changes", "the paper"], rows)
+    rows = [
+        [prose(key), f"`{defaults()[key]}`", *_departure(key, value)]
+        for key, value in _BY_A_RULE.items()
+    ]
+    about = "These keys depart as well. A rule decides for each: the batch, say, "
+    yield from ["", about + "may differ from the paper's by a fifth.", ""]
+    yield from table(["key", "default", "what it changes", "the paper"], rows)
+
+
+def _departure(key: str, value: object) -> list[str]:
+    """Returns what another value of a key changes, and how the paper has it."""
+    section, _, name = key.partition(".")
+    found = lists.departures(parse({section: {name: value}}))
+    (known,) = (one for one in found if one.key == key)
+    return [known.name, prose(known.paper)]
 
 
 def table3() -> Iterator[str]:

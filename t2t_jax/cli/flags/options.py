@@ -13,14 +13,15 @@ from t2t_jax.cli.flags.values import (
     ADDRESS,
     CANDIDATES,
     COUNT,
+    DIRECTORIES,
     DIRECTORY,
     FILE,
+    FILES,
     FRACTION,
     INDEX,
     LANGUAGES,
     LICENSE,
     LOSS,
-    PATHS,
     PERCENT,
     PORT,
     POSITIVE,
@@ -198,13 +199,13 @@ class SearchOptions(LanguageOptions, ModelOptions, DistributedOptions):
 
     is_read_only = True
 
-    ensemble: tuple[str, ...] = flag(PATHS)
+    ensemble: tuple[str, ...] = flag(DIRECTORIES)
     beam_size: int = flag(key="decoding.beam_size")
     length_penalty: float = flag(key="decoding.length_penalty")
     length_normalization: str = flag(key="decoding.length_normalization")
     n_best: int = flag(key="decoding.n_best")
     mbr: str = flag(key="decoding.mbr")
-    shortlist: str = flag(key="decoding.shortlist")
+    shortlist: str = flag(key="decoding.shortlist", metavar="FILE")
     segment: str = flag(key="decoding.segment")
     min_tokens: int = flag(key="decoding.min_tokens")
     max_extra_tokens: int = flag(key="decoding.max_extra_tokens")
@@ -281,7 +282,7 @@ class DistillOptions(TranslateOptions, mode="distill"):
     """
 
     to: str = flag(DIRECTORY, required=True)
-    sources: tuple[str, ...] = flag(PATHS, metavar="FILE,FILE")
+    sources: tuple[str, ...] = flag(FILES, metavar="FILE,FILE")
     reverse: str = flag(DIRECTORY)
     drop_worst: float = flag(PERCENT)
     shards: int = flag(SHARDS)
@@ -440,7 +441,9 @@ class ExportOptions(ModelOptions, mode="export"):
     max_bleu_loss: float | None = flag(LOSS, requires=_QUANTIZED)
     languages: tuple[str, str] | None = flag(LANGUAGES)
     license: str = flag(LICENSE)
-    shortlist: str = flag(key="decoding.shortlist", requires="format=ctranslate2")
+    shortlist: str = flag(
+        key="decoding.shortlist", metavar="FILE", requires="format=ctranslate2"
+    )
     check_lines: int = flag(COUNT, default="100")
 
 
@@ -469,7 +472,7 @@ class ImportOptions(Options, mode="import"):
     from_: str = flag(FILE, metavar="PATH", required=True)
     to: str = flag(DIRECTORY, required=True)
     format: str = flag(metavar="TOOLKIT", choices=IMPORT_FORMATS)
-    vocabularies: tuple[str, ...] = flag(PATHS, metavar="SOURCE,TARGET")
+    vocabularies: tuple[str, ...] = flag(FILES, metavar="SOURCE,TARGET")
     positions: str = flag(metavar="KIND", choices=POSITIONS)
     normalize: bool = flag(SWITCH)
 
@@ -494,9 +497,9 @@ class ExtendOptions(ModelOptions, mode="extend"):
     to: str = flag(DIRECTORY, required=True)
     language: str = flag(metavar="CODE", required=True)
     like: str = flag(metavar="CODE", required=True)
-    learn_from: tuple[str, ...] = flag(PATHS, metavar="FILES")
+    learn_from: tuple[str, ...] = flag(FILES)
     pieces: int = flag(COUNT, default="1000")
-    keep: tuple[str, ...] = flag(PATHS, metavar="FILES", requires="learn_from")
+    keep: tuple[str, ...] = flag(FILES, requires="learn_from")
 
 
 class ServeOptions(ModelOptions, mode="serve"):
@@ -545,7 +548,7 @@ class RecoverOptions(RunOptions, mode="recover"):
 
     Examples:
       recover --workdir=runs/mine
-      recover --workdir=runs/mine --config=own_text:small
+      recover --workdir=/data/runs/mine
     """
 
     reads_config = False
@@ -641,7 +644,7 @@ class CompareOptions(LanguageOptions, Options, mode="compare"):
     reads_config = False
 
     workdir: Workdir  # not a flag
-    workdirs: tuple[str, ...] = flag(PATHS, metavar="DIR,DIR", required=True)
+    workdirs: tuple[str, ...] = flag(DIRECTORIES, metavar="DIR,DIR", required=True)
     source_language: str = flag(metavar="CODE", requires="source")
     target_language: str = flag(metavar="CODE", requires="source")
     source: str = flag(FILE, requires="reference")

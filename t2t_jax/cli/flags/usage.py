@@ -172,6 +172,11 @@ def keys_note(mode: str) -> str:
             "The configuration of the run takes precedence over these defaults. "
             "--config.decoding.KEY=VALUE changes the search; see --help=decoding."
         )
+    if mode == "recover":
+        return (
+            "Takes the configuration from the checkpoint. If --config=NAME is given, "
+            "it must be that one."
+        )
     if OPTIONS[mode].uses_jax and issubclass(OPTIONS[mode], RunOptions):
         return "Uses the configuration of the run; --config.KEY=VALUE changes a key."
     if not takes_config(mode):

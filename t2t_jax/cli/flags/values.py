@@ -94,7 +94,12 @@ CANDIDATES = COUNT._replace(
 INDEX = FlagType(_integer, "an integer from 0", "I", empty=None)
 FILE = FlagType(_path, _A_PATH, "FILE", may_be_empty=False)
 DIRECTORY = FILE._replace(metavar="DIR")
-PATHS = FlagType(_paths, f"{_A_PATH}; or several, separated by commas", "DIRS", ())
+DIRECTORIES = FlagType(
+    _paths, "one or more directories, separated by commas", "DIRS", ()
+)
+FILES = DIRECTORIES._replace(
+    valid="one or more files, separated by commas", metavar="FILES"
+)
 ADDRESS = FlagType(
     _address, "host:port, such as node-0:1234 or [::1]:1234", "HOST:PORT"
 )
@@ -188,12 +193,13 @@ class Flag(NamedTuple):
 def flag(type: FlagType = TEXT, **kwargs: Any) -> Any:
     """Declares a field of a mode's options that is a `Flag`, with its attributes.
 
-    A flag that is short for a key has the type of the key.
+    A flag that is short for a key has the type of the key, and if none is given the
+    placeholder of that type.
     """
     if key := kwargs.get("key"):
         kind = builtins.type(defaults()[key])
         type = SWITCH if kind is bool else TEXT
-        kwargs["metavar"] = {int: "N", float: "X", str: "NAME"}.get(kind, "")
+        kwargs.setdefault("metavar", {int: "N", float: "X", str: "NAME"}.get(kind, ""))
     return field(metadata={"flag": Flag(type, **kwargs)})
 
 
