@@ -12,23 +12,8 @@ _SETUP = configparser.ConfigParser()
 _SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
 
 
-def test_every_folder_is_found_as_a_package():
-    assert _SETUP["options"]["packages"] == "find:"
-    folders = {path.parent for path in (ROOT / "t2t_jax").rglob("*.py")}
-    # find: goes into folders with an __init__.py only.
-    assert [str(path) for path in folders if not (path / "__init__.py").is_file()] == []
-    included = _SETUP["options.packages.find"]["include"].split()
-    assert included == ["t2t_jax", "t2t_jax.*"]
-
-
-def test_the_configs_are_installed_beside_the_program():
-    assert "t2t_jax.configs = configs" in _SETUP["options"]["package_dir"]
-    # In a clone this package is empty: find: has to see it.
-    files = (ROOT / "t2t_jax" / "configs").glob("*.py")
-    assert [path.name for path in files] == ["__init__.py"]
-
-
-def test_what_is_built_is_the_whole_program(tmp_path):
+def test_what_is_built_is_the_whole_program_and_the_configs_beside_it(tmp_path):
+    # Every folder has an __init__.py, or find: does not go into it.
     pytest.importorskip("setuptools")
     build = (sys.executable, "-c", "from setuptools import setup; setup()", "-q")
     where = ("build_py", f"--build-lib={tmp_path}")

@@ -5,6 +5,7 @@ import pytest
 from t2t_jax.checkpointing.averaging import (
     CheckpointInfo,
     average,
+    info_from_meta,
     select,
     sliding_windows,
     spacing_units,
@@ -90,3 +91,12 @@ def test_windows_pass_over_what_is_not_periodic():
     found = sliding_windows(run, ["steps"], last=3)
     assert [window.steps for window in found] == [(10, 20, 30), (20, 30, 50)]
     assert [bool(window.faults) for window in found] == [False, True]
+
+
+def test_a_mark_is_read_from_what_a_run_saves():
+    # As JSON has it: a position is the epoch and the batch in it.
+    meta = {
+        "kinds": ["periodic", "best"],
+        "progress": {"step": 70, "minutes": 1.5, "position": [2, 13], "window": []},
+    }
+    assert info_from_meta(meta) == CheckpointInfo(70, 1.5, 2, ("periodic", "best"))

@@ -150,3 +150,16 @@ def test_a_checkpoint_that_appears_late_is_waited_for(run):
     )
     assert found == [(5, 7)] * 2
     timer.join()
+
+
+PAIR = ("--mode=evaluate", "--source=a", "--reference=b")
+
+
+@pytest.mark.parametrize("argv", [[], ["--last=3"], ["--force"]])
+def test_what_chooses_checkpoints_must_be_alike(settings, argv):
+    other = settings(*PAIR, "--protocol=vaswani2017", *argv)
+    _, error = compared(settings(*PAIR), other)
+    for flag in ["--protocol", *argv]:
+        assert f"{flag.partition('=')[0]} is " in str(error)
+    _, error = compared(settings(), other)
+    assert '--mode is "evaluate" and not "translate"' in str(error)

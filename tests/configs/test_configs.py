@@ -163,45 +163,34 @@ def test_multi30k_tokenised_is_the_same_recipe_on_other_text():
 TEXT = {"data.train", "data.dev", "data.held_out"}
 
 
+def changed_keys(one, other):
+    return {key for key, _, _ in differences(one, other)}
+
+
 def test_base_and_big_are_the_same_experiments_wherever_they_stand():
     assert _config("table3", "base") == _config("wmt_en_de")
     assert _config("table3", "big") == _config("wmt_en_de_big")
-    from_default = differences(Config(), _config("wmt_en_de"))
-    assert {key for key, _, _ in from_default} == TEXT
+    assert changed_keys(Config(), _config("wmt_en_de")) == TEXT
 
 
 def test_english_to_french_differs_in_text_and_vocabulary():
-    keys = {
-        key for key, _, _ in differences(_config("wmt_en_de"), _config("wmt_en_fr"))
-    }
+    keys = changed_keys(_config("wmt_en_de"), _config("wmt_en_fr"))
     assert keys == {*TEXT, "vocabulary.size"}
-    assert _config("wmt_en_fr").vocabulary.size == 32_000
-    big = differences(_config("wmt_en_de_big"), _config("wmt_en_fr_big"))
-    assert {key for key, _, _ in big} == {*keys, "model.dropout"}
-    assert _config("wmt_en_fr_big").model.dropout == 0.1
+    big = changed_keys(_config("wmt_en_de_big"), _config("wmt_en_fr_big"))
+    assert big == {*keys, "model.dropout"}
 
 
-@pytest.mark.parametrize(
-    ("name", "peak"), [("wmt_en_de", 6.9877e-4), ("wmt_en_de_big", 4.9411e-4)]
-)
-def test_the_learning_rate_peaks_where_equation_3_does(name, peak):
-    config = _config(name)
+def test_the_learning_rate_of_the_big_model_peaks_where_equation_3_does():
+    config = _config("wmt_en_de_big")
     schedule = make_schedule(config.optimizer, d_model=config.network.d_model)
     # Updates made before.
     rates = [float(schedule(count)) for count in (3_998, 3_999, 4_000)]
-    assert max(rates) == rates[1] == pytest.approx(peak, rel=1e-4)
+    assert max(rates) == rates[1] == pytest.approx(4.9411e-4, rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("table3", r"Pass .* such as :base\. Rows: base, A_h1, .*, big\.$"),
-        ("table3:", "none was chosen"),
-        ("table3:A_h3", r"no row 'A_h3'.*Known are base, A_h1, A_h4"),
-    ],
-)
-def test_table_3_without_a_known_row_lists_the_rows(given, message):
-    with pytest.raises(UserError, match=message):
+@pytest.mark.parametrize("given", ["table3", "table3:"])
+def test_table_3_without_a_row_lists_the_rows(given):
+    with pytest.raises(UserError, match=r"Rows: base, A_h1, .*, big"):
         parse_argv([f"--config={given}"])
 
 

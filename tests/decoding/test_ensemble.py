@@ -6,24 +6,29 @@ import numpy as np
 
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.model.architectures import make_module, step_model
-from tests.decoding.models import EOS, best, lattice, search
+from tests.decoding.models import EOS, lattice, plain_search, recurrent
 from tests.model.tiny import SOURCE as SOURCES
 from tests.model.tiny import TARGET as TARGETS
 from tests.model.tiny import TINY, tiny_params
 
 A, B = 4, 5
 V = 11
-SOURCE = jnp.asarray([[5, 6, 7, EOS]])
+SOURCE = jnp.asarray([[5, 6, 7, EOS], [8, EOS, 0, 0]])
+
+
+def found(model, **options):
+    return jax.jit(lambda: plain_search(model, SOURCE, beam_size=3, **options))()
 
 
 def test_probabilities_are_averaged_and_not_their_logarithms():
     # The mean of 0.9 and 0.05 is 0.475; that of the logarithms would choose B.
     one = lattice({(): {A: 0.9, B: 0.1}}, V)
     other = lattice({(): {A: 0.05, B: 0.55, 6: 0.4}}, V)
-    result = search(EnsembleStepModel((one, other)), SOURCE, beam_size=3)
-    assert best(result) == (A, EOS)
-    logs = np.log([0.475])
-    np.testing.assert_allclose(result.log_probabilities_BxW[0], logs, rtol=1e-5)
+    result = found(EnsembleStepModel((one, other)))
+    assert np.asarray(result.tokens_BxWxT)[0, 0, :2].tolist() == [A, EOS]
+    np.testing.assert_allclose(
+        result.log_probabilities_BxW[0, 0], np.log(0.475), rtol=1e-5
+    )
 
 
 def test_every_member_starts_as_its_own_toolkit_does():
@@ -48,3 +53,12 @@ def test_every_member_starts_as_its_own_toolkit_does():
         real = np.asarray(tokens[:, 0]) > 0
         # float32 sums in another order
         np.testing.assert_allclose(np.exp(logs[real, 0]), mean[real], rtol=1e-5)
+
+
+def test_members_keep_their_own_state_and_their_order_is_nothing():
+    one, other = recurrent(3, V), recurrent(8, V)
+    result = found(EnsembleStepModel((one, other)))
+    swapped = found(EnsembleStepModel((other, one)))
+    np.testing.assert_array_equal(result.tokens_BxWxT, swapped.tokens_BxWxT)
+    for model in (one, other):
+        assert (np.asarray(found(model).tokens_BxWxT) != result.tokens_BxWxT).any()

@@ -128,6 +128,12 @@ def test_lost_fingerprints_come_back_from_a_checkpoint(copy, capsys):
     assert main(started(copy)) == 0
 
 
+def test_other_text_is_refused_where_no_checkpoint_is_left(copy, capsys):
+    (copy / "checkpoints").rename(copy.parent / "gone")
+    other = started(copy, data__train="phrasebook:train:301")
+    refused(capsys, other, 65, "other content of: train")
+
+
 def test_preparing_over_a_run_changes_nothing_that_it_needs(copy):
     before = hashes(copy)
     assert main(["--mode=prepare", *started(copy)]) == 0

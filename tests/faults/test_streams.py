@@ -29,7 +29,6 @@ from tests.faults import running
 from tests.integration import tiny
 
 SENTENCE = b"The old teacher reads a book, and a child helps the famous men.\n"
-PAIR = "--source={0}.en --reference={0}.de"
 STOPPED = "error: Stopped by {}. Rerun the same command.\n"
 
 
@@ -46,10 +45,14 @@ def place(tiny_run, tmp_path_factory):
 @contextmanager
 def started(place, *flags, mode="translate", capacity=0, unbuffered=""):
     """Starts the command line with pipes; `capacity` is that of stdout, in bytes."""
-    argv = (f"--mode={mode}", f"--workdir={place / 'run'}", *flags)
     process = subprocess.Popen(
-        [sys.executable, "-m", "t2t_jax.main", *argv],
-        **dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE),
+        [
+            *(sys.executable, "-m", "t2t_jax.main", f"--mode={mode}"),
+            *(f"--workdir={place / 'run'}", *flags),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env={**tiny.environment(), "PYTHONUNBUFFERED": unbuffered},
         cwd=tiny.ROOT,
         bufsize=0,
@@ -153,20 +156,24 @@ def test_a_signal_ends_a_stream_whose_answers_nobody_reads(place):
 
 
 @pytest.mark.parametrize(
-    ("mode", "flags", "number"),
+    ("mode", "number"),
     [
-        ("translate", "--input={}.en --output=", signal.SIGTERM),
-        ("evaluate", f"{PAIR} --hypotheses=", signal.SIGUSR1),
-        ("score", f"{PAIR} --output=", signal.SIGINT),
+        ("translate", signal.SIGTERM),
+        ("evaluate", signal.SIGUSR1),
+        ("score", signal.SIGINT),
     ],
 )
-def test_a_signal_leaves_no_part_of_a_file(place, tmp_path, mode, flags, number):
-    out = tmp_path / "out"
-    argv = f"{flags}{out}".format(place / "many").split()
+def test_a_signal_leaves_no_part_of_a_file(place, tmp_path, mode, number):
+    many, other, out = place / "many.en", place / "many.de", tmp_path / "out"
+    flags = {
+        "translate": (f"--input={many}", f"--output={out}"),
+        "evaluate": (f"--source={many}", f"--reference={other}", f"--hypotheses={out}"),
+        "score": (f"--source={many}", f"--reference={other}", f"--output={out}"),
+    }
     out.write_text("old\n")
     wait = random.uniform(0, 3)
     print(f"{wait:.3f} s after the file")  # shown where this fails
-    with started(place, *argv, mode=mode) as process:
+    with started(place, *flags[mode], mode=mode) as process:
         running.wait_for(lambda: len(os.listdir(tmp_path)) == 2, process)
         time.sleep(wait)
         process.send_signal(number)

@@ -115,14 +115,14 @@ def test_given_files_are_scored_and_the_best_is_written(
 def test_a_window_with_a_gap_is_left_out_or_taken_in_by_force(workdir, capsys):
     (workdir / "checkpoints" / "22").unlink()
     few = "--config.evaluation.bleu_sentences=1"
-    for flags, steps, told in (
-        (["--last=3"], "33,44,55", "Skipped 11, 33, 44: the gaps are 22, 11 steps"),
-        (["--last=4", "--force"], "11,33,44,55", "--average_steps=11,33,44,55"),
+    for flags, row, told in (
+        (["--last=3"], "33,44,55\t", "Skipped 11, 33, 44: the gaps are 22, 11 steps"),
+        (["--last=4", "--force"], "22, 11, 11 steps", "--average_steps=11,33,44,55"),
     ):
         assert run(workdir, "--sliding", *flags, few) == 0
         printed = capsys.readouterr()
-        rows = printed.out.splitlines()[1:]
-        assert [row.partition("\t")[0] for row in rows] == [steps]
+        (printed_row,) = printed.out.splitlines()[1:]
+        assert row in printed_row
         assert told in printed.err
     assert printed.err.splitlines()[-1].endswith("--force")
 

@@ -19,7 +19,7 @@ import pytest
 import t2t_jax
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, OutputError
 from t2t_jax.run.workdir import Workdir
 from tests.integration import tiny
 
@@ -187,3 +187,22 @@ def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
     snippet(place)
     with pytest.raises(DataError, match=r"a CTranslate2 model. Pass the run"):
         Workdir(place).read_config()
+
+
+def test_a_package_for_argos_is_a_file_or_a_directory_with_it(workdir, tmp_path):
+    pytest.importorskip("ctranslate2")
+    place = exported(workdir, "argos", tmp_path / "a")
+    assert {path.name for path in place.iterdir()} == {
+        "README.md",
+        "SHA256SUMS",
+        "translate-en_de.argosmodel",
+    }
+    assert files_are_whole(place)
+    # What the card translates, with Argos's own call.
+    assert snippet(place)
+    alone = exported(workdir, "argos", tmp_path / "b" / "mine.argosmodel")
+    assert list(alone.parent.iterdir()) == [alone]
+    package = (place / "translate-en_de.argosmodel").read_bytes()
+    assert alone.read_bytes() == package
+    with pytest.raises(OutputError, match="exists and is not a directory"):
+        run(workdir, "--format=argos", f"--to={alone}")

@@ -260,9 +260,16 @@ def test_a_server_lists_the_directions_and_translates_into_each(counting_twice):
         with urllib.request.urlopen(f"{server.url}/languages") as answer:
             listed = {one["code"]: one["targets"] for one in json.load(answer)}
         assert listed == {"en": ["de", "fr"], "fr": ["de"], "de": []}
-        status, answer = post("one", "en", "fr")
-        message = "target language from French (fr); available: de"
-        assert (status, message in answer["error"]) == (400, True)
+        with urllib.request.urlopen(f"{server.url}/spec") as answer:
+            parameters = json.load(answer)["parameters"]
+        assert parameters["source"]["schema"]["enum"] == ["en", "fr", "auto"]
+        assert parameters["target"]["schema"]["enum"] == ["de", "fr"]
+        for source, target, message in (
+            ("en", "pt", "pt is not supported; supported: en, fr, de"),
+            ("fr", "en", "target language from French (fr); available: de"),
+        ):
+            status, answer = post("one", target, source)
+            assert (status, message in answer["error"]) == (400, True)
     refused = tiny.run("--mode=serve", f"--workdir=en-pt={counting_twice}", "--port=0")
     assert refused.returncode == 64
     assert b"=pt must be a language that the model has a tag of" in refused.stderr
@@ -597,3 +604,19 @@ def test_the_tag_of_a_target_is_forced_and_costs_nothing(sample):
     assert one.tokens == ("der", "Hund", "</s>")  # not die, the tag of the source
     assert two.tokens.count("der") == found[0].num_parts == 2
     assert min(one.log_probability, two.log_probability) > -0.01
+
+
+@pytest.mark.parametrize("unit", ["subwords", "words"])
+def test_tags_are_pieces_that_no_text_has(unit):
+    config = VocabularyConfig(unit=unit, symbols=">>pt<<,XX", size=50)
+    lines = ["a dog >>de<< barks", "XX ein Hund"] * 9
+    words = Vocabulary.train(lines, 50, config=config, target_languages=["de"])
+    assert words.tags == {"de": 4, "pt": 5}
+    encoded = words.encode([">>de<< a dog"] if unit == "subwords" else ["a dog XX"])
+    assert not {4, 5} & {*encoded[0]}
+    assert words.encode_sources([">>pt<< a dog", "", "a"], target_language="") == [
+        [5, *words.encode(["a dog"])[0]],
+        [],
+        words.encode(["a"])[0],
+    ]
+    VocabularyPair(words, words).check(config, name="it")

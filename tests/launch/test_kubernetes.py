@@ -22,8 +22,6 @@ def test_the_three_numbers_of_pods_agree():
 
 
 def test_the_address_is_that_of_pod_0():
-    assert JOBSET["apiVersion"] == "jobset.x-k8s.io/v1alpha2"
-    assert JOBSET["spec"]["network"]["enableDNSHostnames"] is True
     name = JOBSET["metadata"]["name"]
     host, port = FLAGS["coordinator_address"].split(":")
     assert host == f"{name}-{REPLICATED['name']}-0-0.{name}"
@@ -43,11 +41,8 @@ def test_a_users_mistake_ends_the_run_and_a_stop_is_free():
     for code in (*mistakes, 1, 69, 70, 74, 75, 134, 137):
         message = f"Container train failed with exit code {code} matching FailJob rule"
         assert bool(re.search(pattern, message)) == (code in mistakes)
-    reasons = {tuple(rule["onJobFailureReasons"]) for rule in (mistake, stop)}
-    assert reasons == {("PodFailurePolicy",)}
     assert mistake["action"] == "FailJobSet"
     assert stop["action"] == "RestartJobSetAndIgnoreMaxRestarts"
-    assert JOBSET["spec"]["failurePolicy"]["maxRestarts"] > 0
 
 
 def test_nobody_is_root_and_nothing_is_secret():

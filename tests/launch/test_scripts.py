@@ -6,13 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from t2t_jax.cli.flags.modes import FLAGS
 from t2t_jax.config import defaults
 from tests.docs.commands import run
 from tests.integration.tiny import ROOT
 from tests.launch.programs import LAUNCH, command, environment, launch
+from tests.launch.test_kubernetes import CONTAINER
 
 SCRIPTS = sorted([*LAUNCH.rglob("*.sh"), *LAUNCH.rglob("*.sbatch"), ROOT / ".ci/run"])
 # Each script that runs the program or a tool, with --print and arguments in place.
@@ -28,7 +28,6 @@ PRINTED = {
     "tpu/run.sh": ["--print", "--zone=z", "--", "--workdir=a b"],
     "tpu/delete.sh": ["--print", "--zone=z"],
 }
-_PYTHONS = ["python", "python3", *(f"python3.{minor}" for minor in (11, 12, 13))]
 _TOOLS = "gcloud srun sbatch scontrol kubectl docker tar ssh nvidia-smi pkill".split()
 
 
@@ -79,9 +78,7 @@ def program_flags():
         for line in printed(name):
             _, _, words = " ".join(line).partition("t2t_jax.main")
             yield from re.findall(r"(?<= )--\S*", words)
-    train = yaml.safe_load((LAUNCH / "kubernetes/train.yaml").read_text("utf-8"))
-    pod = train["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
-    yield from pod["containers"][0]["args"]
+    yield from CONTAINER["args"]
     for path in filter(Path.is_file, LAUNCH.rglob("*")):
         text = path.read_text(encoding="utf-8")
         yield from re.findall(r"--(?:config|workdir|mode|input|output)\S*", text)

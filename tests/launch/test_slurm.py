@@ -36,9 +36,9 @@ class Cluster:
             SLURM_SUBMIT_DIR=folder,
         )
 
-    def run(self, do, script="train.sbatch", *flags):
-        how = (f"--do={do}", f"--notes={self.folder}", *flags)
-        return launch(f"slurm/{script}", *how, env=self.env)
+    def run(self, do, script="train.sbatch"):
+        program = (f"--do={do}", f"--notes={self.folder}")
+        return launch(f"slurm/{script}", *program, env=self.env)
 
     def requeued(self):
         path = self.folder / "scontrol"

@@ -4,6 +4,7 @@ import json
 import math
 
 from t2t_jax.config import Config
+from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import DevOutputs
 from t2t_jax.run.workdir import Workdir
 
@@ -79,13 +80,10 @@ def write_records(folder, records):
     (folder / "metrics.jsonl").write_text(lines, encoding="utf-8")
 
 
-def samples_text(hypotheses):
+def formatted(pairs, translations):
     """Formats samples as the evaluator does."""
-    triples = zip(SOURCES, REFERENCES, hypotheses, strict=True)
-    return "\n\n".join(
-        f"  source       {source}\n  reference    {reference}\n  translation  {text}"
-        for source, reference, text in triples
-    )
+    evaluator = Evaluator(sums=None, batches=None, translate=None, pairs=pairs)
+    return evaluator.samples(translations, len(pairs))
 
 
 def write_run(folder, *, steps=100, config=None, hypotheses=None):
@@ -97,10 +95,11 @@ def write_run(folder, *, steps=100, config=None, hypotheses=None):
     workdir.write_json("data.json", data_json())
     for step in (steps // 2, steps):
         texts = hypotheses or ["A dog barks.", HOSTILE, f"Two cats sleep {step}."]
-        workdir.write_samples(step, samples_text(texts).replace("\ud800", "?") + "\n")
         outputs, sources, references = (
             [text.replace("\ud800", "?") for text in side]
             for side in (texts, SOURCES, REFERENCES)
         )
+        pairs = list(zip(sources, references, strict=True))
+        workdir.write_samples(step, formatted(pairs, outputs) + "\n")
         DevOutputs(folder).write(step, outputs, sources=sources, references=references)
     return workdir

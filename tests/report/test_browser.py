@@ -9,17 +9,15 @@ from t2t_jax.report.run_page import run_page
 from tests.report.browser import chromium, requested
 from tests.report.made_up_run import HOSTILE, write_run
 
+SHAPES = {"encoder": (4, 4), "decoder": (5, 5), "cross": (5, 4)}
+
 
 def made_up_attention():
     """Weights of 2 layers and 3 heads, of which head 1 of layer 1 is a diagonal."""
     source = ["A", "dog", "<b>", "</s>"]
     target = ["<s>", "Ein", "Hund", HOSTILE.replace("\ud800", ""), "."]
     maps = {}
-    for kind, (queries, keys) in {
-        "encoder": (4, 4),
-        "decoder": (5, 5),
-        "cross": (5, 4),
-    }.items():
+    for kind, (queries, keys) in SHAPES.items():
         weights = np.full((2, 3, queries, keys), 1 / keys)
         weights[1, 1] = np.eye(queries, keys)
         maps[kind] = quantize(weights)
@@ -68,9 +66,8 @@ def shown_text(browser, key):
     return find(browser, f'[data-key="{key}"] .readout').text
 
 
-def press(browser, key, *keys):
-    chart = find(browser, f'[data-key="{key}"] .plot')
-    chart.send_keys(*keys)
+def press(browser, chart, key):
+    find(browser, f'[data-key="{chart}"] .plot').send_keys(key)
 
 
 def actions(browser):

@@ -2,18 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.config import Config
+from t2t_jax.evaluation.config import EvaluationConfig
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.report.comparison import compare, compare_page, open_runs
 from t2t_jax.run.workdir import Workdir
 from tests.report.made_up_run import HOSTILE, write_run
-
-
-def make_config(**changed):
-    values = to_dict(Config(steps=60))
-    for key, value in changed.items():
-        section, name = key.split("__")
-        values[section][name] = value
-    return parse(values)
 
 
 @pytest.fixture
@@ -21,7 +15,7 @@ def directories(tmp_path):
     """Two runs of different lengths with outputs, and one without an evaluation."""
     write_run(tmp_path / "a")
     other = ["A dog barked.", HOSTILE, "Two cats are sleeping."]
-    config = make_config(model__dropout=0.3)
+    config = Config(steps=60, model=TransformerConfig(dropout=0.3))
     write_run(tmp_path / "b", steps=60, config=config, hypotheses=other)
     short = Workdir(tmp_path / "c")
     short.path.mkdir()
@@ -81,7 +75,7 @@ def test_outputs_are_tested_in_pairs(directories, tmp_path):
 def test_outputs_are_scored_by_the_tokens_of_the_first_run(directories, tokenize):
     tables = tables_of(directories)
     before = tables["Paired tests"].rows
-    config = make_config(evaluation__tokenize=tokenize)
+    config = Config(steps=60, evaluation=EvaluationConfig(tokenize=tokenize))
     Workdir(Path(directories[0])).write_config(config)
     tables = tables_of(directories)
     after, notes = tables["Paired tests"].rows, tables["Paired tests"].notes

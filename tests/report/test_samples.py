@@ -1,26 +1,21 @@
-from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.report.samples import Sample, parse, read_samples
 from t2t_jax.run.workdir import Workdir
+from tests.report.made_up_run import formatted
 
 TRIPLES = [Sample("Ein  Haus.", "A house.", ""), Sample("source x", " b", "reference")]
 
 
-def formatted(triples):
-    pairs = [(one.source, one.reference) for one in triples]
-    evaluator = Evaluator(sums=None, batches=None, translate=None, pairs=pairs)
-    return evaluator.samples([one.translation for one in triples], len(triples))
-
-
 def test_what_the_evaluator_formats_is_parsed():
-    assert parse(formatted(TRIPLES)) == TRIPLES
+    pairs = [(one.source, one.reference) for one in TRIPLES]
+    text = formatted(pairs, [one.translation for one in TRIPLES])
+    assert parse(text) == TRIPLES
 
 
 def test_sentences_are_followed_through_the_steps(tmp_path):
     workdir = Workdir(tmp_path)
     for step in (8, 16):
-        one = [Sample("a", "b", f"c{step}")]
-        workdir.write_samples(step, formatted(one) + "\n")
-    workdir.write_samples(24, formatted([Sample("other", "b", "d")]))
+        workdir.write_samples(step, formatted([("a", "b")], [f"c{step}"]) + "\n")
+    workdir.write_samples(24, formatted([("other", "b")], ["d"]))
     (tmp_path / "samples" / "x.txt").write_text("no step", encoding="utf-8")
     assert read_samples(workdir) == {
         "steps": [8, 16, 24],

@@ -1,8 +1,8 @@
 """Settings and vocabulary of the model that a run begins with.
 
 Seen to fail: without the comparison of vocabularies a run with another one trains on
-ids whose rows are other subwords'. That a run is resumed once the first model has been
-removed is seen in tests/integration/test_fine_tune.py.
+ids whose rows are other subwords'; without `saved` a run cannot be resumed by its
+command once the first model has been removed.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from t2t_jax.config import default, parse
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.run.first_start import adopt_model, read_vocabularies
 from t2t_jax.run.workdir import Workdir
 
@@ -62,8 +62,9 @@ def test_a_chosen_default_is_a_choice(base):
     del chosen["model.num_layers"]
     found = parse(adopt_model(nested, saved=None, chosen=chosen))
     assert found.decoding.beam_size == 4
-    new = adopt_model(nested, saved=None, chosen=chosen)
-    assert adopt_model(nested, saved=found, chosen=chosen) == new
+    assert adopt_model(nested, saved=found, chosen=chosen) == adopt_model(
+        nested, saved=None, chosen=chosen
+    )
 
 
 def test_another_network_is_refused_key_by_key(base):
@@ -72,6 +73,15 @@ def test_another_network_is_refused_key_by_key(base):
         adopt_model(changed, saved=None)
     assert len(error.value.problems) == 3
     assert error.value.problems[1].startswith("model.num_layers=2 differs from 3")
+
+
+def test_a_run_is_resumed_without_the_first_model(base):
+    saved = parse(adopt_model(values(base), saved=None))
+    gone = values(base)
+    gone["init_from"] = "nowhere"
+    assert adopt_model(gone, saved=saved)["model"]["num_layers"] == 3
+    with pytest.raises(InputMissingError, match=r"^init_from=nowhere is not a run"):
+        adopt_model(gone, saved=None)
 
 
 def test_the_vocabulary_is_that_of_the_model(base, tmp_path):

@@ -202,3 +202,14 @@ def test_other_weights_are_another_order_and_so_another_fingerprint(tmp_path):
     assert two["weights of train"] == "1, 2"
     assert two["way of planning batches"] == PLAN_VERSION
     assert texts[2].train.weights == (1.0, 2.0)
+
+
+def test_development_text_in_the_training_text_is_a_warning(tmp_path):
+    run = tmp_path / "run"
+    _, logged = _prepare(run, data__dev="phrasebook:train:300[7:30]")
+    (warning,) = [line for line in logged if line.startswith("warning:")]
+    assert "of the 23 pairs of phrasebook:train:300[7:30]" in warning
+    published = json.loads((run / "data.json").read_text(encoding="utf-8"))
+    (found,) = published["leaks"].values()
+    assert found["both"] > 15
+    assert len(found["examples"]) == 3

@@ -19,17 +19,13 @@ def fake_server(seconds, limits):
       seconds: that a group of sentences takes, as text.
       limits: of `ServingConfig`.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", __name__, seconds, json.dumps(limits)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=ROOT,
-    )
-    try:
-        yield process, int(process.stdout.readline())
-    finally:
-        process.kill()
-        process.communicate()
+    command = [sys.executable, "-m", __name__, seconds, json.dumps(limits)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, cwd=ROOT) as process:
+        try:
+            yield process, int(process.stdout.readline())
+        finally:
+            process.kill()
 
 
 def main(seconds, limits):

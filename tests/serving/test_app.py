@@ -12,8 +12,8 @@ import pytest
 from t2t_jax.cli.modes import serve
 from t2t_jax.run.workdir import Workdir
 from tests.serving.fakes import FakeModel, ask, asked, fake_app, post
+from tests.serving.fuzz import FORM
 
-FORM = "application/x-www-form-urlencoded"
 PATH = "/translate?source=en&target=de&q="
 FIELDS = {"q": "hello you", "source": "en", "target": "de"}
 

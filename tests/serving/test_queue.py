@@ -15,14 +15,19 @@ def job(client, count, kind=KIND):
     return Job(client, kind, [f"{client}{n}" for n in range(count)], None)
 
 
+def filled(capacity, *jobs):
+    queue = FairQueue(capacity)
+    for one in jobs:
+        queue.put(one)
+    return queue
+
+
 def take(queue, most):
     return [one.sentences[number] for one, number in queue.take(lambda kind: most)]
 
 
 def test_a_huge_request_does_not_starve_others():
-    queue = FairQueue(100)
-    queue.put(job("a", 50))
-    queue.put(job("b", 9))
+    queue = filled(100, job("a", 50), job("b", 9))
     assert take(queue, 5) == ["a0", "b0", "a1", "b1", "a2"]
     queue.put(job("c", 9))
     assert "c0" in take(queue, 3)
@@ -50,42 +55,30 @@ def test_short_requests_are_taken_by_themselves_beside_a_long_one():
 
 
 def test_more_short_requests_than_are_taken_at_once_take_turns_with_long_ones():
-    queue = FairQueue(100)
-    queue.put(job("a", 50))
-    for n in range(9):
-        queue.put(job(f"c{n}", 1))
+    queue = filled(100, job("a", 50), *(job(f"c{n}", 1) for n in range(9)))
     assert take(queue, 3) == ["a0", "c00", "c10"]
 
 
 def test_requests_of_one_client_take_turns_and_get_no_more_than_one():
-    queue = FairQueue(100)
-    for _ in range(7):
-        queue.put(job("a", 3))
-    queue.put(job("b", 3))
+    queue = filled(100, *(job("a", 3) for _ in range(7)), job("b", 3))
     assert take(queue, 6) == ["a0", "b0", "a0", "b1", "a0", "b2"]
 
 
 def test_a_group_has_one_kind_and_the_next_one_has_the_other():
-    queue = FairQueue(100)
-    for one in (job("a", 4), job("b", 4, OTHER), job("c", 1)):
-        queue.put(one)
+    queue = filled(100, job("a", 4), job("b", 4, OTHER), job("c", 1))
     wanted = [["a0", "c0", "a1"], ["b0", "b1", "b2"], ["a2", "a3"]]
     assert [take(queue, 3) for _ in range(3)] == wanted
 
 
 def test_each_sentence_is_taken_once():
-    queue, taken = FairQueue(1000), []
-    for n in range(1, 23):
-        queue.put(job(f"c{n % 3}", n))
+    queue, taken = filled(1000, *(job(f"c{n % 3}", n) for n in range(1, 23))), []
     while queue.waiting:
         taken += queue.take(lambda kind: 7)
     assert len(taken) == len(set(taken)) == sum(range(1, 23))
 
 
 def test_a_client_leaves_free_places_to_others():
-    queue = FairQueue(16)
-    for _ in range(4):
-        queue.put(job("a", 2))
+    queue = filled(16, *(job("a", 2) for _ in range(4)))
     with pytest.raises(QueueFullError):
         queue.put(job("a", 1))
     for client, size in (("b", 4), ("c", 2), ("d", 1)):
@@ -102,10 +95,8 @@ def test_a_request_of_several_kinds_may_take_all_places():
 
 
 def test_a_cancelled_request_is_not_translated():
-    queue = FairQueue(9)
-    one, two = job("a", 4), job("b", 2)
-    queue.put(one)
-    queue.put(two)
+    one = job("a", 4)
+    queue = filled(9, one, job("b", 2))
     take(queue, 2)
     queue.cancel(one)
     queue.cancel(one)
@@ -114,8 +105,7 @@ def test_a_cancelled_request_is_not_translated():
 
 
 def test_a_closed_queue_is_emptied_and_then_ends():
-    queue = FairQueue(9)
-    queue.put(job("a", 2))
+    queue = filled(9, job("a", 2))
     queue.close()
     with pytest.raises(QueueFullError):
         queue.put(job("b", 1))

@@ -25,7 +25,7 @@ class Run:
 
     def __init__(self, monkeypatch, **attributes):
         self.timeline, self.records, self.saved = [], [], []
-        self.shown, self.skipped = [], []
+        self.shown, self.skipped, self.pauses = [], [], []
         self.bleus, self.losses, self.dev_losses = {}, {}, {}
         self.stop_at, self.interrupted = (), ()
         self.steps, self.clock, self.wait = 0, 0.0, 0.0
@@ -107,6 +107,7 @@ class Run:
 
     @contextmanager
     def extended(self, what):
+        self.pauses.append(what)
         yield
 
     def _batches(self, position):

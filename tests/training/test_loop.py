@@ -261,3 +261,9 @@ def test_a_run_at_or_above_its_last_step_takes_no_more(run, pending, step):
     assert run.steps == 0
     scored = [f"evaluate {step}", f"save {step}: periodic final"]
     assert run.timeline == (scored if pending else [])
+
+
+def test_each_pause_says_what_it_is_for(run):
+    run.shapes, run.stop_at = ["b"], (5,)
+    run.train(steps=9, evaluate=4)
+    assert run.pauses == ["compiling", "evaluating step 4", "saving step 5"]

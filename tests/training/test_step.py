@@ -20,7 +20,9 @@ from numpy.testing import assert_allclose
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.functional.losses import label_smoothed_nll
+from t2t_jax.functional.schedule import inverse_square_root
 from t2t_jax.model.config import RNNConfig
+from t2t_jax.model.embedding import TokenCutoff
 from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training import step as step_module
@@ -30,6 +32,7 @@ from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, evaluation_params
 from t2t_jax.training.step import (
     StepOutput,
+    accumulate_gradients,
     compile_evaluation,
     skip_bad_updates,
 )
@@ -299,3 +302,43 @@ def test_optimizer_learns_a_copy_task(learner, steps, accuracy):
     held_out = batch_of(drawn_pairs(1, 64))
     figures = summarise(learner.sums(evaluation_params(state), held_out))
     assert figures["accuracy"] > accuracy
+
+
+def plain_step(state, batch, key, *, config, module, optimizer, mesh, loss):
+    """The step as if there were one pass and Adam only."""
+    dropout_key = jax.random.fold_in(key, state.step)
+
+    def loss_and_sums(params, rows):
+        sums = forward_loss(
+            module, params, rows, label_smoothing=0.1, dropout_key=dropout_key
+        )
+        return jnp.asarray(sums.loss), sums
+
+    gradient, sums = accumulate_gradients(loss_and_sums, state.params, batch, mesh=mesh)
+    count = jnp.maximum(jnp.asarray(sums.target_tokens), 1)
+    norm = optax.tree.norm(gradient) / count
+    gradient = jax.tree.map(lambda g: g / count, gradient)
+    updates, moments = optimizer.update(gradient, state.optimizer, state.params)
+    params = optax.apply_updates(state.params, updates)
+    output = StepOutput(sums, norm)
+    return TrainState(state.step + 1, params, moments), output
+
+
+def test_with_everything_off_the_program_is_the_one_without(monkeypatch):
+    def program(**changed):
+        keys = {"warmup_steps": 4_000, "peak_learning_rate": 0.0}
+        return Trainer(1, **keys, **changed).lowered.as_text()
+
+    ours = program()
+    assert len(program(training=TrainingConfig(simcut=3.0))) > 1.5 * len(ours)
+    assert program(name="schedule_free") != ours
+    monkeypatch.setattr(step_module, "train_step", plain_step)
+    monkeypatch.setattr(TokenCutoff, "__call__", lambda _, x, *others: x)
+    adam = optax.adam(
+        lambda count: inverse_square_root(count + 1, 16, warmup_steps=4_000),
+        b1=0.9,
+        b2=0.98,
+        eps=1e-9,
+    )
+    monkeypatch.setattr("tests.training.copy_task.make_optimizer", lambda *_, **k: adam)
+    assert program() == ours

@@ -21,6 +21,11 @@ def test_corpora_are_counted_unless_the_run_has_done_so(tmp_path):
     found = count_pairs_of(CONFIG, workdir=none)
     assert (found["train"]["pairs"], found["dev"]["pairs"]) == (300, 11)
     assert list(count_pairs_of(off, workdir=none)) == ["train"]
+    # Nothing is downloaded.
+    data = DataConfig(train="tfds:wmt14_translate/de-en:train:en-de")
+    absent = count_pairs_of(dataclasses.replace(off, data=data), workdir=none)["train"]
+    assert absent["pairs"] is None
+    assert "not a prepared set of TFDS" in absent["note"]
     told = {"spec": "text:a,b", "mean_length": {"source": 5.0, "target": 6.0}}
     record = {"train": {**told, "counts": {"read": 9, "kept": 7}}}
     (tmp_path / "data.json").write_text(json.dumps(record))

@@ -14,6 +14,20 @@ def clock(monkeypatch):
     return now
 
 
+def test_a_short_job_has_a_last_line_alone(clock, capsys):
+    with TranslationProgress(3) as report:
+        clock[0] += 1
+        report.advance(3)
+        told = ["ok a b", "empty ", "no_eos,repaired c"]
+        assert list(report.count_statuses(told, first=0)) == ["a b", "", "c"]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err == (
+        "Translated 3 lines in 1.0 s, 3.0 lines/s: 1 empty, 1 without an end, "
+        "1 repaired.\n"
+    )
+
+
 def test_a_long_one_tells_at_times_when_it_will_end(clock, capsys):
     with TranslationProgress(1_000, done=400) as report:
         for _ in range(3):

@@ -334,3 +334,18 @@ def test_an_indexed_file_that_has_changed_is_not_read_on(place, content, later, 
     os.utime("in", ns=(was.st_atime_ns, was.st_mtime_ns + later))
     with pytest.raises(DataError, match="--input=in has changed since the job began"):
         list(lines)
+
+
+def test_a_locked_shard_is_waited_for_and_then_made(speak, killed_in):
+    killed_in(0, "--shards=2")
+    with open("out.shards/00001.lock", "a") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        argv = ("--output=out", "--shards=2", "--resume")
+        job = threading.Thread(target=speak, args=argv)
+        job.start()
+        job.join(timeout=0.5)
+        assert job.is_alive()
+        assert os.path.exists("out.shards/00000")
+        assert not os.path.exists("out")
+    job.join(timeout=20)
+    assert lines_of("out") == SPOKEN

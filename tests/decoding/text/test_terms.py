@@ -42,8 +42,8 @@ def test_what_does_not_fit_or_is_not_said_is_reported():
 @pytest.mark.parametrize(
     ("terms", "error", "message"),
     [
-        ([["Hund", " "]], DataError, "Line 8: a term is empty"),
-        ([["Zebra"]], DataError, "Line 8: the term 'Zebra'"),
+        ([["Hund", " "]], DataError, "Line 8: a term is empty. Separate terms by"),
+        ([["Zebra"]], DataError, "Line 8: the term 'Zebra' has characters"),
         ([[], []], UserError, "1 lines and 2 lists"),
         (["Hund"], TypeError, "a sequence of terms of a line"),
     ],
@@ -51,6 +51,9 @@ def test_what_does_not_fit_or_is_not_said_is_reported():
 def test_terms_that_no_translation_can_contain_are_refused(terms, error, message):
     with pytest.raises(error, match=message):
         translator(MODEL).translations(["der"], terms=terms, first=7)
+    if error is DataError:
+        with pytest.raises(DataError, match=message):
+            translator(MODEL).check_terms(terms, first=7)
 
 
 def test_samples_have_no_terms():

@@ -5,6 +5,7 @@ Here `hard_exit` ends a thread and records the exit code.
 
 import sys
 import threading
+import time
 
 import pytest
 
@@ -21,12 +22,16 @@ class Coordinator:
     """The client of a coordinator that the threads of a test share."""
 
     def __init__(self):
-        self.texts = {}
+        self.texts, self.is_gone = {}, False
 
     def key_value_set(self, key, text, allow_overwrite=False):
+        if self.is_gone or (key in self.texts and not allow_overwrite):
+            raise RuntimeError(f"ALREADY_EXISTS: {key}")
         self.texts[key] = text
 
     def key_value_dir_get(self, folder):
+        if self.is_gone:
+            raise RuntimeError("UNAVAILABLE")
         return [(k, v) for k, v in sorted(self.texts.items()) if k.startswith(folder)]
 
 
@@ -42,23 +47,56 @@ def ended(monkeypatch):
     return codes
 
 
-def test_those_that_did_not_fail_clear_up_before_the_exit_even_if_that_fails(ended):
-    called, client = [], Coordinator()
+@pytest.fixture
+def processes(monkeypatch):
+    started = []
+
+    def start(count, before_exit=lambda: None):
+        client = Coordinator()
+        for rank in range(count):
+            monitor = FailureMonitor(
+                client, rank=rank, count=count, before_exit=before_exit
+            )
+            monitor._period = 0.02
+            monitor.start()
+            started.append(monitor)
+        return client, started
+
+    yield start
+    for process in started:
+        process.close()
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_those_that_did_not_fail_clear_up_before_the_exit_even_if_that_fails(
+    processes, ended
+):
+    called = []
 
     def fail():
         called.append(threading.current_thread().name)
         raise PermissionError("read-only file system")
 
-    processes = [
-        FailureMonitor(client, rank=rank, count=2, before_exit=fail) for rank in (0, 1)
-    ]
-    for process in processes:
-        process._period = 0.02
-        process.start()
-    failing = threading.Thread(target=processes[1].abort_all, args=(65, "A rule."))
+    _, (_, second) = processes(2, before_exit=fail)
+    failing = threading.Thread(target=second.abort_all, args=(65, "A rule."))
     failing.start()
-    for thread in (failing, processes[0]._thread):
-        thread.join(120)
-    for process in processes:
-        process.close()
+    wait_until(lambda: len(ended) == 2)
+    failing.join()
     assert (len(called), ended) == (1, [65, 65])
+
+
+def test_a_process_that_cannot_reach_process_0_ends(processes, ended, capfd):
+    client, (first, second) = processes(2)
+    first.close()
+    client.is_gone = True
+    wait_until(lambda: ended)
+    assert ended == [69]
+    assert second.unresponsive_ranks() == [0]
+    stderr = capfd.readouterr().err
+    assert stderr == "[rank 1] error: process 0 cannot be reached.\n"

@@ -95,3 +95,10 @@ def test_an_option_that_a_format_does_not_take_is_refused(
     with pytest.raises(UserError, match=f"^--{option} is only for "):
         import_to(tmp_path / "to", marian, toolkit=name, **options)
     assert os.listdir(tmp_path) == []
+
+
+def test_the_sums_are_those_of_the_files(imported):
+    for line in (imported / "SHA256SUMS").read_text().splitlines():
+        digest, _, name = line.partition("  ")
+        content = (imported / name).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == digest

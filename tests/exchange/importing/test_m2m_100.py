@@ -4,7 +4,6 @@ Seen to fail: with the paper's wavelengths; with the first position 0; post-norm
 the ids of pad and bos exchanged; with SentencePiece's own ids for NLLB.
 """
 
-import itertools
 import json
 import random
 import re
@@ -232,26 +231,30 @@ def token(id_, content):
     return change("tokenizer_config.json", added_tokens_decoder={id_: content})
 
 
-REFUSED = [
-    (change("config.json", model_type="nllb-moe"), "model_type='nllb-moe'"),
-    (change("config.json", tie_word_embeddings=False), "tie_word_embeddings"),
-    (change("config.json", pad_token_id=0), "pad_token_id=0"),
-    (remove("sentencepiece.bpe.model"), "Copy it from the published"),
-    (remove("tokenizer_config.json"), "names no languages"),
-    (token("9", {"content": "x"}), "id 9 is .* in another"),
-    (token("999", {"content": "aaa_Latn"}), "ids to 999"),
-    (token("66", {"content": "<s>"}), "of them different"),
-    (token("66", 7), "has None with the id"),
-    (token("x" * 10**6, {"content": "x"}), "has 'x' with the id"),
-    (change("tokenizer_config.json", tokenizer_class="Other"), "'Other' is not suppor"),
-    (token("66", {"content": "<url>", "special": False}), "token '<url>'"),
-    (change("added_tokens.json", **{"<url>": 66}), "token '<url>'"),
-    (change("tokenizer.json", model={"vocab": {"a": 64}}), "id 64 is 'a'"),
-]
+REFUSED = {
+    "moe": (change("config.json", model_type="nllb-moe"), "model_type='nllb-moe'"),
+    "untied": (change("config.json", tie_word_embeddings=False), "tie_word_embeddings"),
+    "other ids": (change("config.json", pad_token_id=0), "pad_token_id=0"),
+    "no pieces": (remove("sentencepiece.bpe.model"), "Copy it from the published"),
+    "no languages": (remove("tokenizer_config.json"), "names no languages"),
+    "another piece": (token("9", {"content": "x"}), "id 9 is .* in another"),
+    "beyond the rows": (token("999", {"content": "aaa_Latn"}), "ids to 999"),
+    "twice": (token("66", {"content": "<s>"}), "of them different"),
+    "no token": (token("66", 7), "has None with the id"),
+    "no number": (token("x" * 10**6, {"content": "x"}), "has 'x' with the id"),
+    "SMaLL-100": (
+        change("tokenizer_config.json", tokenizer_class="SMALL100Tokenizer"),
+        "'SMALL100Tokenizer' is not supported, only M2M100Tokenizer",
+    ),
+    "ordinary": (token("66", {"content": "<url>", "special": False}), "token '<url>'"),
+    "of old": (change("added_tokens.json", **{"<url>": 66}), "token '<url>'"),
+    "fast": (change("tokenizer.json", model={"vocab": {"a": 64}}), "id 64 is 'a'"),
+}
 
 
-@pytest.mark.parametrize(("spoil", "reason"), REFUSED, ids=itertools.count())
-def test_files_of_other_models_are_refused_by_name(tmp_path, spoil, reason):
+@pytest.mark.parametrize("name", REFUSED)
+def test_files_of_other_models_are_refused_by_name(tmp_path, name):
+    spoil, reason = REFUSED[name]
     write_directory(tmp_path, "NLLB-200")
     spoil(tmp_path)
     with pytest.raises(UserError, match=reason) as caught:
