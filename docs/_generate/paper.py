@@ -137,8 +137,12 @@ def choices() -> Iterator[str]:
         [prose(key), f"`{defaults()[key]}`", *_departure(key, value)]
         for key, value in _BY_A_RULE.items()
     ]
-    about = "These keys depart as well. A rule decides for each: the batch, say, "
-    yield from ["", about + "may differ from the paper's by a fifth.", ""]
+    about = "Other values of these keys can be departures as well, by a rule for each: "
+    yield from [
+        "",
+        f"{about}the batch, say, may differ from the paper's by a fifth.",
+        "",
+    ]
     yield from table(["key", "default", "what it changes", "the paper"], rows)
 
 

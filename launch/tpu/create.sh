@@ -4,7 +4,7 @@
 # Options beside those of settings.sh:
 #   --type=TYPE        accelerator type; v5litepod-8 (one worker) if not given
 #   --runtime=VERSION  that goes with it; v2-alpha-tpuv5-lite if not given
-#   --spot             cheaper, and may be taken away at any time: give run.sh again then
+#   --spot             cheaper, and may be taken away at any time: delete.sh, this and run.sh again
 #   --nfs=HOST:/SHARE  mounted at /mnt/t2t_jax on all workers. A TPU of more than one
 #                      worker needs it for the workdir, which all of them write; a
 #                      bucket mounted as files has no locks and no atomic renames

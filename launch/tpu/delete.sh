@@ -2,7 +2,7 @@
 # Deletes a TPU and its queued resource, and what lies on the disks of its workers:
 #   bash launch/tpu/delete.sh --zone=us-west4-a [--name=NAME]
 # Copy the workdir first if it is not on the NFS share:
-#   gcloud compute tpus tpu-vm scp --recurse NAME:WORKDIR . --zone=ZONE
+#   gcloud compute tpus tpu-vm scp --recurse NAME:t2t_jax/WORKDIR . --zone=ZONE
 # Options beside those of settings.sh: --print shows what it would run, runs nothing.
 # gcloud asks before it deletes.
 set -euo pipefail

@@ -95,10 +95,14 @@ INDEX = FlagType(_integer, "an integer from 0", "I", empty=None)
 FILE = FlagType(_path, _A_PATH, "FILE", may_be_empty=False)
 DIRECTORY = FILE._replace(metavar="DIR")
 DIRECTORIES = FlagType(
-    _paths, "one or more directories, separated by commas", "DIRS", ()
+    _paths,
+    "directories, separated by commas; ~user must be a user of this machine",
+    "DIRS",
+    (),
 )
 FILES = DIRECTORIES._replace(
-    valid="one or more files, separated by commas", metavar="FILES"
+    valid="files, separated by commas; ~user must be a user of this machine",
+    metavar="FILES",
 )
 ADDRESS = FlagType(
     _address, "host:port, such as node-0:1234 or [::1]:1234", "HOST:PORT"
