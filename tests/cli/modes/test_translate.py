@@ -102,7 +102,7 @@ def test_a_window_is_written_before_the_next_one_is_there(place, speak):
 
 
 class Warm(Loud):
-    """Warms up until somebody waits, which it notes."""
+    """Warms up until a line waits, and then adds "enough" to its calls."""
 
     row_growth = 2
 
