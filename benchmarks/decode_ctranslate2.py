@@ -93,19 +93,17 @@ class CTranslate2Free(FreeOutputs):
 
 
 class _Engines:
-    """One engine for each number of workers, made when it is first asked for."""
+    """One engine for each dtype and number of workers, made when first asked for."""
 
     def __init__(self, work: DecodeWork):
         self._work = work
-        in_int8 = work.network.endswith("_int8")
-        self._dtype = f"int8_{work.dtype}" if in_int8 else work.dtype
-        self._made: dict[int, Any] = {}
+        self._made: dict[tuple[str, int], Any] = {}
 
     def outputs(
         self, sources: Sequence[Sequence[str]], way: Way, **limits: Any
     ) -> list[list[str]]:
         """Returns the best output of each source."""
-        found = self._engine(way.workers).translate_batch(
+        found = self._engine(way).translate_batch(
             sources,
             beam_size=self._work.beam_size,
             length_penalty=self._work.length_penalty,
@@ -116,33 +114,39 @@ class _Engines:
         return [one.hypotheses[0] for one in found]
 
     def facts(self) -> dict[str, Any]:
+        engines = self._made.values()
         return {
-            "dtype": self._engine(1).compute_type,
-            "device": self._engine(1).device,
+            "dtype": " or ".join(sorted({engine.compute_type for engine in engines})),
+            "device": next(iter(engines)).device,
             "versions": versions(["ctranslate2"]),
         }
 
-    def _engine(self, workers: int) -> Any:
-        if workers not in self._made:
-            on_gpu = self._work.device == "gpu"
-            self._made[workers] = ctranslate2.Translator(
+    def _engine(self, way: Way) -> Any:
+        key = way.dtype, way.workers
+        if key not in self._made:
+            in_int8 = self._work.network.endswith("_int8")
+            self._made[key] = ctranslate2.Translator(
                 self._work.weights,
-                device="cuda" if on_gpu else "cpu",
-                compute_type=self._dtype,
-                inter_threads=workers,
-                intra_threads=self._work.threads // workers,
+                device="cuda" if self._work.device == "gpu" else "cpu",
+                compute_type=f"int8_{way.dtype}" if in_int8 else way.dtype,
+                inter_threads=way.workers,
+                intra_threads=self._work.threads // way.workers,
             )
-        return self._made[workers]
+        return self._made[key]
 
 
 def _with_workers(ways: Sequence[Way], work: DecodeWork) -> list[Way]:
     """Adds to each way the same with a worker for each thread of a CPU.
 
     A single sentence tries both too: with two threads it can be slower than with one.
+    Where the work is in bfloat16, a CPU tries float32 too.
     """
-    numbers = {1, work.threads} if work.device == "cpu" else {1}
+    on_cpu = work.device == "cpu"
+    numbers = {1, work.threads} if on_cpu else {1}
+    dtypes = {work.dtype, "float32"} if on_cpu else {work.dtype}
     return [
-        Way(at_once=way.at_once, workers=workers)
+        Way(at_once=way.at_once, workers=workers, dtype=dtype)
         for way in ways
         for workers in sorted(numbers)
+        for dtype in sorted(dtypes)
     ]

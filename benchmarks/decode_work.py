@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from contest import Work
 
-from t2t_jax.model.config import resolve_compute_dtype
+from t2t_jax.devices.processor import resolve_compute_dtype
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class DecodeWork(Work):
     @property
     def dtype(self) -> str:
         """What activations are computed in, "float32" or "bfloat16"."""
-        return resolve_compute_dtype(self.config, self.device)
+        return resolve_compute_dtype(self.config.compute_dtype, self.device)
 
     @property
     def search_dtype(self) -> str:
@@ -51,13 +51,15 @@ class Way:
     Attributes:
       at_once: sentences of one computation.
       workers: computations side by side, which share the threads.
+      dtype: of the activations; "" where there is no choice.
     """
 
     at_once: int
     workers: int = 1
+    dtype: str = ""
 
     def __str__(self) -> str:
-        return f"{self.at_once} x {self.workers}"
+        return f"{self.at_once} x {self.workers} {self.dtype}".rstrip()
 
 
 class MadeUpWords:

@@ -30,7 +30,7 @@ from t2t_jax.errors import ConfigError, InputMissingError
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.prepared_data import PreparedData
-from t2t_jax.run.resume_rules import require_resumable, with_decay_steps
+from t2t_jax.run.resume_rules import require_resumable, with_resolved_values
 from t2t_jax.run.start import open_shared_run
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.config import PythonConfig
@@ -251,7 +251,7 @@ def _resolve_config(
     """Returns the configuration, and the overrides to save with it."""
     saved = workdir.read_config() if workdir.has_config else None
     if config is not None:
-        parsed = with_decay_steps(_parse(config, saved=saved), saved=saved)
+        parsed = with_resolved_values(_parse(config, saved=saved), saved=saved)
     elif saved is not None:
         parsed = saved
     else:

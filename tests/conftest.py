@@ -9,6 +9,7 @@ import os
 import signal
 from pathlib import Path
 
+from t2t_jax.devices import processor
 from t2t_jax.devices.compilation_cache import enable_compilation_cache
 from tests import compiling, tiers
 
@@ -19,6 +20,8 @@ gc.set_threshold(100_000, 10, 20)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# Alike on every processor: what is compared to the bit, or with other toolkits.
+os.environ.setdefault(processor.CPU_DTYPE, "float32")
 if "--xla_force_host_platform_device_count=8" not in os.environ.get("XLA_FLAGS", ""):
     _before = os.environ.get("XLA_FLAGS", "")
     os.environ["XLA_FLAGS"] = f"{_before} {compiling.xla_flags(8)}".strip()

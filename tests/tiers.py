@@ -84,7 +84,7 @@ TIERS = {
     "tests/reference/": DEFAULT,
     "tests/reference/test_model_keys.py::test_each_key_alone": FULL,
     "tests/report/test_browser.py": FULL,
-    "tests/run/test_attention_choice.py": DEFAULT,
+    "tests/run/test_device_choices.py": DEFAULT,
     "tests/run/test_prepared_data.py": DEFAULT,
     "tests/devices/test_huge_pages.py": DEFAULT,
     "tests/devices/distributed/test_signals.py": DEFAULT,

@@ -72,10 +72,11 @@ class DecodingConfig:
         over exactly the words of the source, of a model with a vocabulary of the
         symbols of trees.
       compute_dtype: What the search computes in: "auto", as the model
-        (`model.compute_dtype`), "float32", or "bfloat16", also for a model that was
-        trained in float32. It is faster where the device multiplies bfloat16: GPUs,
-        TPUs, CPUs with AVX512_BF16. Scores of given pairs and of single tokens are
-        computed in the model's type.
+        (`model.compute_dtype`), but float32 on CPUs that do not multiply bfloat16;
+        "float32"; or "bfloat16", also for a model that was trained in float32. It is
+        faster where the device multiplies bfloat16: GPUs, TPUs, CPUs with AVX512_BF16
+        or AMX. Scores of given pairs and of single tokens are computed in the model's
+        type.
       n_best (translations): Translations per line, at most `beam_size`; with `sample`
         and without `mbr` the number of samples, at most 1,000.
       mbr: Minimum Bayes risk: "chrf" takes, of `beam_size` hypotheses or samples, those

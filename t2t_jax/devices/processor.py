@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import os
 import platform
 from pathlib import Path
 
+from t2t_jax.errors import ConfigError
+
 BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
 """Instructions with which XLA multiplies bfloat16, as /proc/cpuinfo names them."""
+
+CPU_DTYPE = "T2T_JAX_CPU_DTYPE"
+"""The variable that says what "auto" computes in on a CPU, whatever it multiplies."""
 
 
 def processor_lines() -> list[str]:
@@ -28,30 +34,39 @@ def processor_name() -> str:
     return found or platform.processor() or platform.machine()
 
 
-def bfloat16_hint(dtype: str, *, key: str, begins: bool) -> str:
-    """Returns what a training on this processor should know of its precision.
+def multiplies_bfloat16() -> bool:
+    """Returns whether this processor multiplies bfloat16 by itself.
+
+    `T2T_JAX_CPU_DTYPE` decides if it is set: for tests, and for clusters of different
+    processors.
+
+    Raises:
+      ConfigError: it is neither "float32" nor "bfloat16".
+    """
+    asked = os.environ.get(CPU_DTYPE, "")
+    if asked not in ("", "float32", "bfloat16"):
+        raise ConfigError(f"{CPU_DTYPE} must be float32 or bfloat16, not {asked!r}.")
+    has_flag = not set(BFLOAT16_FLAGS).isdisjoint(_value("flags").split())
+    return asked == "bfloat16" or (not asked and has_flag)
+
+
+def resolve_compute_dtype(dtype: str, platform: str) -> str:
+    """Returns what activations are computed in, "float32" or "bfloat16".
 
     Args:
-      dtype: of the products, "float32" or "bfloat16".
-      key: the setting of it.
-      begins: whether no step has been made, so that it can still be chosen.
+      dtype: one of these, or "auto": bfloat16 on GPUs, TPUs, and CPUs that multiply it.
+      platform: of the devices, as in `jax.Device.platform`. If it is "cpu", they are
+        the processor of this machine.
 
-    Returns:
-      A sentence; "" where there is nothing to choose, or nothing is known.
+    Example:
+      >>> [resolve_compute_dtype("auto", name) for name in ("gpu", "tpu")]
+      ['bfloat16', 'bfloat16']
     """
-    flags = _value("flags").split()
-    is_fast = not set(BFLOAT16_FLAGS).isdisjoint(flags)
-    if dtype == "float32" and is_fast and begins:
-        return (
-            f"This processor multiplies bfloat16: with {key}=bfloat16 a step took 0.6 "
-            "to 0.8 of the time on such ones. Factors are rounded to 8 bits."
-        )
-    if dtype == "bfloat16" and flags and not is_fast:
-        return (
-            "This processor does not multiply bfloat16: a step took 1.25 times as long "
-            "as in float32 on such a one."
-        )
-    return ""
+    if dtype != "auto":
+        return dtype
+    fast = platform in ("gpu", "cuda", "rocm", "tpu")
+    fast |= platform == "cpu" and multiplies_bfloat16()
+    return "bfloat16" if fast else "float32"
 
 
 def lacks_vnni() -> bool:

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.sharding import Mesh
 
+from t2t_jax.devices.processor import resolve_compute_dtype
 from t2t_jax.devices.sharding.rules import describe_differences, dtype_shapes
 from t2t_jax.errors import UserError
 from t2t_jax.model.attention import MultiHeadAttention
@@ -27,7 +28,6 @@ from t2t_jax.model.config import (
     RNNConfig,
     TransformerConfig,
     decoder_layers,
-    resolve_compute_dtype,
 )
 from t2t_jax.model.counting import count_parameters
 from t2t_jax.model.embedding import Embedding
@@ -56,7 +56,7 @@ def make_module(
     """
     platform = devices[0].platform if devices is not None else None
     if platform:
-        dtype = resolve_compute_dtype(config, platform)
+        dtype = resolve_compute_dtype(config.compute_dtype, platform)
         config = dataclasses.replace(config, compute_dtype=dtype)
     if not isinstance(config, TransformerConfig):
         return RNN(config)
@@ -66,18 +66,24 @@ def make_module(
     return Transformer(dataclasses.replace(config, attention=attention))
 
 
-def resolve_module(module: nn.Module, mesh: Mesh) -> nn.Module:
+def resolve_module(module: nn.Module, mesh: Mesh, *, auto: str = "") -> nn.Module:
     """Replaces what is "auto" in a module's configuration by what a mesh has.
 
     The modules of `make_module` for devices, and those without such a configuration,
     stay as they are.
+
+    Args:
+      auto: what `compute_dtype` becomes; "" for that of the devices.
     """
     config = getattr(module, "config", None)
     if not isinstance(config, TransformerConfig | RNNConfig):
         return module
     devices = mesh.devices.flatten().tolist()
     platform = devices[0].platform
-    changes: Any = {"compute_dtype": resolve_compute_dtype(config, platform)}
+    dtype = resolve_compute_dtype(config.compute_dtype, platform)
+    if config.compute_dtype == "auto":
+        dtype = auto or dtype
+    changes: Any = {"compute_dtype": dtype}
     if isinstance(config, TransformerConfig) and config.attention == "auto":
         choice = resolve_attention(config, platform, devices=devices, mesh=mesh.shape)
         changes["attention"] = choice.kernel

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import jax
 
 from t2t_jax import jax_internals
+from t2t_jax.devices.processor import resolve_compute_dtype
 from t2t_jax.functional.fused_attention import MAX_DEPTH
 from t2t_jax.model.config import (
     ModelConfig,
     TransformerConfig,
-    resolve_compute_dtype,
 )
 
 _AMPERE = (8, 0)
@@ -70,7 +70,7 @@ def resolve_attention(
 
 def _obstacle(config: TransformerConfig, platform: str) -> str:
     """Returns why no kernel fits this model."""
-    if resolve_compute_dtype(config, platform) != "bfloat16":
+    if resolve_compute_dtype(config.compute_dtype, platform) != "bfloat16":
         return "activations are float32"
     if config.attention_dropout:
         return "model.attention_dropout needs the weights"

@@ -139,8 +139,10 @@ class TransformerConfig:
       layer_norm_epsilon (constant): Added to the variance in layer normalization, and
         to the mean square with `norm` "rms".
       compute_dtype: Type of activations and of the factors of matrix products; "auto"
-        is bfloat16 on GPUs and TPUs and float32 on CPUs. Parameters, gradients, sums,
-        softmax, statistics and logits are always float32.
+        is bfloat16 on GPUs, on TPUs, and on CPUs that multiply it (AVX512_BF16, AMX),
+        and float32 elsewhere. A training on CPUs keeps what it began with, and begins
+        in float32 if it has several processes. Parameters, gradients, sums, softmax,
+        statistics and logits are always float32.
       remat: Whether to recompute layers in the backward pass instead of storing their
         activations: the same numbers with less memory (not on CPUs) and more time.
       attention: What computes equation 1 in training: "plain" matrix products; "cudnn",
@@ -272,8 +274,8 @@ class RNNConfig:
         logits.
       tying: Which vocabulary matrices are shared: "all" of source, target and
         pre-softmax; "decoder" for target and pre-softmax; or "none".
-      compute_dtype: Type of activations; "auto" is bfloat16 on GPUs and TPUs and
-        float32 on CPUs. The states of the LSTMs are float32.
+      compute_dtype: Type of activations; "auto" as `model.compute_dtype`. The states
+        of the LSTMs are float32.
 
     Raises:
       ConfigError: values are invalid; the message lists all.
@@ -315,20 +317,3 @@ def decoder_layers(config: ModelConfig) -> int:
     """
     own = config.num_decoder_layers if isinstance(config, TransformerConfig) else 0
     return own or config.num_layers
-
-
-def resolve_compute_dtype(config: ModelConfig, platform: str) -> str:
-    """Returns the dtype of activations on a platform, "float32" or "bfloat16".
-
-    Args:
-      platform: of the devices, as in `jax.Device.platform`.
-
-    Example:
-      >>> config = TransformerConfig(compute_dtype="auto")
-      >>> [resolve_compute_dtype(config, name) for name in ("cpu", "gpu", "tpu")]
-      ['float32', 'bfloat16', 'bfloat16']
-    """
-    if config.compute_dtype != "auto":
-        return config.compute_dtype
-    accelerators = ("gpu", "cuda", "rocm", "tpu")
-    return "bfloat16" if platform in accelerators else "float32"

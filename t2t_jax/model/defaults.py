@@ -7,11 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.model.config import (
-    ModelConfig,
-    TransformerConfig,
-    resolve_compute_dtype,
-)
+from t2t_jax.devices.processor import resolve_compute_dtype
+from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.types import Array
 
 
@@ -66,7 +63,7 @@ def compute_dtype(config: ModelConfig) -> str:
     `architectures.make_module(config, devices=…)` resolves "auto" before. Otherwise
     JAX's default device or backend decides.
     """
-    return resolve_compute_dtype(config, default_platform())
+    return resolve_compute_dtype(config.compute_dtype, default_platform())
 
 
 def past_dtype(config: ModelConfig) -> str:

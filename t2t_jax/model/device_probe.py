@@ -20,8 +20,9 @@ def describe_devices() -> dict[str, Any]:
     import jax
     import jax.numpy as jnp
 
+    from t2t_jax.devices.processor import resolve_compute_dtype
     from t2t_jax.model.attention_kernels import resolve_attention
-    from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
+    from t2t_jax.model.config import TransformerConfig
 
     imported = time.perf_counter()
     devices = jax.local_devices()
@@ -35,7 +36,7 @@ def describe_devices() -> dict[str, Any]:
         "jax": jax.__version__,
         "platform": platform,
         "devices": [_describe(device) for device in devices],
-        "compute_dtype": resolve_compute_dtype(config, platform),
+        "compute_dtype": resolve_compute_dtype(config.compute_dtype, platform),
         "attention": resolve_attention(config, platform, mesh={}).kernel,
         "import_seconds": round(imported - began, 2),
         "device_seconds": round(time.perf_counter() - imported, 2),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.config import Config, flatten, parse, to_dict
+from t2t_jax.config import ARCHITECTURES, Config, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.run.text import absolute_spec
 
@@ -58,18 +58,22 @@ FIXED_ON_RESUME = {
 _ADVICE = {"python": "Pass the one that it began with to t2t_jax.train"}
 
 
-def with_decay_steps(config: Config, *, saved: Config | None) -> Config:
-    """Sets `optimizer.decay_steps=0` of a schedule that falls.
+def with_resolved_values(config: Config, *, saved: Config | None) -> Config:
+    """Sets `optimizer.decay_steps=0` of a schedule that falls, and what a run chose.
 
     Args:
-      saved: of the run, whose value is kept; None at its first start, which takes
-        `steps`.
+      saved: of the run, whose values are kept: those steps, and the `compute_dtype`
+        that "auto" stood for. None at its first start, which takes `steps`.
     """
-    if not config.optimizer.decays or config.optimizer.decay_steps:
-        return config
     steps = saved.optimizer.decay_steps if saved else 0
-    optimizer = replace(config.optimizer, decay_steps=steps or config.steps)
-    return replace(config, optimizer=optimizer)
+    if config.optimizer.decays and not config.optimizer.decay_steps:
+        optimizer = replace(config.optimizer, decay_steps=steps or config.steps)
+        config = replace(config, optimizer=optimizer)
+    if saved and config.network.compute_dtype == "auto":
+        network = replace(config.network, compute_dtype=saved.network.compute_dtype)
+        changes: Any = {ARCHITECTURES[config.architecture]: network}
+        config = replace(config, **changes)
+    return config
 
 
 def differences(old: Config, new: Config) -> list[tuple[str, Any, Any]]:

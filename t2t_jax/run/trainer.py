@@ -12,7 +12,7 @@ import jax
 import optax
 from flax import linen as nn
 
-from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
+from t2t_jax.config import Config, flatten, to_dict
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.corpora.splits import train_and_dev
 from t2t_jax.decoding.text.distributed_translate import Translate
@@ -23,15 +23,14 @@ from t2t_jax.devices.distributed.processes import (
     all_reduce_min,
 )
 from t2t_jax.devices.fault_injection import maybe_inject_fault
-from t2t_jax.devices.processor import bfloat16_hint
 from t2t_jax.devices.sharding.mesh import local_batch_shard, make_mesh, row_shards
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator, first_of_each
 from t2t_jax.model.architectures import make_module, resolve_module, step_model
 from t2t_jax.model.config import decoder_layers
-from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.run.callbacks import Callback, RunCallbacks
+from t2t_jax.run.device_choices import choose_for_devices
 from t2t_jax.run.estimates import estimate
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
@@ -106,11 +105,14 @@ class Trainer:
     def __post_init__(self) -> None:
         self._mesh = make_mesh(self.devices, **self.config.mesh.axes)
         self._platform = self._mesh.devices.flat[0].platform
-        config = with_absolute_text(self.config)
-        config, self._attention = choose_attention(config, self._mesh)
+        begins = next(self.workdir.checkpoints.glob("*"), None) is None
+        alone = self.processes.count == 1 and self.module is None
+        config, dtype, self._choices = choose_for_devices(
+            with_absolute_text(self.config), self._mesh, may_choose=begins and alone
+        )
         self.config, network, training = config, config.network, config.training
         module = make_module(network) if self.module is None else self.module
-        self._module = resolve_module(module, self._mesh)
+        self._module = resolve_module(module, self._mesh, auto=dtype)
         width, own = network.d_model, self.optimizer
         self._optimizer = make_optimizer(
             config.optimizer, d_model=width, frozen=training.frozen, own=own
@@ -133,8 +135,9 @@ class Trainer:
         )
         shapes = jax.tree.leaves(self._checkpointer.shapes.params)
         self._num_parameters = sum(leaf.size for leaf in shapes)
-        dtype = config.decoding.compute_dtype
-        self._make_model = partial(step_model, self._module, compute_dtype=dtype)
+        self._make_model = partial(
+            step_model, self._module, compute_dtype=config.decoding.compute_dtype
+        )
         if config.decoding.shortlist and self.text.dev is not None:
             # Made once before the first step, to refuse what evaluations cannot use.
             bound = self._make_model(self._checkpointer.shapes.params)
@@ -153,7 +156,7 @@ class Trainer:
         signals = exit_on_signals() if self.owns_process else nullcontext()
         with signals, self._make_watchdog():
             state, progress = self._checkpointer.resume() or self._checkpointer.init()
-            self._log_model(begins=progress.step == 0)
+            self._log_model()
             maybe_inject_fault(progress.step, "compiling")
             step = self._make_step()
         with (
@@ -184,23 +187,15 @@ class Trainer:
         callbacks.raise_failure()
         return progress
 
-    def _log_model(self, *, begins: bool) -> None:
-        """Logs size and precision of the model; logs and saves the attention kernel.
-
-        Args:
-          begins: whether no step has been made, so that the precision can still change.
-        """
+    def _log_model(self) -> None:
+        """Logs size and precision of the model; logs and saves what was chosen."""
         config = getattr(self._module, "config", None)
         dtype = getattr(config, "compute_dtype", "the module's types")
         self.console.log(f"{self._num_parameters:,} parameters, computing in {dtype}")
-        if self._platform == "cpu":
-            key = f"{ARCHITECTURES[self.config.architecture]}.compute_dtype"
-            if hint := bfloat16_hint(dtype, key=key, begins=begins):
-                self.console.log(hint)
-        if self._attention:
-            self.console.log(self._attention)
-            if self.processes.is_first:
-                self.workdir.write_json("config.json", to_dict(self.config))
+        for line in self._choices:
+            self.console.log(line)
+        if self._choices and self.processes.is_first:
+            self.workdir.write_json("config.json", to_dict(self.config))
 
     def _make_watchdog(self) -> Watchdog:
         """Makes the watchdog that ends a stuck run on all processes."""

@@ -1,8 +1,9 @@
-"""What is read of the processor, and what a training says of its precision there."""
+"""What is read of the processor."""
 
 import pytest
 
 from t2t_jax.devices import processor
+from t2t_jax.errors import ConfigError
 
 
 @pytest.fixture
@@ -11,11 +12,6 @@ def lines(monkeypatch):
         monkeypatch.setattr(processor, "processor_lines", lambda: list(lines))
 
     return set_lines
-
-
-def hint(dtype, *, begins):
-    key = "rnn.compute_dtype"
-    return processor.bfloat16_hint(dtype, key=key, begins=begins)
 
 
 def test_the_name_is_that_of_the_system_if_it_tells(lines, monkeypatch):
@@ -28,25 +24,24 @@ def test_the_name_is_that_of_the_system_if_it_tells(lines, monkeypatch):
 
 
 @pytest.mark.parametrize("name", processor.BFLOAT16_FLAGS)
-def test_bfloat16_is_offered_where_a_run_begins_on_what_multiplies_it(lines, name):
-    lines(f"flags\t\t: sse {name}")
-    assert "with rnn.compute_dtype=bfloat16" in hint("float32", begins=True)
-    assert not hint("float32", begins=False)
-    assert not hint("bfloat16", begins=True)
+def test_bfloat16_is_multiplied_by_processors_that_say_so(lines, monkeypatch, name):
+    monkeypatch.delenv(processor.CPU_DTYPE)
+    found = []
+    others = f"flags\t\t: sse {name}x", "Features : bf16", ""
+    for line in (f"flags\t\t: sse {name}", *others):
+        lines(line)
+        found.append(processor.multiplies_bfloat16())
+    assert found == [True, False, False, False]
 
 
-@pytest.mark.parametrize("begins", [True, False])
-def test_elsewhere_bfloat16_is_said_to_take_longer(lines, begins):
-    lines("flags\t\t: sse avx512f avx512_bf16x")
-    assert not hint("float32", begins=begins)
-    assert "1.25 times as long" in hint("bfloat16", begins=begins)
-
-
-@pytest.mark.parametrize("line", ["", "Features : fp asimd bf16"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_of_other_processors_nothing_is_said(lines, line, dtype):
-    lines(line)
-    assert not hint(dtype, begins=True)
+def test_a_variable_decides_for_all_processors(lines, monkeypatch):
+    for dtype, name in (("float32", "avx512_bf16"), ("bfloat16", "avx2")):
+        lines(f"flags\t\t: {name}")
+        monkeypatch.setenv(processor.CPU_DTYPE, dtype)
+        assert processor.multiplies_bfloat16() == (dtype == "bfloat16")
+    monkeypatch.setenv(processor.CPU_DTYPE, "half")
+    with pytest.raises(ConfigError, match=r"T2T_JAX_CPU_DTYPE .* 'half'"):
+        processor.multiplies_bfloat16()
 
 
 def test_vnni_is_missed_only_where_instructions_are_known(lines):

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from t2t_jax.devices.processor import CPU_DTYPE, resolve_compute_dtype
 from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.architectures import make_module
-from t2t_jax.model.config import RNNConfig, TransformerConfig, resolve_compute_dtype
+from t2t_jax.model.config import RNNConfig, TransformerConfig
 from t2t_jax.model.defaults import compute_dtype
 from t2t_jax.model.transformer import Transformer
 from tests.jaxprs import dtypes
@@ -42,9 +43,19 @@ def gradient(platform):
 def test_auto_is_the_default_and_follows_the_platform(config):
     assert config.compute_dtype == "auto"
     platforms = ("cpu", "gpu", "cuda", "rocm", "tpu", "abacus")
-    assert [resolve_compute_dtype(config, name) for name in platforms] == [
-        *("float32", "bfloat16", "bfloat16", "bfloat16", "bfloat16", "float32")
+    assert [
+        resolve_compute_dtype(config.compute_dtype, name) for name in platforms
+    ] == [*("float32", "bfloat16", "bfloat16", "bfloat16", "bfloat16", "float32")]
+
+
+def test_auto_on_a_processor_that_multiplies_bfloat16(monkeypatch):
+    monkeypatch.setenv(CPU_DTYPE, "bfloat16")
+    found = [
+        resolve_compute_dtype(TINY.compute_dtype, name)
+        for name in ("cpu", "tpu", "abacus")
     ]
+    assert found == ["bfloat16", "bfloat16", "float32"]
+    assert compute_dtype(TINY) == "bfloat16"
 
 
 @pytest.mark.parametrize("config", [TINY, TINY_RNN])

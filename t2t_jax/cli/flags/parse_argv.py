@@ -24,7 +24,7 @@ from t2t_jax.config import (
 )
 from t2t_jax.errors import ConfigError, InputMissingError, UserError, rewording
 from t2t_jax.run.first_start import adopt_model
-from t2t_jax.run.resume_rules import require_resumable, with_decay_steps
+from t2t_jax.run.resume_rules import require_resumable, with_resolved_values
 from t2t_jax.run.workdir import Workdir, runs_near
 
 _MAX_RUNS = 5
@@ -240,13 +240,13 @@ def _configure_existing(
         require_own(workdir)
         chosen = command.overrides
         config = parse(adopt_model(command.values, saved=None, chosen=chosen))
-        return with_decay_steps(config, saved=None), chosen
+        return with_resolved_values(config, saved=None), chosen
     overrides = {**workdir.read_overrides(), **command.overrides}
     saved = workdir.read_config()
     values = to_dict(saved)
     if command.config_given:
         values = adopt_model(command.values, saved=saved, chosen=overrides)
-    config = with_decay_steps(parse(set_keys(values, overrides)), saved=saved)
+    config = with_resolved_values(parse(set_keys(values, overrides)), saved=saved)
     require_resumable(saved, config, workdir=workdir.path)
     return config, overrides
 

@@ -21,7 +21,7 @@ from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.devices.topology import Topology
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.counting import training_flops
-from t2t_jax.run.attention_choice import choose_attention
+from t2t_jax.run.device_choices import choose_attention
 from t2t_jax.training import state as training_state
 from t2t_jax.training.compiled_step import BatchLayout, Memory, memory_of
 from t2t_jax.training.optimizer import make_optimizer, matrix_shape

@@ -56,9 +56,9 @@ _TRANSLATION = {
     "the {0}",
     "network.layer_norm_epsilon": "epsilon of the norms | unspecified; 1e-6 in the "
     "authors' code | {0:g}",
-    "network.compute_dtype": "precision | unspecified; by default bfloat16 on GPUs and "
-    "TPUs, float32 on CPUs | activations in {0}; parameters, softmax and norms in "
-    "float32",
+    "network.compute_dtype": "precision | unspecified; by default bfloat16 on GPUs, "
+    "TPUs and CPUs that multiply it, else float32 | activations in {0}; parameters, "
+    "softmax and norms in float32",
     "vocabulary.source_size": "separate vocabularies | one of both languages (§5.1) | "
     "{0:,} pieces of the source's own",
     "vocabulary.unit": "words instead of subwords | byte-pair encoding (§5.1); of "

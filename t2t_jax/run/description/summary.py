@@ -9,8 +9,9 @@ from typing import Any
 from jax.sharding import Mesh
 
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
+from t2t_jax.devices.processor import resolve_compute_dtype
 from t2t_jax.devices.sharding.mesh import row_shards
-from t2t_jax.model.config import TransformerConfig, resolve_compute_dtype
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import count_parameters, training_flops
 from t2t_jax.run.description.costs import (
     SENTENCE_LENGTH,
@@ -146,7 +147,9 @@ def _learning_rate(config: Config) -> dict[str, float]:
 
 
 def _compute_dtype(config: Config, mesh: Mesh) -> str:
-    return resolve_compute_dtype(config.network, mesh.devices.flat[0].platform)
+    return resolve_compute_dtype(
+        config.network.compute_dtype, mesh.devices.flat[0].platform
+    )
 
 
 def _batch(config: Config, mesh: Mesh) -> dict[str, Any]:

@@ -26,7 +26,6 @@ from t2t_jax.devices.sharding.mesh import row_shards
 from t2t_jax.devices.topology import Topology
 from t2t_jax.files import write_output
 from t2t_jax.model.architectures import make_module, step_model
-from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.run.description.costs import (
     SENTENCE_LENGTH,
     Compiled,
@@ -36,6 +35,7 @@ from t2t_jax.run.description.costs import (
     state_shapes,
 )
 from t2t_jax.run.description.program_costs import ProgramCosts
+from t2t_jax.run.device_choices import choose_attention
 from t2t_jax.training.compiled_step import USABLE
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import PyTree
