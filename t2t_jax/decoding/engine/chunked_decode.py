@@ -112,7 +112,7 @@ class _Batch:
     memory: PyTree
     state: _State
     rows_DxB: np.ndarray[Any, np.dtype[np.int_]]
-    results: BeamResult | None = None
+    stored: _State | None = None  # on the host, of all rows, without the cache
 
     def finish(self, ends: tuple[int, ...]) -> BeamResult:
         """Decodes until every sentence is done, checking every few positions."""
@@ -125,10 +125,10 @@ class _Batch:
                 self.state, done = advance(self.mesh, until, self.memory, self.state)
                 done_DxB = np.asarray(jax.device_get(done))
                 if done_DxB.all():
-                    return self._store_results()
+                    return self._results()
                 self._shrink(~done_DxB)
             begin = end
-        return self._store_results()
+        return self._results()
 
     def _run(self, program: Callable[..., Any], parts: PyTree, *sizes: int) -> Any:
         return on_devices(program, self.mesh, sizes, self.search, parts)
@@ -141,23 +141,28 @@ class _Batch:
             fewer = smaller
         if fewer == rows:
             return
-        self._store_results()
+        self._store()
         # The active ones, filled up with done ones, which stay done.
         indices = np.argsort(~active_DxB, axis=1, kind="stable")[:, :fewer]
         self.rows_DxB = np.take_along_axis(self.rows_DxB, indices, axis=1)
         kept = shard_rows(indices.reshape(-1), self.mesh)
         self.memory, self.state = self._run(take, (self.memory, self.state, kept))
 
-    def _store_results(self) -> BeamResult:
-        """Stores the current outputs; returns those of all sentences, on the host."""
-        new = jax.device_get(self._run(collect, self.state))
-        if self.results is None:
-            self.results = jax.tree.map(np.array, new)
-        else:
-            devices_Dx1 = np.arange(self.rows_DxB.shape[0])[:, None]
-            for kept, rows in zip(self.results, new, strict=True):
+    def _store(self) -> None:
+        """Copies the state of the rows to the host, into that of all rows."""
+        new = jax.device_get(self.state._replace(cache=()))
+        if self.stored is None:
+            self.stored = jax.tree.map(np.array, new)
+            return
+        devices_Dx1 = np.arange(self.rows_DxB.shape[0])[:, None]
+        for kept, rows in zip(*map(jax.tree.leaves, (self.stored, new)), strict=True):
+            if kept.ndim > 1:  # The position has no rows.
                 kept[devices_Dx1, self.rows_DxB] = rows
-        return gather_rows(self.results)
+
+    def _results(self) -> BeamResult:
+        """Returns the outputs of all sentences, by one program for every size left."""
+        self._store()
+        return gather_rows(self._run(collect, self.stored))
 
 
 def chunk_ends(max_length: int) -> tuple[int, ...]:
