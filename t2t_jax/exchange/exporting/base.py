@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -13,7 +14,15 @@ from t2t_jax.data.vocabulary.tokenizers import split_tag
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
-from t2t_jax.exchange.exporting.verification import Backend, Tolerance
+from t2t_jax.exchange.exporting.verification import (
+    FLOAT32,
+    Backend,
+    JaxBackend,
+    Tolerance,
+    check_equal,
+)
+from t2t_jax.exchange.importing.imported import ImportedModel
+from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference.model import TranslationModel
 
 
@@ -61,25 +70,20 @@ class Original(NamedTuple):
 class ExportFormat(Protocol):
     """How models are written in one format, verified and described.
 
-    A new format is a module with a class of this interface, its name in
-    `formats.EXPORT_FORMATS`, and an object in `exporter.FORMATS`.
+    A new format is a module with a subclass, its name in `formats.EXPORT_FORMATS`, and
+    an object in `exporter.FORMATS`.
+
+    Attributes:
+      library: the software that reads it: `library_name` of Hugging Face.
+      verified_with: what translated the lines of the verification: "CTranslate2".
+      tags: further ones for Hugging Face.
+      tolerance: accepted differences between export and model, in float32.
     """
 
-    @property
-    def library(self) -> str:
-        """The software that reads it: `library_name` of Hugging Face."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Further tags for Hugging Face."""
-
-    @property
-    def verified_with(self) -> str:
-        """What translated the lines of the verification, such as "CTranslate2"."""
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """Accepted differences between export and model, in float32."""
+    library: str
+    verified_with: str
+    tags: tuple[str, ...] = ()
+    tolerance: Tolerance = FLOAT32
 
     def check_supported(self, config: Config) -> None:
         """Checks that a model can be written, before anything is.
@@ -105,6 +109,25 @@ class ExportFormat(Protocol):
         Args:
           name: of the directory. A Python program in the text must run beside it.
         """
+
+
+def imported_backend(original: Original, imported: ImportedModel) -> Backend:
+    """Returns what was written in another toolkit's format and imported again.
+
+    Raises:
+      DataError: its arrays were not written bit by bit.
+    """
+    check_equal(original.model.params, imported.params)
+    network = dataclasses.replace(
+        original.config.model, **imported.model, compute_dtype="float32"
+    )
+    model = dataclasses.replace(
+        original.model,
+        module=make_module(network),
+        params=imported.params,
+        vocabularies=imported.vocabularies,
+    )
+    return JaxBackend(model, original.config.decoding)
 
 
 def divisor(config: DecodingConfig) -> str:

@@ -7,11 +7,9 @@ recurrent baseline. Measured with version 4.8.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,16 +23,17 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.shortlist import Shortlist, load_shortlist
-from t2t_jax.errors import UserError
+from t2t_jax.errors import require_package
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
     ExportSpec,
     Original,
     require_transformer,
     table_of,
     untagged,
 )
-from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Output, Tolerance
+from t2t_jax.exchange.exporting.verification import Backend, Output
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import GATED, TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
@@ -45,14 +44,11 @@ _SUPPORTED = {"tag_position": ("first",)}
 MIN_POSITIONS = 2048  # CTranslate2's own default number of sinusoids
 
 
-@dataclasses.dataclass(frozen=True)
-class CTranslate2Format:
+class CTranslate2Format(ExportFormat):
     """CTranslate2 models, with the vocabularies beside them."""
 
-    library: str = "ctranslate2"
-    tags: tuple[str, ...] = ()
-    verified_with: str = "CTranslate2"
-    tolerance: Tolerance = FLOAT32
+    library = "ctranslate2"
+    verified_with = "CTranslate2"
 
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and supports the model."""
@@ -119,7 +115,8 @@ def fill_stacks(
     """
     # Copies, as CTranslate2 quantizes matrices in place.
     params = jax.tree.map(np.array, params)
-    tables = {name: part["table"] for name, part in _matrices(params).items()}
+    target = params.get("target_embedding", params.get("embedding"))
+    logits = params.get("pre_softmax", target)
     for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         part = params[side]
         stack.scale_embeddings = config.scale_embeddings
@@ -129,21 +126,12 @@ def fill_stacks(
             _fill_norm(stack.layer_norm, part["final_norm"])
         for number, layer in enumerate(stack.layer):
             _fill_layer(layer, part[f"layer_{number}"], config)
-    spec.encoder.embeddings[0].weight = tables["source"]
-    spec.decoder.embeddings.weight = tables["target"]
-    spec.decoder.projection.weight = tables["pre_softmax"]
+    spec.encoder.embeddings[0].weight = params.get("source_embedding", target)["table"]
+    spec.decoder.embeddings.weight = target["table"]
+    spec.decoder.projection.weight = logits["table"]
     if config.output_bias:
-        spec.decoder.projection.bias = _matrices(params)["pre_softmax"]["bias"]
+        spec.decoder.projection.bias = logits["bias"]
     spec.decoder.start_from_zero_embedding = config.start == "zero"
-
-
-def _matrices(params: Params) -> dict[str, Params]:
-    target = params.get("target_embedding", params.get("embedding"))
-    return {
-        "source": params.get("source_embedding", target),
-        "target": target,
-        "pre_softmax": params.get("pre_softmax", target),
-    }
 
 
 def _positions(stack: Params, config: TransformerConfig, count: int) -> _Matrix:
@@ -160,10 +148,9 @@ def _positions(stack: Params, config: TransformerConfig, count: int) -> _Matrix:
 
 def _fill_layer(layer: Any, params: Params, config: TransformerConfig) -> None:
     scale = np.float32(1 / math.sqrt(config.d_k))
-    attentions = [("self_attention", layer.self_attention, True)]
-    if "cross_attention" in params:
-        attentions.append(("cross_attention", layer.attention, False))
-    for name, spec, is_self in attentions:
+    for name in {"self_attention", "cross_attention"} & params.keys():
+        is_self = name == "self_attention"
+        spec = layer.self_attention if is_self else layer.attention
         _fill_attention(spec, params[name], is_self=is_self)
         _fill_norm(spec.layer_norm, params[f"{name}_norm"])
         spec.queries_scale = scale
@@ -196,39 +183,28 @@ def _fill_attention(spec: Any, params: Params, *, is_self: bool) -> None:
             biases = [params[name]["bias"][None] for name in together]  # [1, H, K]
             columns = [_heads_first(bias, depth)[:, 0] for bias in biases]
             linear.bias = np.concatenate(columns)
-    spec.linear[-1].weight = _heads_last(kernels["output"], depth)
+    output_DxHxV = np.moveaxis(kernels["output"], -1, 0)
+    spec.linear[-1].weight = _heads_first(output_DxHxV, depth).T
     if "bias" in params["output"]:
         spec.linear[-1].bias = params["output"]["bias"]
 
 
 def _heads_first(kernel_DxHxK: _Matrix, depth: int) -> _Matrix:
     """Reshapes W^Q, W^K or W^V from [D, H, K] to [H * depth, D], zero-padded."""
-    d_model, heads, own = kernel_DxHxK.shape
-    filled = np.pad(kernel_DxHxK, ((0, 0), (0, 0), (0, depth - own)))
-    return filled.reshape(d_model, heads * depth).T
+    filled = np.pad(kernel_DxHxK, ((0, 0), (0, 0), (0, depth - kernel_DxHxK.shape[2])))
+    return filled.reshape(len(filled), -1).T
 
 
-def _heads_last(kernel_HxVxD: _Matrix, depth: int) -> _Matrix:
-    """Reshapes W^O from [H, Dv, D] to [D, H * depth], zero-padded."""
-    heads, own, d_model = kernel_HxVxD.shape
-    filled = np.pad(kernel_HxVxD, ((0, 0), (0, depth - own), (0, 0)))
-    return filled.reshape(heads * depth, d_model).T
-
-
-def require_ctranslate2(form: str = "ctranslate2") -> None:
+def require_ctranslate2(user: str = "--format=ctranslate2") -> None:
     """Checks that CTranslate2 is installed, before anything is written.
 
     Args:
-      form: `--format`, for the message.
+      user: what needs it, for the message.
 
     Raises:
       UserError: it is not.
     """
-    if find_spec("ctranslate2") is None:
-        raise UserError(
-            f"--format={form} needs CTranslate2, which is not installed. "
-            "Run: pip install 't2t-jax[export]'"
-        )
+    require_package("ctranslate2", user=user, extra="export")
 
 
 def exported_positions(config: Config) -> int:
@@ -263,11 +239,7 @@ def write_ctranslate2(
       language: whose tag CTranslate2 adds to each source; "" for sources that begin
         with theirs.
 
-    Raises:
-      UserError: CTranslate2 is not installed, or does not support the model.
     """
-    require_ctranslate2()
-    require_transformer(config, "ctranslate2", _SUPPORTED)
     spec = _specification(config)
     fill_stacks(spec, params, config=config.model, positions=exported_positions(config))
     model, sides = config.model, piece_names(vocabularies)
@@ -298,11 +270,9 @@ def _specification(config: Config) -> Any:
     model = config.model
     activations = {
         "relu": Activation.RELU,
-        "swish": Activation.SWISH,
-        "gelu": Activation.GELU,
+        **dict.fromkeys(("swish", "swiglu"), Activation.SWISH),
+        **dict.fromkeys(("gelu", "geglu"), Activation.GELU),
         "quick_gelu": Activation.GELUSigmoid,
-        "swiglu": Activation.SWISH,
-        "geglu": Activation.GELU,
     }
     blocks = {
         "pre_norm": model.norm_position == "pre",
@@ -381,10 +351,9 @@ def suppressed_pieces(
 
 def _distinct(pieces: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
-    for id_, piece in enumerate(pieces):
-        name = piece
+    for id_, name in enumerate(pieces):
         while name in found:
-            name = f"{name}<{id_}>"
+            name += f"<{id_}>"
         found[name] = None
     return list(found)
 
@@ -439,7 +408,6 @@ class CTranslate2Backend:
         texts, tags, forced = side.split_tags(lines, **named)
         encoded = zip(tags, side.encode(texts), strict=True)
         subwords = [[*tag, *ids] for tag, ids in encoded]
-        found: list[tuple[int, ...]] = [()] * len(lines)
         by_length = sorted(range(len(lines)), key=lambda number: len(subwords[number]))
         results: dict[int, Any] = {}
         for length, group in groupby(by_length, lambda number: len(subwords[number])):
@@ -453,9 +421,7 @@ class CTranslate2Backend:
                 [self._sources(subwords[number]) for number in numbers],
                 beam_size=1 if greedy else self._config.beam_size,
                 length_penalty=0 if greedy else self._config.length_penalty,
-                target_prefix=[self._pieces(self._target, forced[n]) for n in numbers]
-                if any(forced)
-                else None,
+                target_prefix=[self._targets(forced[n]) for n in numbers] * any(forced),
                 max_input_length=0,
                 max_decoding_length=limit,
                 min_decoding_length=self._config.min_tokens,
@@ -465,8 +431,8 @@ class CTranslate2Backend:
                 asynchronous=True,
             )
             results.update(zip(numbers, some, strict=True))
-        for number, one in results.items():
-            found[number] = tuple(self._ids[p] for p in one.result().hypotheses[0])
+        pieces = [results[n].result().hypotheses[0] for n in range(len(lines))]
+        found = [tuple(self._ids[piece] for piece in one) for one in pieces]
         texts = self._vocabularies.target.decode(found)
         return [Output(*pair) for pair in zip(texts, found, strict=True)]
 
@@ -474,15 +440,14 @@ class CTranslate2Backend:
         """Scores given tokens; CTranslate2 appends eos itself."""
         results = self._translator.score_batch(
             [self._sources(source) for source, _ in pairs],
-            [self._pieces(self._target, target) for _, target in pairs],
+            [self._targets(target) for _, target in pairs],
             max_batch_size=64,
             max_input_length=0,
         )
         return [np.asarray(result.log_probs, np.float32) for result in results]
 
     def _sources(self, ids: Sequence[int]) -> list[str]:
-        return self._pieces(self._source, ids[self._begin :])
+        return [self._source[id_] for id_ in ids[self._begin :]]
 
-    @staticmethod
-    def _pieces(side: Sequence[str], ids: Iterable[int]) -> list[str]:
-        return [side[id_] for id_ in ids]
+    def _targets(self, ids: Sequence[int]) -> list[str]:
+        return [self._target[id_] for id_ in ids]

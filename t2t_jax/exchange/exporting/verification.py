@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+import jax
 import numpy as np
 
 from t2t_jax.data.vocabulary.tokenizers import split_tag, tag_piece
@@ -17,10 +18,11 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.run.inference.model import TranslationModel
-from t2t_jax.types import EOS
+from t2t_jax.types import EOS, Params
 
 
 class Output(NamedTuple):
@@ -116,23 +118,20 @@ def choose_lines(
       DataError: there is none.
     """
     encoded = vocabulary.encode_sources([pair[0] for pair in pairs], target_language="")
-    lengths = [len(ids) + 1 for ids in encoded]
-    kept: list[tuple[str, str]] = []
-    num_left_out = 0
-    for pair, length in zip(pairs, lengths, strict=True):
-        if len(kept) == most:
-            break
-        if pair[0].strip() and 1 < length <= longest:
-            kept.append(pair)
-        else:
-            num_left_out += 1
-    if not kept:
+    fitting = [
+        number
+        for number, ids in enumerate(encoded)
+        if pairs[number][0].strip() and 0 < len(ids) < longest
+    ]
+    if not fitting:
         raise DataError(
             f"{name} has no line of 1 to {longest - 1} subwords to verify the export "
             "with. Choose other files with --source and --reference."
         )
-    sources, references = zip(*kept, strict=True)
-    return VerificationText(name, sources, references, num_left_out)
+    kept = fitting[:most]
+    sources, references = zip(*(pairs[number] for number in kept), strict=True)
+    num_read = kept[-1] + 1 if len(kept) == most else len(pairs)
+    return VerificationText(name, sources, references, num_read - len(kept))
 
 
 def of_language(
@@ -151,6 +150,32 @@ def of_language(
         for (_, tag, text), target in named
         if tag in ("", language)
     ]
+
+
+def check_equal(params: Params, written: Params) -> None:
+    """Checks that parameters were written bit by bit.
+
+    Args:
+      written: may have zeros beside them, such as biases that a format must have.
+
+    Raises:
+      DataError: they were not.
+    """
+    ours, theirs = (
+        leaves_by_path(jax.tree.map(np.asarray, tree)) for tree in (params, written)
+    )
+    nothing = np.zeros(0)
+    differing = [
+        name
+        for name, array in ours.items()
+        if array.tobytes() != theirs.get(name, nothing).tobytes()
+    ]
+    differing += [one for one in theirs.keys() - ours if theirs[one].any()]
+    if differing:
+        raise DataError(
+            f"{len(differing)} of {len(ours)} arrays differ after writing and "
+            "reading them: the disk or the memory is failing. Nothing was kept."
+        )
 
 
 TIE = 1e-4  # tokens whose log-probabilities differ by at most this may swap
@@ -224,36 +249,39 @@ class Comparison:
 
     def problems(self, tolerance: Tolerance) -> list[str]:
         """Lists what exceeds a tolerance, one clause each."""
-        unequal = self.lines - self.equal
+        unequal, beams = self.lines - self.equal, self.lines - self.beam_equal
+        largest, mean = self.largest_difference, self.mean_difference
+        untied = unequal - self.ties if tolerance.unequal < 1 else 0
         # At least one line, however few there are.
         most, most_beams = (
             max(share * self.lines, bool(share))
             for share in (tolerance.unequal, tolerance.unequal_beam)
         )
-        unequal_beams = self.lines - self.beam_equal
-        must_tie = tolerance.unequal < 1
         lower = self.bleu - self.exported_bleu
         if self.same_penalty:
             lower = max(lower, self.beam_bleu - self.exported_beam_bleu)
-        checks = {
-            f"{unequal} of {self.lines} greedy outputs differ, and {most:g} may": (
-                unequal <= most
+        gap = f"with a gap of {self.largest_gap:.2g}"
+        checks = (
+            (unequal, most, f"{unequal} of {self.lines} greedy outputs differ"),
+            (untied, 0, f"{untied} of them are not ties, {gap}"),
+            (
+                beams,
+                most_beams,
+                f"{beams} outputs of a beam of {self.beam_size} differ",
             ),
-            f"{unequal - self.ties} of them are not ties, with a gap of "
-            f"{self.largest_gap:.2g}": not must_tie or unequal == self.ties,
-            f"{unequal_beams} outputs of a beam of {self.beam_size} differ, and "
-            f"{most_beams:g} may": unequal_beams <= most_beams,
-            f"a token's log-probability differs by {self.largest_difference:.2g}, and "
-            f"may by {tolerance.largest:g}": (
-                self.largest_difference <= tolerance.largest
+            (largest, tolerance.largest, f"a log-probability differs by {largest:.2g}"),
+            (
+                mean,
+                tolerance.mean,
+                f"log-probabilities differ by {mean:.2g} on average",
             ),
-            f"log-probabilities differ by {self.mean_difference:.2g} on average, and "
-            f"may by {tolerance.mean:g}": self.mean_difference <= tolerance.mean,
-            f"BLEU is lower by {lower:.2f}, and may be by {tolerance.bleu:g}": (
-                lower <= tolerance.bleu
-            ),
-        }
-        return [clause for clause, holds in checks.items() if not holds]
+            (lower, tolerance.bleu, f"BLEU is lower by {lower:.2f}"),
+        )
+        return [
+            f"{clause} (at most {limit:g})"
+            for found, limit, clause in checks
+            if not found <= limit  # of NaN, too
+        ]
 
     def require(self, tolerance: Tolerance, *, advice: str) -> None:
         """Checks that the export translates like its model.

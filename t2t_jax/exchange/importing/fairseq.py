@@ -22,7 +22,6 @@ from t2t_jax.exchange.importing.imported import (
     length_limits,
 )
 from t2t_jax.exchange.importing.layout import (
-    Array,
     Source,
     read_params,
     take_matrices,
@@ -50,8 +49,7 @@ _UNSUPPORTED = (
     "quant_noise_scalar tie_adaptive_weights"
 )
 _EQUAL_IN_BOTH = (
-    *("attention_heads", "embed_dim", "ffn_embed_dim", "learned_pos"),
-    "normalize_before",
+    "attention_heads embed_dim ffn_embed_dim learned_pos normalize_before".split()
 )
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu"}
 _DROPOUTS = {
@@ -103,11 +101,8 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
     settings = _settings_of(state, name=checkpoint)
     source = Source(state.get("model"), name=str(checkpoint))
     model = _config_of(settings, source)
-    languages = tuple(
-        language
-        for side in ("source", "target")
-        if _LANGUAGE.fullmatch(language := str(settings.get(f"{side}_lang", "")))
-    )
+    codes = (str(settings.get(f"{side}_lang", "")) for side in ("source", "target"))
+    languages = tuple(filter(_LANGUAGE.fullmatch, codes))
     found = fairseq_vocabularies(
         checkpoint.parent, languages=languages, given=options.vocabularies
     )
@@ -130,10 +125,8 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
 def _checkpoint_of(path: Path) -> Path:
     if not path.is_dir():
         return path
-    for name in _CHECKPOINTS:
-        if (path / name).is_file():
-            return path / name
-    found = sorted(path.glob("*.pt"))
+    known = [file for name in _CHECKPOINTS if (file := path / name).is_file()]
+    found = known[:1] or sorted(path.glob("*.pt"))
     if len(found) != 1:
         raise DataError(
             f"{path} must have a {', '.join(_CHECKPOINTS)} or a single other .pt file, "
@@ -146,8 +139,8 @@ def _settings_of(state: Mapping[Any, Any], *, name: Path) -> Settings:
     """Returns the arguments, in one level."""
     config = state.get("cfg")
     sections = config if isinstance(config, dict) else {}
-    flat = _flat(state.get("args"))
-    flat = flat or _flat(sections.get("task")) | _flat(sections.get("model"))
+    parts = _flat(sections.get("task")) | _flat(sections.get("model"))
+    flat = _flat(state.get("args")) or parts
     if not flat:
         raise DataError(
             f"{name} has no arguments of a model, neither 'args' nor 'cfg'. Pass a "
@@ -180,8 +173,7 @@ def _plain(value: Any) -> str | float | None:
 def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     """Returns `config.model`, by key."""
     settings.require(allowed((_UNSUPPORTED, (None, False, ""))))
-    for argument in _EQUAL_IN_BOTH:
-        settings.require_equal(f"encoder_{argument}", f"decoder_{argument}")
+    settings.require_equal(*_EQUAL_IN_BOTH)
     sizes = settings.sizes(_SIZES)
     width = (sizes["d_model"], None)
     settings.require(dict.fromkeys(("decoder_input_dim", "decoder_output_dim"), width))
@@ -241,11 +233,19 @@ def _read_weights(
     source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]
 ) -> Params:
     """Reads the parameters of a `Transformer`."""
-    tables, positions = _matrices(source, config, ids), {}
+    sizes, positions = (len(ids[0]), len(ids[1])), {}
+    inputs = [f"{stack}.embed_tokens.weight" for stack in _STACKS]
+    for name, size in zip(inputs, sizes, strict=True):
+        if (rows := (*source.shape(name), 0)[0]) != size:
+            raise DataError(
+                f"{source.name}: {name} has {rows:,} rows, and the dictionary {size:,} "
+                f"pieces, the four special ones included. {ADVICE}"
+            )
+    tables = take_matrices(source, config, sizes, inputs=inputs, outputs=_OUTPUTS)
     if config.get("positions") == "learned":
+        width = config["d_model"]
         # fairseq does not scale them.
-        width, is_scaled = config["d_model"], config["scale_embeddings"]
-        scale = np.sqrt(np.float32(width)) if is_scaled else np.float32(1)
+        scale = np.sqrt(np.float32(width if config["scale_embeddings"] else 1))
         rows = config["max_positions"] + config["first_position"]
         for stack in _STACKS:
             name = f"{stack}.embed_positions.weight"
@@ -255,17 +255,3 @@ def _read_weights(
     return read_params(
         source, config, take, tables, ids, positions=positions, ignored=_IGNORED
     )
-
-
-def _matrices(
-    source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]
-) -> dict[str, Array]:
-    sizes = len(ids[0]), len(ids[1])
-    inputs = [f"{stack}.embed_tokens.weight" for stack in _STACKS]
-    for name, size in zip(inputs, sizes, strict=True):
-        if (rows := (*source.shape(name), 0)[0]) != size:
-            raise DataError(
-                f"{source.name}: {name} has {rows:,} rows, and the dictionary {size:,} "
-                f"pieces, the four special ones included. {ADVICE}"
-            )
-    return take_matrices(source, config, sizes, inputs=inputs, outputs=_OUTPUTS)

@@ -89,17 +89,15 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
         path, source, bias=bias, architecture=architecture, wanted=options.positions
     )
     inputs = tables[MATRICES[architecture.model["tying"]][:2][-1]]  # of the decoder
-    bos, normalize = _bos_of(inputs, architecture), options.normalize
-    vocabularies = read_vocabularies(
-        path, architecture=architecture, bos=bos, normalize=normalize
-    )
+    start, bos = _start_of(inputs, architecture.ids)
+    vocabularies = read_vocabularies(path, architecture, bos, options)
     ids = vocabularies.ids
-    model = {**architecture.model, **trained.model}
-    model["start"] = _start_of(inputs, architecture)
+    model = {**architecture.model, **trained.model, "start": start}
     biases = [name for name in source if name.endswith("_proj.bias")]
     model["attention_biases"] |= any(source[name].any() for name in biases)
     model["output_bias"] |= None in ids[1] or bool(bias.any())
-    is_empty = not (inputs[architecture.pad].any() or bias[architecture.pad])
+    pad = architecture.ids["pad"]
+    is_empty = not (inputs[pad].any() or bias[pad])
     if trained.by == "marian" and is_empty:
         ids = ids[0], [None, *ids[1][1:]]  # HF's addition would take probability.
     take = torch_layers(source, prefix="model.")
@@ -132,10 +130,11 @@ def read_weights(directory: Path) -> tuple[Source, tuple[Path, ...]]:
     """
     files = _find_weights(directory)
     tensors: dict[str, Any] = {}
-    for path in (one for one in files if one.suffix != ".json"):
-        is_torch = path.suffix == ".bin"
-        found = read_torch_file(path) if is_torch else read_safetensors(path)[0]
-        tensors |= found if isinstance(found, dict) else {}
+    for path in files:
+        if path.suffix == ".safetensors":
+            tensors |= read_safetensors(path)[0]
+        elif path.suffix == ".bin" and isinstance(found := read_torch_file(path), dict):
+            tensors |= found
     return Source(tensors, name=str(files[0])), files
 
 
@@ -177,24 +176,20 @@ def take_tables(
     return tables, np.zeros(size, np.float32)
 
 
-def _start_of(inputs: Array, architecture: Architecture) -> str:
-    """Returns `model.start`."""
-    if architecture.start == architecture.eos:
-        return "eos"
-    return "bos" if inputs[architecture.start].any() else "zero"
-
-
-def _bos_of(inputs: Array, architecture: Architecture) -> int | None:
-    """Returns the foreign id that becomes our bos.
+def _start_of(inputs: Array, special: Mapping[str, int]) -> tuple[str, int | None]:
+    """Returns `model.start`, and the foreign id that becomes our bos.
 
     Args:
       inputs: embeddings of the decoder.
+      special: see `Architecture.ids`.
     """
-    pad, eos = architecture.pad, architecture.eos
-    if architecture.start == eos:
-        return architecture.bos if architecture.bos not in (eos, pad) else None
-    is_empty = architecture.start == pad and not inputs[pad].any()
-    return None if is_empty else architecture.start
+    start, pad, eos = (special[name] for name in ("decoder_start", "pad", "eos"))
+    if start == eos:
+        bos = special.get("bos")
+        return "eos", bos if bos not in (eos, pad) else None
+    if inputs[start].any():
+        return "bos", start
+    return "zero", start if start != pad else None
 
 
 def _search(
@@ -205,7 +200,7 @@ def _search(
 ) -> dict[str, Any]:
     """Returns `config.decoding`: HF's settings, within Marian's limits for Marian's."""
     tags = vocabularies.pair.target.tags.values()
-    special = {architecture.pad, architecture.start}.union(
+    special = {architecture.ids["pad"], architecture.ids["decoder_start"]}.union(
         vocabularies.ids[1][tag] for tag in tags
     )
     marker = architecture.marker if trained.by == "t2t_jax" else {}

@@ -16,7 +16,7 @@ from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.hf_settings import Architecture
-from t2t_jax.exchange.importing.imported import Settings
+from t2t_jax.exchange.importing.imported import ImportOptions, Settings
 from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.types import UNK
@@ -59,13 +59,12 @@ class _Tokens(NamedTuple):
 
 
 def read_vocabularies(
-    directory: Path, *, architecture: Architecture, bos: int | None, normalize: bool
+    directory: Path, architecture: Architecture, bos: int | None, options: ImportOptions
 ) -> HFVocabularies:
     """Reads the vocabularies of both sides.
 
     Args:
       bos: the foreign id that becomes our bos, if one does.
-      normalize: whether to normalize the punctuation of sources as Moses does.
 
     Raises:
       DataError: a file is damaged, or is not of the same model.
@@ -79,24 +78,15 @@ def read_vocabularies(
             f"decoder_vocab_size. {_ADVICE}"
         )
     names = [VOCABULARY] + [TARGET_VOCABULARY] * tokens.separate
-    tables = [
-        read_table(directory / name, most)
-        for name, most in zip(names, architecture.sizes, strict=False)
-    ]
-    target_ids = _ids_of(tables[-1], tokens, target_size, architecture, bos=bos)
-    source_ids = target_ids
-    if tokens.separate:
-        source_ids = _ids_of(tables[0], tokens, size)
-    moses = (tokens.languages or ("en",))[0] if normalize else ""
-    source, target = (
-        _vocabulary(directory / name, table, ids=ids, moses=language)
-        for name, table, ids, language in (
-            (SPM[0], tables[0], source_ids, moses),
-            (SPM[1], tables[-1], target_ids, ""),
-        )
-    )
+    files = [directory / name for name in names]
+    tables = list(map(read_table, files, architecture.sizes))
+    target_ids = _ids_of(tables[-1], tokens, target_size, architecture.ids, bos=bos)
+    source_ids = _ids_of(tables[0], tokens, size) if tokens.separate else target_ids
+    moses = (tokens.languages or ("en",))[0] if options.normalize else ""
+    spm = [directory / name for name in SPM]
+    source = _vocabulary(spm[0], tables[0], ids=source_ids, moses=moses)
+    target = _vocabulary(spm[1], tables[-1], ids=target_ids, moses="")
     same = not tokens.separate and source.model == target.model
-    files = (directory / name for name in (*SPM, *names, TOKENIZER))
     return HFVocabularies(
         pair=VocabularyPair(target if same else source, target),
         ids=(source_ids, target_ids),
@@ -104,7 +94,7 @@ def read_vocabularies(
         shared=not tokens.separate,
         languages=tokens.languages,
         language_tokens=tuple(filter(_is_language, tables[0])),
-        files=tuple(filter(Path.exists, files)),
+        files=tuple(filter(Path.exists, (*spm, *files, directory / TOKENIZER))),
     )
 
 
@@ -153,19 +143,18 @@ def _ids_of(
     table: Mapping[str, int],
     tokens: _Tokens,
     size: int,
-    architecture: Architecture | None = None,
+    special: Mapping[str, int] | None = None,
     *,
     bos: int | None = None,
 ) -> Ids:
     """Returns the foreign ids of a side, of which the special ones must differ.
 
     Args:
-      architecture: for the target, whose special ids it has.
+      special: those that the target must have; see `Architecture.ids`.
     """
     eos, unk = table.get(tokens.eos), table.get(tokens.unk)
-    wanted, pad, start = eos, table.get(tokens.pad), None
-    if architecture is not None:
-        wanted, pad, start = architecture.eos, architecture.pad, architecture.start
+    own = special or {"eos": eos, "pad": table.get(tokens.pad)}
+    wanted, pad, start = (own.get(name) for name in ("eos", "pad", "decoder_start"))
     is_unk = unk is not None and unk not in (eos, pad, start)
     if eos is None or eos != wanted or eos == pad or not is_unk:
         raise DataError(

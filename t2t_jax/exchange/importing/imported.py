@@ -123,9 +123,9 @@ class Settings:
             if self.get(key, allowed[0]) not in allowed:
                 self.refuse(key, repr(allowed[0]))
 
-    def require_equal(self, first: str, *others: str) -> None:
-        """Checks that settings have one value, or none."""
-        for key in others:
+    def require_equal(self, *names: str) -> None:
+        """Checks that settings of encoder and decoder have one value, or none."""
+        for first, key in ((f"encoder_{one}", f"decoder_{one}") for one in names):
             if (self.get(key) or None) != (self.get(first) or None):
                 self.refuse(key, f"{short_repr(self.get(first))}, as {first}")
 
@@ -190,11 +190,10 @@ class Settings:
         Args:
           names: our key of each of the toolkit's settings.
         """
-        rates = {key: self.get(theirs) for theirs, key in names.items()}
         return {
             key: float(rate)
-            for key, rate in rates.items()
-            if is_number(rate) and 0 <= rate < 1
+            for theirs, key in names.items()
+            if is_number(rate := self.get(theirs)) and 0 <= rate < 1
         }
 
 

@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,11 +29,11 @@ Array: TypeAlias = npt.NDArray[np.float32]
 _MAX_LISTED = 5
 
 
-class Source:
+class Source(dict[str, npt.NDArray[Any]]):
     """Tensors by name.
 
     Args:
-      tensors: by name, of any type of numbers; checked, as a file may hold anything.
+      tensors: of any type of numbers; checked, as a file may hold anything.
 
     Attributes:
       name: of the file, for messages.
@@ -47,18 +48,9 @@ class Source:
             for key, one in tensors.items()
         ):
             raise DataError(f"{name} has no tensors by name. Pass a complete model.")
+        super().__init__(tensors)
         self.name = name
-        self._tensors: dict[str, npt.NDArray[Any]] = tensors
         self._taken: set[str] = set()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __getitem__(self, tensor: str) -> npt.NDArray[Any]:
-        return self._tensors[tensor]
-
-    def __contains__(self, tensor: str) -> bool:
-        return tensor in self._tensors
 
     def shape(self, tensor: str) -> tuple[int, ...]:
         """Returns the shape of a tensor.
@@ -66,11 +58,11 @@ class Source:
         Raises:
           DataError: the model does not have it.
         """
-        if tensor not in self._tensors:
+        if tensor not in self:
             raise DataError(
                 f"{self.name} has no tensor {tensor}. Pass a complete model."
             )
-        return self._tensors[tensor].shape
+        return self[tensor].shape
 
     def take(self, tensor: str, *shape: int) -> Array:
         """Returns a tensor as float32.
@@ -88,7 +80,7 @@ class Source:
                 f"and has {found}. Pass the files of one model."
             )
         self._taken.add(tensor)
-        array = np.asarray(self._tensors[tensor], np.float32)
+        array = np.asarray(self[tensor], np.float32)
         if not np.isfinite(array).all():
             raise DataError(
                 f"{self.name}: {tensor} has infinities or NaN. Pass another checkpoint."
@@ -119,7 +111,7 @@ class Source:
         Raises:
           DataError: tensors are left over.
         """
-        left = sorted(set(self._tensors) - self._taken - set(ignored))
+        left = sorted(set(self) - self._taken - set(ignored))
         if left:
             more = f" and {len(left) - _MAX_LISTED:,} more" * (len(left) > _MAX_LISTED)
             raise DataError(
@@ -156,29 +148,26 @@ def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str, _Shapes]]:
     d_model, d_ff, heads = (config[key] for key in ("d_model", "d_ff", "num_heads"))
     keys, values = (d_model, heads * config["d_k"]), (d_model, heads * config["d_v"])
     has_biases = config.get("attention_biases")
+    shapes = {"query": keys, "key": keys, "value": values, "output": values[::-1]}
     projections: dict[str, _Shapes] = {
         name: {"kernel": shape, "bias": shape[1:]} if has_biases else {"kernel": shape}
-        for name, shape in (
-            *(("query", keys), ("key", keys), ("value", values)),
-            ("output", values[::-1]),
-        )
+        for name, shape in shapes.items()
     }
     norm: _Shapes = {"scale": (d_model,), "bias": (d_model,)}
-    for stack, depth in (
-        ("encoder", config["num_layers"]),
-        ("decoder", config["num_decoder_layers"] or config["num_layers"]),
-    ):
-        attentions = ("self_attention", "cross_attention")[: 1 + (stack == "decoder")]
-        for layer in (f"{stack}/layer_{number}" for number in range(depth)):
-            for attention in attentions:
-                for name, shapes in projections.items():
-                    yield f"{layer}/{attention}/{name}", shapes
-                yield f"{layer}/{attention}_norm", norm
-            inner: _Shapes = {"kernel": (d_model, d_ff), "bias": (d_ff,)}
-            yield f"{layer}/feed_forward/inner", inner
-            outer: _Shapes = {"kernel": (d_ff, d_model), "bias": (d_model,)}
-            yield f"{layer}/feed_forward/outer", outer
-            yield f"{layer}/feed_forward_norm", norm
+    layer: dict[str, _Shapes] = {}
+    for attention in ("self_attention", "cross_attention"):
+        layer |= {f"{attention}/{name}": one for name, one in projections.items()}
+        layer[f"{attention}_norm"] = norm
+    layer["feed_forward/inner"] = {"kernel": (d_model, d_ff), "bias": (d_ff,)}
+    layer["feed_forward/outer"] = {"kernel": (d_ff, d_model), "bias": (d_model,)}
+    layer["feed_forward_norm"] = norm
+    depths = (config["num_layers"], config["num_decoder_layers"])
+    for stack, depth in zip(("encoder", "decoder"), depths, strict=True):
+        for number, (part, one) in product(
+            range(depth or depths[0]), layer.items()
+        ):
+            if stack == "decoder" or not part.startswith("cross_attention"):
+                yield f"{stack}/layer_{number}/{part}", one
         if config.get("norm_position") == "pre":
             yield f"{stack}/final_norm", norm
 
@@ -315,8 +304,8 @@ def read_params(
         own = _select_rows(rows, ids[path != "source_embedding"])
         params[f"{path}/table"] = np.ascontiguousarray(own[:, order])
     for stack, rows in (positions or {}).items():
-        own = np.ascontiguousarray(rows[:, order])
-        params[f"{stack}/positions/learned/table"] = own
+        learned = np.ascontiguousarray(rows[:, order])
+        params[f"{stack}/positions/learned/table"] = learned
     if bias is not None:
         of_target = [*ids[1]]
         if of_target[BOS] in (of_target[PAD], of_target[EOS]):

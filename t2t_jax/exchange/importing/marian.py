@@ -21,15 +21,14 @@ from t2t_jax.exchange.importing.imported import (
     allowed,
     length_limits,
 )
-from t2t_jax.exchange.importing.layout import MATRICES, Array, Source, read_params
-from t2t_jax.exchange.importing.vocabularies import Ids, marian_vocabularies
+from t2t_jax.exchange.importing.layout import Array, Source, read_params, take_matrices
+from t2t_jax.exchange.importing.vocabularies import marian_vocabularies
 from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive, read_npz
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml
 from t2t_jax.files import read_limited
 from t2t_jax.model.config import is_size
-from t2t_jax.types import Params
 
-_OPTIONS = "special:model.yml"
+_OPTIONS, _LOGITS = "special:model.yml", "decoder_ff_logit_out_Wt"
 _LAYER_NORM_EPSILON = 1e-6
 # Options whose other values would be another model.
 _REQUIRED = allowed(
@@ -99,11 +98,24 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
     options_of_model = parse_yaml(content, name=f"{file}: {_OPTIONS}")
     model = _config_of(Settings(options_of_model, name=file), source)
     is_joint = "Wemb" in source
-    names = ["Wemb"] if is_joint else ["encoder_Wemb", "decoder_Wemb"]
-    sizes = [_rows(source, name) for name in names]
+    names = ["Wemb"] * 2 if is_joint else ["encoder_Wemb", "decoder_Wemb"]
+    sizes = [_rows(source, name) for name in dict.fromkeys(names)]
     decoder, files = _read_decoder(file)
     found = marian_vocabularies(file, decoder, given=options.vocabularies, sizes=sizes)
-    params = _read_weights(source, model, names, found.ids)
+    if (matrix := source.pop("decoder_ff_logit_out_W", None)) is not None:
+        source[_LOGITS] = matrix.T
+    ends = (sizes[0], sizes[-1])
+    tables = take_matrices(source, model, ends, inputs=names, outputs=[_LOGITS])
+    bias, positions = None, {}
+    if model["output_bias"]:
+        bias = source.take("decoder_ff_logit_out_b", 1, sizes[-1])[0]
+    if model["positions"] == "learned":
+        table = source.take("Wpos", model["max_positions"], model["d_model"])
+        positions = dict.fromkeys(("encoder", "decoder"), table)
+    take = functools.partial(_take, source, model)
+    params = read_params(
+        source, model, take, tables, found.ids, bias=bias, positions=positions
+    )
     if options.positions == "huggingface":
         model["position_rates"] = "paper"
     return ImportedModel(
@@ -170,37 +182,6 @@ def _take(
     suffix = "_pre" if is_norm and config["norm_position"] == "pre" else ""
     row: Array = source.take(f"{name}{suffix}", 1, *shape)[0]
     return row
-
-
-def _read_weights(
-    source: Source, config: Mapping[str, Any], names: list[str], ids: tuple[Ids, Ids]
-) -> Params:
-    """Reads the parameters of a `Transformer`.
-
-    Args:
-      names: of the embeddings of source and target, or of both.
-    """
-    d_model, size = config["d_model"], _rows(source, names[-1])
-
-    def matrix(path: str) -> Array:
-        if path != "pre_softmax":
-            name = names[0 if path == "source_embedding" else -1]
-            return source.take(name, _rows(source, name), d_model)
-        if "decoder_ff_logit_out_W" in source:
-            return source.take("decoder_ff_logit_out_W", d_model, size).T
-        return source.take("decoder_ff_logit_out_Wt", size, d_model)
-
-    bias, positions = None, {}
-    if config["output_bias"]:
-        bias = source.take("decoder_ff_logit_out_b", 1, size)[0]
-    if config["positions"] == "learned":
-        table = source.take("Wpos", config["max_positions"], d_model)
-        positions = dict.fromkeys(("encoder", "decoder"), table)
-    take = functools.partial(_take, source, config)
-    tables = {path: matrix(path) for path in MATRICES[config["tying"]]}
-    return read_params(
-        source, config, take, tables, ids, bias=bias, positions=positions
-    )
 
 
 _PARTS = {
