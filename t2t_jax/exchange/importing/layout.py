@@ -163,9 +163,7 @@ def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str, _Shapes]]:
     layer["feed_forward_norm"] = norm
     depths = (config["num_layers"], config["num_decoder_layers"])
     for stack, depth in zip(("encoder", "decoder"), depths, strict=True):
-        for number, (part, one) in product(
-            range(depth or depths[0]), layer.items()
-        ):
+        for number, (part, one) in product(range(depth or depths[0]), layer.items()):
             if stack == "decoder" or not part.startswith("cross_attention"):
                 yield f"{stack}/layer_{number}/{part}", one
         if config.get("norm_position") == "pre":

@@ -163,7 +163,7 @@ def read_tokens(directory: Path, size: int) -> Tokens:
     is_m2m = named == "M2M100Tokenizer" or (directory / VOCABULARY).exists()
     names = _m2m_names(directory, size) if is_m2m else _nllb_names(path, splitter)
     used = len(names)
-    _add(names, _added(directory, used, is_m2m=is_m2m), directory, size=size)
+    _add_tokens(names, directory, size=size, is_m2m=is_m2m)
     languages = {
         found[1] or found[2]: id_
         for id_, name in sorted(names.items())
@@ -190,15 +190,11 @@ def read_tokens(directory: Path, size: int) -> Tokens:
     return Tokens(kind, vocabulary, ids, languages, files, tag_is_last is True)
 
 
-def _add(
-    names: dict[int, str],
-    added: Iterable[tuple[int, str]],
-    directory: Path,
-    *,
-    size: int,
+def _add_tokens(
+    names: dict[int, str], directory: Path, *, size: int, is_m2m: bool
 ) -> None:
     """Adds tokens to pieces, and checks that each has an id and each id one of them."""
-    for id_, name in added:
+    for id_, name in _added(directory, len(names), is_m2m=is_m2m):
         if names.setdefault(id_, name) != name:
             raise DataError(
                 f"{directory}: id {id_} is {names[id_]!r:.50} in one file and "
@@ -258,7 +254,9 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
     listed = fast.get("added_tokens")
     tokens = [*map(_object, listed if isinstance(listed, list) else [])]
     numbered = _object(tokenizer, "added_tokens_decoder")
-    tokens += [{**_object(one), "id": _number(id_)} for id_, one in numbered.items()]
+    for id_, one in numbered.items():
+        number = int(id_) if re.fullmatch("[0-9]{1,7}", id_) else None
+        tokens.append({**_object(one), "id": number})
     _refuse_ordinary(tokens, _read(directory, ADDED), directory)
     explicit: list[tuple[Any, Any]] = [
         *_object(fast, "model", "vocab").items(),
@@ -274,8 +272,8 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
     if not explicit and not is_m2m:
         key = "additional_special_tokens"
         found = special.get(key) or tokenizer.get(key)
-        names = found if isinstance(found, list) else []
-        contents = (_object(one).get("content", one) for one in names)
+        listed = found if isinstance(found, list) else []
+        contents = (_object(one).get("content", one) for one in listed)
         yield from enumerate(map(str, contents), used)
 
 
@@ -318,11 +316,6 @@ def _read(directory: Path, name: str) -> dict[str, Any]:
     """Reads a file of JSON; {} if it is not there."""
     path = directory / name
     return read_json_object(path, advice=_ADVICE) if path.exists() else {}
-
-
-def _number(text: str) -> int | None:
-    """Returns an id that is the name of a member."""
-    return int(text) if re.fullmatch("[0-9]{1,7}", text) else None
 
 
 def _object(values: Any, *keys: str) -> dict[str, Any]:

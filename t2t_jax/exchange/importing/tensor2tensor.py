@@ -11,7 +11,7 @@ import glob
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,8 @@ from t2t_jax.exchange.importing.vocabularies import (
 )
 from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
 from t2t_jax.files import read_json_object, read_limited
+
+_Tensors: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
 _HPARAMS = "hparams.json"
 _SPACE = "target_space_id"
@@ -98,17 +100,13 @@ _TARGET_SPACES = 32
 
 def is_t2t(path: Path) -> bool:
     """Returns whether a path is a checkpoint of TensorFlow, or a directory with one."""
-    prefixes = _prefixes_in(path) if path.is_dir() else [_prefix_of_file(path)]
+    files = path.glob(f"*{_INDEX}") if path.is_dir() else [path]
     # Files of other programs may end in `.index`, too.
     return any(
         _index_of(prefix).is_file()
         and (prefix.with_name(_HPARAMS).is_file() or len(_files_of(prefix)) > 1)
-        for prefix in prefixes
+        for prefix in map(_prefix_of_file, files)
     )
-
-
-def _prefixes_in(directory: Path) -> list[Path]:
-    return [_prefix_of_file(path) for path in directory.glob(f"*{_INDEX}")]
 
 
 def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
@@ -169,15 +167,17 @@ def _checkpoint_of(directory: Path) -> Path:
         name = Path(named[1].decode(errors="replace")).name if named else ""
         if name and _index_of(directory / name).is_file():
             return directory / name
-    steps: dict[Path, int] = {}
-    for prefix in _prefixes_in(directory):
-        number = prefix.name.rpartition("-")[2]
-        steps[prefix] = int(number) if re.fullmatch(r"[0-9]{1,18}", number) else -1
-    if not steps:
+    prefixes = list(map(_prefix_of_file, directory.glob(f"*{_INDEX}")))
+    if not prefixes:
         raise InputMissingError(
             f"{directory} has no checkpoint of TensorFlow, *{_INDEX}. {_ADVICE}"
         )
-    return max(steps, key=lambda prefix: (steps[prefix], prefix))
+
+    def step(prefix: Path) -> tuple[int, Path]:
+        found = re.search(r"(?:^|-)([0-9]{1,18})$", prefix.name)
+        return int(found[1]) if found else -1, prefix
+
+    return max(prefixes, key=step)
 
 
 def _prefix_of_file(path: Path) -> Path:
@@ -206,11 +206,8 @@ def _read_hparams(path: Path) -> Settings:
     found = read_json_object(path, advice=_ADVICE)
     values = {key: one for key, one in found.items() if one or key not in _SIZES}
     layers, width = values.get("num_hidden_layers"), values.get("hidden_size")
-    defaults = {
-        **dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), layers),
-        **dict.fromkeys(("attention_key_channels", "attention_value_channels"), width),
-        "vocab_divisor": 1,
-    }
+    # After the first four.
+    defaults = dict(zip(_SIZES[4:], (layers, layers, 1, width, width), strict=True))
     advice = "Pass the hparams.json of this model."
     return Settings({**defaults, **values}, name=path, advice=advice)
 
@@ -219,12 +216,9 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
     """Returns `config.model`, by key, but for the tying."""
     hparams.require(_REQUIRED)
     # Dropout has no effect on outputs.
-    norms = tuple(
-        re.sub(
-            "^none$|d| ", "", short_repr(hparams.get(f"layer_{place}_sequence"))[1:-1]
-        )
-        for place in ("preprocess", "postprocess")
-    )
+    places = ("preprocess", "postprocess")
+    texts = (short_repr(hparams.get(f"layer_{one}_sequence"))[1:-1] for one in places)
+    norms = tuple(re.sub("^none$|d| ", "", text) for text in texts)
     if norms not in _NORM_POSITIONS:
         hparams.refuse(
             "layer_postprocess_sequence", "'da' after 'n', 'dan' after 'none'"
@@ -261,11 +255,8 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
 
 def _body_of(source: Source) -> str:
     """Returns with what the names of both stacks begin, such as `transformer/body/`."""
-    roots = [
-        name.removesuffix(_FIRST_KERNEL)
-        for name in source
-        if name.endswith(_FIRST_KERNEL)
-    ]
+    found = (one for one in source if one.endswith(_FIRST_KERNEL))
+    roots = [name.removesuffix(_FIRST_KERNEL) for name in found]
     if len(roots) != 1:
         raise DataError(
             f"{source.name} must have one tensor …/{_FIRST_KERNEL}, and has "
@@ -288,10 +279,7 @@ def _tensor_name(source: Source, body: str, path: str, kind: str) -> str:
 
 
 def _target_space(
-    source: Source,
-    body: str,
-    tensors: Mapping[str, npt.NDArray[Any]],
-    hparams: Settings,
+    source: Source, body: str, tensors: _Tensors, hparams: Settings
 ) -> tuple[Array | None, tuple[str, ...]]:
     """Returns the vector that is added to every input of the encoder, and a note."""
     name = f"{body}target_space_embedding/kernel"
@@ -315,7 +303,7 @@ def _target_space(
     return source.take(name, _TARGET_SPACES, width)[space], (note,)
 
 
-def _trained_target_spaces(tensors: Mapping[str, npt.NDArray[Any]]) -> list[int]:
+def _trained_target_spaces(tensors: _Tensors) -> list[int]:
     """Returns which rows of the embedding of target spaces got a gradient.
 
     The rows of the others are as they were initialized, and those of the optimizer's
@@ -355,11 +343,8 @@ def _matrices(
             )
         shards = sum(name.startswith(f"{scope}/weights_") for name in source)
         rows = [size // shards + (n < size % shards) for n in range(shards)]
-        parts = [
-            source.take(f"{scope}/weights_{number}", length, width)
-            for number, length in enumerate(rows)
-        ]
-        return scope, np.concatenate(parts)
+        named = ((f"{scope}/weights_{n}", length) for n, length in enumerate(rows))
+        return scope, np.concatenate([source.take(*one, width) for one in named])
 
     scope, table = read(found.ids[0], "input_emb", "shared")
     target_scope, target = read(found.ids[1], "target_emb", "shared")
