@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
 Deliver: TypeAlias = Callable[[int, Any], None]
@@ -159,33 +160,28 @@ class FairQueue:
         jobs = (job for jobs in self._clients.values() for job in jobs.values())
         kind = next((job.kind for job in jobs if job.is_short in sizes), None)
         limit = most(kind) if kind is not None else 0
-        taken: Taken = []
-        while len(taken) < limit and self._take_turn(kind, sizes, taken, limit):
-            pass
-        return taken
+        return list(islice(self._turns(kind, sizes), limit))
 
-    def _take_turn(
-        self, kind: Kind | None, sizes: set[bool], taken: Taken, most: int
-    ) -> bool:
-        """Takes such a sentence from each client; False if there are none."""
-        before = len(taken)
-        for client in list(self._clients):
-            if len(taken) == most:
-                break
-            jobs = self._clients[client]
-            fitting = (job for job in jobs.values() if job.is_short in sizes)
-            job = next((job for job in fitting if job.kind == kind), None)
-            if job is None:
-                continue
-            taken.append((job, job.next))
-            job.next += 1
-            self._waiting[job.is_short] -= 1
-            # To the end of both rows; those that were passed over stay in front.
-            jobs.move_to_end(id(job))
-            self._clients.move_to_end(client)
-            if not job.waiting:
-                self._remove(job)
-        return len(taken) > before
+    def _turns(self, kind: Kind | None, sizes: set[bool]) -> Iterator[tuple[Job, int]]:
+        """Takes such sentences, of each client one in turn, while there are any."""
+        took = True
+        while took:
+            took = False
+            for client in list(self._clients):
+                jobs = self._clients[client]
+                fitting = (job for job in jobs.values() if job.is_short in sizes)
+                job = next((job for job in fitting if job.kind == kind), None)
+                if job is None:
+                    continue
+                took = True
+                job.next += 1
+                self._waiting[job.is_short] -= 1
+                # To the end of both rows; those that were passed over stay in front.
+                jobs.move_to_end(id(job))
+                self._clients.move_to_end(client)
+                if not job.waiting:
+                    self._remove(job)
+                yield job, job.next - 1
 
     def _remove(self, job: Job) -> None:
         jobs = self._clients[job.client]

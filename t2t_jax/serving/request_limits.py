@@ -32,8 +32,7 @@ from starlette.responses import Response
 from starlette.routing import Router
 
 from t2t_jax.serving.config import ServingConfig
-from t2t_jax.serving.requests import RequestError
-from t2t_jax.serving.responses import to_json
+from t2t_jax.serving.requests import RequestError, to_json
 from t2t_jax.serving.worker import TranslationWorker
 from t2t_jax.version import __version__
 

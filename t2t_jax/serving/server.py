@@ -22,7 +22,7 @@ from t2t_jax.devices.distributed.signals import handling, watch_signals, write_s
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.request_limits import LATE, App
-from t2t_jax.serving.responses import to_json
+from t2t_jax.serving.requests import to_json
 
 _HEADER_BYTES = 16 * 1024
 _KEEP_ALIVE = 15  # seconds without a request until a connection is closed

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from flax.traverse_util import flatten_dict
 
 from t2t_jax.checkpointing.safetensors_io import require_safetensors, write_safetensors
 from t2t_jax.config import Config
@@ -34,7 +33,14 @@ from t2t_jax.exchange.exporting.base import (
     table_of,
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Backend
-from t2t_jax.exchange.importing.hf_marian import WEIGHTS, read_hf_marian
+from t2t_jax.exchange.importing.hf_marian import (
+    SPM,
+    TARGET_VOCABULARY,
+    TOKENIZER,
+    VOCABULARY,
+    WEIGHTS,
+    read_hf_marian,
+)
 from t2t_jax.exchange.importing.hf_settings import (
     COMPUTED,
     CONFIG,
@@ -44,12 +50,6 @@ from t2t_jax.exchange.importing.hf_settings import (
     MOST_FIRST_POSITION,
     POSITION_TABLES,
     position_table,
-)
-from t2t_jax.exchange.importing.hf_vocabulary import (
-    SPM,
-    TARGET_VOCABULARY,
-    TOKENIZER,
-    VOCABULARY,
 )
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.layout import (
@@ -161,11 +161,6 @@ def configuration(config: Config, name: str, ids: Mapping[str, int]) -> dict[str
       ids: of special tokens, by HF's keys.
     """
     model = config.model
-    sizes = {"attention_heads": model.num_heads, "ffn_dim": model.d_ff}
-    stacks = {
-        "encoder": {"layers": model.num_layers, **sizes},
-        "decoder": {"layers": decoder_layers(model), **sizes},
-    }
     decoding = dataclasses.asdict(config.decoding).items()
     usual = dataclasses.asdict(DecodingConfig()).items()
     return {
@@ -173,7 +168,12 @@ def configuration(config: Config, name: str, ids: Mapping[str, int]) -> dict[str
         "is_encoder_decoder": True,
         "vocab_size": config.vocabulary.size,
         "d_model": model.d_model,
-        **flatten_dict(stacks, sep="_"),
+        "encoder_layers": model.num_layers,
+        "decoder_layers": decoder_layers(model),
+        **dict.fromkeys(
+            ("encoder_attention_heads", "decoder_attention_heads"), model.num_heads
+        ),
+        **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), model.d_ff),
         "activation_function": model.activation,
         "dropout": model.dropout,
         "attention_dropout": model.attention_dropout,
@@ -221,7 +221,7 @@ def _write_tokenizer(to: Path, original: Original) -> None:
     languages = original.languages or (None, None)
     # Outputs begin with bos, and special tokens are left out of the text.
     names = ("pad_token", "bos_token", "eos_token", "unk_token")
-    settings = {
+    settings: dict[str, Any] = {
         "tokenizer_class": "MarianTokenizer",
         **dict(zip(("source_lang", "target_lang"), languages, strict=True)),
         **dict(zip(names, target.pieces(range(UNK + 1)), strict=True)),

@@ -34,8 +34,8 @@ from t2t_jax.exchange.exporting.huggingface import (
     write_weights,
 )
 from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Backend
+from t2t_jax.exchange.importing.hf_marian import TOKENIZER, VOCABULARY
 from t2t_jax.exchange.importing.hf_settings import CONFIG, GENERATION, M2M_100_IDS
-from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY
 from t2t_jax.exchange.importing.imported import DEFAULTS
 from t2t_jax.exchange.importing.layout import foreign_matrices
 from t2t_jax.exchange.importing.m2m_100 import COMPUTED, LANGUAGES, SPM, read_m2m_100

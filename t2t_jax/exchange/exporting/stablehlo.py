@@ -168,8 +168,13 @@ def _search(
         limits_B = per_sentence_limits(
             source_BxS, search_params, max_extra_tokens=extra, max_length=max_length
         )
-        lengths = {"max_length": max_length, "cache_length": ends[0]}
-        state = init_state(search, memory, limits_B=limits_B, **lengths)
+        state = init_state(
+            search,
+            memory,
+            limits_B=limits_B,
+            max_length=max_length,
+            cache_length=ends[0],
+        )
         for end in ends:
             state = state._replace(cache=own_model.grow(state.cache, end))
             state = advance(search, state, memory=memory, until=end)

@@ -21,7 +21,10 @@ from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.hf_marian import (
+    TOKENIZER,
+    VOCABULARY,
     is_hf_marian,
+    read_table,
     read_weights,
     search_of,
     stopping_notes,
@@ -36,7 +39,6 @@ from t2t_jax.exchange.importing.hf_settings import (
     read_architecture,
     read_generation,
 )
-from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY, read_table
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions, Settings
 from t2t_jax.exchange.importing.layout import read_params, torch_layers
 from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
