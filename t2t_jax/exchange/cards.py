@@ -27,16 +27,16 @@ from t2t_jax.run.first_start import BEGAN_WITH
 from t2t_jax.run.inference.provenance import CHANGES, SHA256SUMS, versions
 from t2t_jax.run.text import spec_of_names
 
+# Keys that are listed where they are not the default.
 _NOT_OF_THE_PAPER = (
     *("norm", "num_decoder_layers", "activation", "attention_biases", "output_bias"),
     *("scale_embeddings", "position_rates", "first_position", "start"),
     "tag_position",
 )
-"""Keys that are listed where they are not the default."""
 
 _SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+# Of a comparison whose BLEU says something about the model.
 _FEWEST_LINES = 100
-"""Of a comparison whose BLEU says something about the model."""
 
 
 def fill_template(template: str, /, **values: object) -> str:

@@ -71,8 +71,8 @@ _PART = 1 << 16  # bytes that a client has to accept within `write_timeout`
 _LOGGER = logging.getLogger(__name__)
 
 
+# Seconds; the upper ends of the buckets of the histogram.
 _BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Seconds; the upper ends of the buckets of the histogram."""
 
 
 class Metrics(Collector):

@@ -7,7 +7,7 @@ model's outputs, and BLEU.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import jax
@@ -316,13 +316,16 @@ def compare(
     beams = [side.search(text.sources, greedy=False) for side in (own, exported)]
     subwords = vocabulary.encode_sources(text.sources, target_language="")
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
-    differences = np.concatenate(
-        [
-            np.abs(np.subtract(*logs, dtype=np.float64))
-            for logs in zip(own.score(pairs), exported.score(pairs), strict=True)
-        ]
+    logs, their_logs = own.score(pairs), exported.score(pairs)
+    differences = np.abs(
+        np.concatenate(logs, dtype=np.float64) - np.concatenate(their_logs)
     )
-    gaps = list(_gaps(own, subwords, *greedy))
+    unequal = _unequal(*greedy)
+    others = own.score([(subwords[n], greedy[1][n].subwords) for n in unequal])
+    gaps = [
+        _gap(greedy[0][n].tokens, greedy[1][n].tokens, logs[n], other)
+        for n, other in zip(unequal, others, strict=True)
+    ]
     scores = [
         corpus_scores([one.text for one in found], text.references, metrics=("bleu",))
         for found in (*greedy, *beams)
@@ -331,7 +334,7 @@ def compare(
         text=text.name,
         lines=len(text.sources),
         left_out=text.num_left_out,
-        equal=_equal(*greedy),
+        equal=len(text.sources) - len(unequal),
         ties=sum(gap <= TIE for gap in gaps),
         largest_gap=max(gaps, default=0.0),
         largest_difference=float(differences.max()),
@@ -340,7 +343,7 @@ def compare(
         exported_bleu=scores[1]["bleu"],
         beam_size=decoding.beam_size,
         length_penalty=decoding.length_penalty,
-        beam_equal=_equal(*beams),
+        beam_equal=len(text.sources) - len(_unequal(*beams)),
         beam_bleu=scores[2]["bleu"],
         exported_beam_bleu=scores[3]["bleu"],
         bleu_signature=scores[0]["bleu_signature"],
@@ -348,28 +351,15 @@ def compare(
     )
 
 
-def _equal(ours: Sequence[Output], theirs: Sequence[Output]) -> int:
-    return sum(a.tokens == b.tokens for a, b in zip(ours, theirs, strict=True))
+def _unequal(ours: Sequence[Output], theirs: Sequence[Output]) -> list[int]:
+    """Returns the numbers of the lines whose outputs differ."""
+    pairs = enumerate(zip(ours, theirs, strict=True))
+    return [number for number, (a, b) in pairs if a.tokens != b.tokens]
 
 
-def _gaps(
-    own: Backend,
-    sources: Sequence[Sequence[int]],
-    ours: Sequence[Output],
-    theirs: Sequence[Output],
-) -> Iterator[float]:
-    """Yields the model's preference for its own token where outputs first differ."""
-    unequal = [
-        (source, (a, b))
-        for source, a, b in zip(sources, ours, theirs, strict=True)
-        if a.tokens != b.tokens
-    ]
-    sides = [
-        own.score([(source, pair[side].subwords) for source, pair in unequal])
-        for side in (0, 1)
-    ]
-    for (_, (a, b)), *logs in zip(unequal, *sides, strict=True):
-        shared = zip(a.tokens, b.tokens, strict=False)
-        index = next((n for n, pair in enumerate(shared) if pair[0] != pair[1]), None)
-        # One output is a prefix of the other: it reached its limit too early.
-        yield np.inf if index is None else abs(float(logs[0][index] - logs[1][index]))
+def _gap(a: Sequence[int], b: Sequence[int], logs: Logs, their_logs: Logs) -> float:
+    """Returns the model's preference for its own token where outputs first differ."""
+    shared = zip(a, b, strict=False)
+    index = next((n for n, pair in enumerate(shared) if pair[0] != pair[1]), None)
+    # One output is a prefix of the other: it reached its limit too early.
+    return np.inf if index is None else abs(float(logs[index] - their_logs[index]))

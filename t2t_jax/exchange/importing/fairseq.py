@@ -64,13 +64,13 @@ _SIZES = {
     "num_layers": "encoder_layers",
     "num_decoder_layers": "decoder_layers",
 }
+# The defaults of fairseq's decoding.
 _SEARCH = {
     "decoding.beam_size": 5,
     "decoding.length_normalization": "power",
     "decoding.length_penalty": 1.0,
     "decoding.min_tokens": 1,
 }
-"""The defaults of fairseq's decoding."""
 
 
 def is_fairseq(path: Path) -> bool:
@@ -209,22 +209,18 @@ def _notes_of(settings: Settings, model: Mapping[str, Any]) -> tuple[str, ...]:
         "its beam; here it goes on until no other can overtake them.",
     ]
     if any(settings.get(f"{stack}_layerdrop") for stack in _STACKS):
-        notes.append(
-            "The model was trained with LayerDrop, which further training here lacks."
-        )
-    if model.get("positions") == "learned":
-        notes.append(
-            f"Sources and outputs have a limit of {model['max_positions']:,} tokens."
-        )
+        notes.append("Trained with LayerDrop, which further training here lacks.")
+    if rows := model.get("max_positions"):
+        notes.append(f"Sources and outputs have a limit of {rows:,} tokens.")
     return tuple(notes)
 
 
+# Tensors without an effect on the outputs; sinusoids are computed.
 _IGNORED = tuple(
     f"{stack}.{name}"
     for stack in _STACKS
     for name in ("version", "embed_positions._float_tensor", "embed_positions.weights")
 )
-"""Tensors without an effect on the outputs; sinusoids are computed."""
 
 _OUTPUTS = ["decoder.output_projection.weight", "decoder.embed_out"]
 

@@ -324,6 +324,7 @@ def _select_rows(rows: Array, ids: Ids, *, fill: float = 0) -> Array:
     return found
 
 
+# Parts of a layer of ours, and their names.
 _PARTS = {
     **{
         f"{ours}/{name}": f"{theirs}.{projection}_proj"
@@ -340,7 +341,6 @@ _PARTS = {
     "feed_forward/outer": "fc2",
     "feed_forward_norm": "final_layer_norm",
 }
-"""Parts of a layer of ours, and their names."""
 
 _STACKED = re.compile(r"(.*)\.([qkv])_proj\.(weight|bias)")
 _NORM = re.compile(r"((?:en|de)coder\.layers\.\d+)\.(\w+)_layer_norm\.(weight|bias)")

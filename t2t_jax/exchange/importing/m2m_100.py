@@ -70,17 +70,17 @@ LANGUAGES = {
     "wmt21": "en ha is ja cs ru zh de",
 }
 """The languages of M2M-100's tokenizers by name, in the order of their ids."""
+# Tokenizers that put tags where `Tokens` says; SMaLL-100's does not.
 _CLASSES = (
     *("M2M100Tokenizer", "NllbTokenizer", "NllbTokenizerFast", "TokenizersBackend"),
 )
-"""Tokenizers that put tags where `Tokens` says; SMaLL-100's does not."""
 _LICENSES = {"M2M-100": "mit", "NLLB-200": "cc-by-nc-4.0"}
+# Tensors without an effect on the outputs; sinusoids are computed.
 _IGNORED = tuple(
     f"model.{stack}.{name}"
     for stack in ("encoder", "decoder")
     for name in ("version", "embed_positions.weights")
 )
-"""Tensors without an effect on the outputs; sinusoids are computed."""
 
 
 def is_m2m_100(path: Path) -> bool:

@@ -44,6 +44,7 @@ _REQUIRED = allowed(
     ("transformer-rnn-projection transformer-pool layer-normalization", (False,)),
     ("transformer-disable-position-embeddings right-left skip ulr", (False,)),
 )
+# Keys of `config.model`, and Marian's options.
 _SIZES = {
     "d_model": "dim-emb",
     "num_heads": "transformer-heads",
@@ -51,7 +52,6 @@ _SIZES = {
     "num_layers": "enc-depth",
     "num_decoder_layers": "dec-depth",
 }
-"""Keys of `config.model`, and Marian's options."""
 
 _NORM_POSITIONS = {"post": ["", "dan", ""], "pre": ["n", "da", "n"]}
 # Its gelu is the exact one: measured with 1.12.42 on a CPU.
@@ -61,6 +61,10 @@ _ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
 _BEAM_SIZE, _LENGTH_FACTOR = 12, 3
 _MAX_BEAM_SIZE = 10_000
 _MAX_NUMBER = 1e6  # of the decoder's other settings
+_HF_POSITIONS = (
+    "Positions are computed as Hugging Face computes them, not as Marian, with which "
+    "the model was trained: for comparisons."
+)
 _PRE_NORM = (
     "Marian's own decoder (1.12.42, measured) does not normalize keys and values of "
     "its self-attention after the first token; here they are normalized, so that "
@@ -184,6 +188,7 @@ def _take(
     return row
 
 
+# Parts of a layer of ours, and their names.
 _PARTS = {
     **{
         f"{ours}/{name}": f"{theirs}_{{}}{name[0]}"
@@ -196,7 +201,6 @@ _PARTS = {
     "feed_forward/outer": "ffn_{}2",
     "feed_forward_norm": "ffn_ffn_ln_{}",
 }
-"""Parts of a layer of ours, and their names."""
 
 
 def marian_name(path: str, kind: str) -> str:
@@ -256,19 +260,16 @@ def _read_decoder(model: Path) -> tuple[Settings, list[Path]]:
 
 
 def _search(decoder: Settings, model: Mapping[str, Any]) -> dict[str, Any]:
-    factor = decoder.number(
-        "max-length-factor", default=_LENGTH_FACTOR, most=_MAX_NUMBER
-    )
+    number = functools.partial(decoder.number, most=_MAX_NUMBER)
+    beam_size = decoder.size("beam-size", default=_BEAM_SIZE, most=_MAX_BEAM_SIZE)
     return {
-        "decoding.beam_size": decoder.size(
-            "beam-size", default=_BEAM_SIZE, most=_MAX_BEAM_SIZE
-        ),
-        "decoding.length_penalty": decoder.number(
-            "normalize", default=0.0, most=_MAX_NUMBER
-        ),
+        "decoding.beam_size": beam_size,
+        "decoding.length_penalty": number("normalize", default=0.0),
         "decoding.length_normalization": "power",
         "decoding.beam_rule": "shrinking",
-        "decoding.max_length_ratio": factor,
+        "decoding.max_length_ratio": number(
+            "max-length-factor", default=_LENGTH_FACTOR
+        ),
         "decoding.allow_unk": bool(decoder.get("allow-unk")),
         **length_limits(model),
     }
@@ -277,14 +278,7 @@ def _search(decoder: Settings, model: Mapping[str, Any]) -> dict[str, Any]:
 def _notes(
     decoder: Settings, model: Mapping[str, Any], options: ImportOptions
 ) -> list[str]:
-    notes = []
-    if options.positions == "huggingface":
-        notes.append(
-            "Positions are computed as Hugging Face computes them, not as Marian, with "
-            "which the model was trained: for comparisons."
-        )
+    notes = [_HF_POSITIONS] * (options.positions == "huggingface")
     if penalty := decoder.get("word-penalty"):
         notes.append(f"word-penalty={short_repr(penalty)} is left out.")
-    if model["norm_position"] == "pre":
-        notes.append(_PRE_NORM)
-    return notes
+    return notes + [_PRE_NORM] * (model["norm_position"] == "pre")

@@ -60,17 +60,17 @@ _DROPOUTS = {
     "attention_dropout": "attention_dropout",
     "relu_dropout": "relu_dropout",
 }
+# Hyper-parameters of which 0 stands for the default.
 _SIZES = (
     *("hidden_size", "filter_size", "num_heads", "num_hidden_layers"),
     *("num_encoder_layers", "num_decoder_layers", "vocab_divisor"),
     *("attention_key_channels", "attention_value_channels"),
 )
-"""Hyper-parameters of which 0 stands for the default."""
 
+# State of the optimizer, and statistics.
 _IGNORED = re.compile(
     r"(training|OptimizeLoss|losses_avg|train_stats)/|(global_step|beta\d_power)$"
 )
-"""State of the optimizer, and statistics."""
 
 _FIRST_KERNEL = "encoder/layer_0/self_attention/multihead_attention/q/kernel"
 _NORM_SCOPES = ("layer_prepostprocess", "layer_postprocess", "layer_prepostprocess_1")
@@ -80,6 +80,7 @@ _NORMS = {
     "cross_attention_norm": "encdec_attention",
     "feed_forward_norm": "ffn",
 }
+# Parts of a layer of ours, and their names.
 _PARTS = {
     **{
         f"{ours}/{name}": f"{_NORMS[f'{ours}_norm']}/multihead_attention/{theirs}"
@@ -92,10 +93,9 @@ _PARTS = {
     "feed_forward/inner": "ffn/conv1",
     "feed_forward/outer": "ffn/conv2",
 }
-"""Parts of a layer of ours, and their names."""
 
+# Rows of the embedding of target spaces.
 _TARGET_SPACES = 32
-"""Rows of the embedding of target spaces."""
 
 
 def is_t2t(path: Path) -> bool:
