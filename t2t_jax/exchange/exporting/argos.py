@@ -15,7 +15,7 @@ from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import UserError
+from t2t_jax.errors import UserError, require_package
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
     ExportFormat,
@@ -27,7 +27,6 @@ from t2t_jax.exchange.exporting.base import (
 )
 from t2t_jax.exchange.exporting.ctranslate2 import (
     CTranslate2Backend,
-    require_ctranslate2,
     write_ctranslate2,
 )
 from t2t_jax.exchange.exporting.verification import Backend
@@ -47,7 +46,7 @@ class ArgosFormat(ExportFormat):
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and that there is one vocabulary."""
         require_transformer(config, "argos")
-        require_ctranslate2("--format=argos")
+        require_package("ctranslate2", user="--format=argos", extra="export")
         if config.vocabulary.source_size:
             raise UserError(
                 "--format=argos requires one vocabulary of both sides: a package has "

@@ -40,7 +40,6 @@ from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _Matrix = npt.NDArray[np.float32]
 
-_SUPPORTED = {"tag_position": ("first",)}
 MIN_POSITIONS = 2048  # CTranslate2's own default number of sinusoids
 
 
@@ -52,8 +51,8 @@ class CTranslate2Format(ExportFormat):
 
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and supports the model."""
-        require_transformer(config, "ctranslate2", _SUPPORTED)
-        require_ctranslate2()
+        require_transformer(config, "ctranslate2", {"tag_position": ("first",)})
+        require_package("ctranslate2", user="--format=ctranslate2", extra="export")
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the model, quantized if asked for, and the vocabularies."""
@@ -62,7 +61,10 @@ class CTranslate2Format(ExportFormat):
             found = load_shortlist(spec.shortlist, vocabularies)
             lines = vocabulary_map(found, *piece_names(vocabularies))
             (to / "vmap.txt").write_text("".join(lines), encoding="utf-8")
-        write_tokenizers(to, vocabularies)
+        vocabularies.save(to)
+        for name, side in zip(("source", "target"), vocabularies, strict=True):
+            if encoded := table_of(side).get("sentencepiece"):
+                (to / f"{name}.spm").write_bytes(base64.b64decode(encoded))
         write_ctranslate2(
             to,
             original.model.params,
@@ -73,19 +75,16 @@ class CTranslate2Format(ExportFormat):
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads it with CTranslate2 on the CPU."""
-        config, vocabularies = original.config, original.model.vocabularies
-        return CTranslate2Backend(
-            directory,
-            vocabularies=vocabularies.load(directory, config=config.vocabulary),
-            config=config,
-        )
+        config = original.config
+        written = original.model.vocabularies.load(directory, config=config.vocabulary)
+        return CTranslate2Backend(directory, vocabularies=written, config=config)
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes CTranslate2's `translate_batch`."""
-        config, vocabularies = original.config, original.model.vocabularies
-        target = vocabularies.target
+        vocabularies = original.model.vocabularies
+        source, target = vocabularies
         pieces, tags = target.pieces(range(target.size)), target.tags.values()
-        suppressed = [[p] for p in suppressed_pieces(config.decoding, pieces, tags)]
+        suppressed = suppressed_pieces(original.config.decoding, pieces, tags)
         tables = [table_of(side) for side in vocabularies]
         kinds = {table.get("kind", "") for table in tables}
         original, languages = untagged(original)
@@ -96,23 +95,19 @@ class CTranslate2Format(ExportFormat):
             is_own=not kinds <= {"", "sentencepiece_table"},
             tables=tables,
             shared=vocabularies.shared,
-            suppressed=json.dumps(suppressed, ensure_ascii=False),
-            tags=vocabularies.source.pieces(
-                vocabularies.source.tags[one] for one in languages
-            ),
-            positions=exported_positions(config),
+            suppressed=json.dumps([[one] for one in suppressed], ensure_ascii=False),
+            tags=source.pieces(source.tags[one] for one in languages),
+            positions=exported_positions(original.config),
         )
 
 
-def fill_stacks(
-    spec: Any, params: Params, *, config: TransformerConfig, positions: int
-) -> None:
+def fill_stacks(spec: Any, params: Params, whole: Config) -> None:
     """Copies all parameters of a Transformer into a specification.
 
     Args:
       spec: `ctranslate2.specs.TransformerSpec` with as many layers, heads and norms.
-      positions: number of sinusoids.
     """
+    config, positions = whole.model, exported_positions(whole)
     # Copies, as CTranslate2 quantizes matrices in place.
     params = jax.tree.map(np.array, params)
     target = params.get("target_embedding", params.get("embedding"))
@@ -158,11 +153,14 @@ def _fill_layer(layer: Any, params: Params, config: TransformerConfig) -> None:
     if config.activation in GATED:  # linear_0 has the activation
         names = {"gate": "linear_0", "inner": "linear_0_noact", "outer": "linear_1"}
     for name, linear in names.items():
-        weights, spec = params["feed_forward"][name], getattr(layer.ffn, linear)
-        spec.weight = weights["kernel"].T
-        if "bias" in weights:
-            spec.bias = weights["bias"]
+        _fill_linear(getattr(layer.ffn, linear), params["feed_forward"][name])
     _fill_norm(layer.ffn.layer_norm, params["feed_forward_norm"])
+
+
+def _fill_linear(spec: Any, params: Params) -> None:
+    spec.weight = params["kernel"].T
+    if "bias" in params:
+        spec.bias = params["bias"]
 
 
 def _fill_norm(spec: Any, params: Params) -> None:
@@ -172,39 +170,25 @@ def _fill_norm(spec: Any, params: Params) -> None:
 
 
 def _fill_attention(spec: Any, params: Params, *, is_self: bool) -> None:
-    kernels = {name: part["kernel"] for name, part in params.items()}
-    depth = max(kernels["key"].shape[2], kernels["value"].shape[2])
+    depth = max(params[name]["kernel"].shape[2] for name in ("key", "value"))
     names = ("query", "key", "value")
     inputs = [names] if is_self else [names[:1], names[1:]]
     for linear, together in zip(spec.linear, inputs, strict=False):
-        rows = [_heads_first(kernels[name], depth) for name in together]
-        linear.weight = np.concatenate(rows)
-        if "bias" in params["query"]:
-            biases = [params[name]["bias"][None] for name in together]  # [1, H, K]
-            columns = [_heads_first(bias, depth)[:, 0] for bias in biases]
-            linear.bias = np.concatenate(columns)
-    output_DxHxV = np.moveaxis(kernels["output"], -1, 0)
-    spec.linear[-1].weight = _heads_first(output_DxHxV, depth).T
-    if "bias" in params["output"]:
-        spec.linear[-1].bias = params["output"]["bias"]
+        parts = [params[name] for name in together]
+        kernels = [_heads_first(part["kernel"], depth) for part in parts]
+        linear.weight = np.concatenate(kernels)
+        if "bias" in parts[0]:
+            biases = [_heads_first(part["bias"][None], depth) for part in parts]
+            linear.bias = np.concatenate(biases)[:, 0]
+    output_DxHxV = np.moveaxis(params["output"]["kernel"], -1, 0)
+    kernel = _heads_first(output_DxHxV, depth)
+    _fill_linear(spec.linear[-1], {**params["output"], "kernel": kernel})
 
 
 def _heads_first(kernel_DxHxK: _Matrix, depth: int) -> _Matrix:
     """Reshapes W^Q, W^K or W^V from [D, H, K] to [H * depth, D], zero-padded."""
     filled = np.pad(kernel_DxHxK, ((0, 0), (0, 0), (0, depth - kernel_DxHxK.shape[2])))
     return filled.reshape(len(filled), -1).T
-
-
-def require_ctranslate2(user: str = "--format=ctranslate2") -> None:
-    """Checks that CTranslate2 is installed, before anything is written.
-
-    Args:
-      user: what needs it, for the message.
-
-    Raises:
-      UserError: it is not.
-    """
-    require_package("ctranslate2", user=user, extra="export")
 
 
 def exported_positions(config: Config) -> int:
@@ -238,10 +222,9 @@ def write_ctranslate2(
       quantization: one of `formats.QUANTIZATIONS`.
       language: whose tag CTranslate2 adds to each source; "" for sources that begin
         with theirs.
-
     """
     spec = _specification(config)
-    fill_stacks(spec, params, config=config.model, positions=exported_positions(config))
+    fill_stacks(spec, params, config)
     model, sides = config.model, piece_names(vocabularies)
     spec.register_source_vocabulary(sides[0])
     spec.register_target_vocabulary(sides[1])
@@ -289,14 +272,6 @@ def _specification(config: Config) -> Any:
     spec.decoder.alignment_layer = np.int16(config.decoding.attention_layer)
     spec.decoder.alignment_heads = np.int16(model.num_heads)
     return spec
-
-
-def write_tokenizers(to: Path, vocabularies: VocabularyPair) -> None:
-    """Writes the vocabularies, and the SentencePiece models of tables."""
-    vocabularies.save(to)
-    for name, side in zip(("source", "target"), vocabularies, strict=True):
-        if encoded := table_of(side).get("sentencepiece"):
-            (to / f"{name}.spm").write_bytes(base64.b64decode(encoded))
 
 
 def piece_names(vocabularies: VocabularyPair) -> tuple[list[str], list[str]]:

@@ -57,8 +57,6 @@ _NORM_POSITIONS = {"post": ["", "dan", ""], "pre": ["n", "da", "n"]}
 # Its gelu is the exact one: measured with 1.12.42 on a CPU.
 _ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
 
-# Marian's own defaults of decoding.
-_BEAM_SIZE, _LENGTH_FACTOR = 12, 3
 _MAX_BEAM_SIZE = 10_000
 _MAX_NUMBER = 1e6  # of the decoder's other settings
 _HF_POSITIONS = (
@@ -260,16 +258,15 @@ def _read_decoder(model: Path) -> tuple[Settings, list[Path]]:
 
 
 def _search(decoder: Settings, model: Mapping[str, Any]) -> dict[str, Any]:
+    # Marian's own defaults.
     number = functools.partial(decoder.number, most=_MAX_NUMBER)
-    beam_size = decoder.size("beam-size", default=_BEAM_SIZE, most=_MAX_BEAM_SIZE)
+    beam_size = decoder.size("beam-size", default=12, most=_MAX_BEAM_SIZE)
     return {
         "decoding.beam_size": beam_size,
         "decoding.length_penalty": number("normalize", default=0.0),
         "decoding.length_normalization": "power",
         "decoding.beam_rule": "shrinking",
-        "decoding.max_length_ratio": number(
-            "max-length-factor", default=_LENGTH_FACTOR
-        ),
+        "decoding.max_length_ratio": number("max-length-factor", default=3.0),
         "decoding.allow_unk": bool(decoder.get("allow-unk")),
         **length_limits(model),
     }
