@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -78,18 +78,11 @@ class JaxBackend:
 
 def search_config(config: DecodingConfig, *, greedy: bool) -> DecodingConfig:
     """Returns the search of a comparison: that of a configuration, or a greedy one."""
-    own = dataclasses.replace(
-        config,
-        n_best=1,
-        mbr="none",
-        shortlist="",
-        sample=False,
-        compute_dtype="auto",
-        segment="lines",
-    )
-    if not greedy:
-        return own
-    return dataclasses.replace(own, beam_size=1, length_penalty=0.0, beam_rule="fixed")
+    changes: dict[str, Any] = {"n_best": 1, "mbr": "none", "sample": False}
+    changes |= {"shortlist": "", "compute_dtype": "auto", "segment": "lines"}
+    if greedy:
+        changes |= {"beam_size": 1, "length_penalty": 0.0, "beam_rule": "fixed"}
+    return dataclasses.replace(config, **changes)
 
 
 class VerificationText(NamedTuple):

@@ -68,7 +68,20 @@ _POSITION_NOTES = {
     ),
     "t2t_jax": "Positions, epsilon and search are those that {why} with.",
 }
-_MARIAN_SEARCH = {"beam_rule": "shrinking", "max_length_ratio": 3.0, "allow_unk": False}
+_PUNCTUATION = (
+    "Punctuation is not normalized, as in Hugging Face Transformers; training text of "
+    "OPUS-MT was, as Moses does. `--normalize` does that here."
+)
+_RENORMALIZED = (
+    "`renormalize_logits=True` is left out: probabilities are not divided by those of "
+    "the tokens that may be produced, so that some outputs of a beam search may differ "
+    "from those of Hugging Face Transformers."
+)
+_MARIAN_SEARCH = {
+    "decoding.beam_rule": "shrinking",
+    "decoding.max_length_ratio": 3.0,
+    "decoding.allow_unk": False,
+}
 
 
 def is_hf_marian(path: Path) -> bool:
@@ -102,31 +115,33 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     )
     inputs = tables[MATRICES[architecture.model["tying"]][:2][-1]]  # of the decoder
     start, bos = _start_of(inputs, architecture.ids)
-    vocabularies = read_vocabularies(path, architecture, bos, options)
-    ids = vocabularies.ids
+    found = read_vocabularies(path, architecture, bos, options)
+    ids, is_marian = found.ids, trained.by == "marian"
     model = {**architecture.model, **trained.model, "start": start}
     biases = [name for name in source if name.endswith("_proj.bias")]
     model["attention_biases"] |= any(source[name].any() for name in biases)
     model["output_bias"] |= None in ids[1] or bool(bias.any())
     pad = architecture.ids["pad"]
-    is_empty = not (inputs[pad].any() or bias[pad])
-    if trained.by == "marian" and is_empty:
+    if is_marian and not (inputs[pad].any() or bias[pad]):
         ids = ids[0], [None, *ids[1][1:]]  # HF's addition would take probability.
     take = torch_layers(source, prefix="model.")
     own_bias = bias if model["output_bias"] else None
     ignored = () if model["attention_biases"] else biases
+    params = read_params(
+        source, model, take, tables, ids, bias=own_bias, ignored=ignored
+    )
+    marker = architecture.marker if trained.by == "t2t_jax" else {}
+    search = search_of(generation, marker, special=found.special, unk=found.unk)
     files = (path / name for name in (CONFIG, GENERATION))
     return ImportedModel(
         model=model,
-        search=_search(generation, architecture, vocabularies, trained),
-        params=read_params(
-            source, model, take, tables, ids, bias=own_bias, ignored=ignored
-        ),
-        vocabularies=vocabularies.pair,
-        files=(*weights, *filter(Path.exists, files), *vocabularies.files),
-        notes=_notes(trained, vocabularies, generation, options),
-        languages=vocabularies.languages,
-        shared_ids=vocabularies.shared,
+        search={**search, **_MARIAN_SEARCH} if is_marian else search,
+        params=params,
+        vocabularies=found.pair,
+        files=(*weights, *filter(Path.exists, files), *found.files),
+        notes=_notes(trained, found, generation, options),
+        languages=found.languages,
+        shared_ids=found.shared,
     )
 
 
@@ -203,24 +218,6 @@ def _start_of(inputs: Array, special: Mapping[str, int]) -> tuple[str, int | Non
     return "zero", start if start != pad else None
 
 
-def _search(
-    generation: Generation,
-    architecture: Architecture,
-    vocabularies: HFVocabularies,
-    trained: Trained,
-) -> dict[str, Any]:
-    """Returns `config.decoding`: HF's settings, within Marian's limits for Marian's."""
-    tags = vocabularies.pair.target.tags.values()
-    special = {architecture.ids["pad"], architecture.ids["decoder_start"]}.union(
-        vocabularies.ids[1][tag] for tag in tags
-    )
-    marker = architecture.marker if trained.by == "t2t_jax" else {}
-    found = search_of(generation, marker, special=special, unk=vocabularies.unk)
-    if trained.by == "marian":
-        found |= {f"decoding.{key}": value for key, value in _MARIAN_SEARCH.items()}
-    return found
-
-
 def search_of(
     generation: Generation,
     marker: Mapping[str, Any],
@@ -259,19 +256,10 @@ def _notes(
         notes.append(
             f"A source begins with one of {len(tokens):,} tags, such as `{tokens[0]}`."
         )
-    if not options.normalize:
-        notes.append(
-            "Punctuation is not normalized, as in Hugging Face Transformers; training "
-            "text of OPUS-MT was, as Moses does. `--normalize` does that here."
-        )
+    notes += [_PUNCTUATION] * (not options.normalize)
     notes += stopping_notes(generation)
     # In Marian's models pad has no probability, and nothing is to be renormalized.
-    if generation.renormalized and not trained.by == "marian":
-        notes.append(
-            "`renormalize_logits=True` is left out: probabilities are not divided by "
-            "those of the tokens that may be produced, so that some outputs of a beam "
-            "search may differ from those of Hugging Face Transformers."
-        )
+    notes += [_RENORMALIZED] * (generation.renormalized and trained.by != "marian")
     return tuple(notes)
 
 
@@ -290,6 +278,7 @@ class HFVocabularies(NamedTuple):
 
     Attributes:
       ids: the foreign id of each of ours, of source and target.
+      special: foreign ids that no search here produces: pad, start and tags.
       unk: the foreign id of the unknown token of the target, if it has one.
       shared: whether both sides have the same pieces with the same ids.
       languages: of source and target, if the model names both.
@@ -298,6 +287,7 @@ class HFVocabularies(NamedTuple):
 
     pair: VocabularyPair
     ids: tuple[Ids, Ids]
+    special: Set[int | None]
     unk: int | None
     shared: bool
     languages: tuple[str, str] | None
@@ -344,9 +334,11 @@ def read_vocabularies(
     source = _vocabulary(spm[0], tables[0], ids=source_ids, moses=moses)
     target = _vocabulary(spm[1], tables[-1], ids=target_ids, moses="")
     same = not tokens.separate and source.model == target.model
+    special: set[int | None] = {architecture.ids[n] for n in ("pad", "decoder_start")}
     return HFVocabularies(
         pair=VocabularyPair(target if same else source, target),
         ids=(source_ids, target_ids),
+        special=special.union(target_ids[tag] for tag in target.tags.values()),
         unk=tables[-1].get(tokens.unk),
         shared=not tokens.separate,
         languages=tokens.languages,
