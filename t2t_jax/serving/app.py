@@ -19,6 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
+from starlette.types import ASGIApp
 
 from t2t_jax.run.text import name_of_language
 from t2t_jax.serving.config import ServingConfig
@@ -26,7 +27,6 @@ from t2t_jax.serving.languages import AUTO, Languages
 from t2t_jax.serving.queue import Job, Kind, QueueFullError
 from t2t_jax.serving.request_limits import (
     CLOSE,
-    App,
     Guard,
     Metrics,
     bearer_key,
@@ -72,7 +72,7 @@ def make_app(
     config: ServingConfig | None = None,
     *,
     worker: TranslationWorker | None = None,
-) -> App:
+) -> ASGIApp:
     """Makes an ASGI application that translates with these models.
 
     It can be mounted in another application; it translates the sentences of all
@@ -99,7 +99,7 @@ def make_app(
 
     # Without Starlette's own application, whose errors are not JSON.
     router = Router(routes, lifespan=lifespan, redirect_slashes=False)
-    app: App = Guard(router, config, api.counts)
+    app: ASGIApp = Guard(router, config, api.counts)
     if config.cors_origins:  # also on the errors of the guard
         app = CORSMiddleware(
             app,

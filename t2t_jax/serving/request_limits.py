@@ -10,9 +10,9 @@ import hmac
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -30,17 +30,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Router
+from starlette.types import Message, Receive, Scope, Send
 
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.requests import RequestError, to_json
 from t2t_jax.serving.worker import TranslationWorker
 from t2t_jax.version import __version__
-
-Message: TypeAlias = MutableMapping[str, Any]
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _HEADERS = {
     b"cache-control": b"no-store",
@@ -88,15 +83,13 @@ class Metrics(Collector):
         self.in_progress = 0
         self._worker = worker
         self._registry = CollectorRegistry()
-        options: dict[str, Any] = {"registry": self._registry}
+        own: dict[str, Any] = {"registry": self._registry}
         names = ("path", "status")
-        self._requests = Counter("t2t_jax_requests", "Answered.", names, **options)
-        about = "Of requests to /translate."
-        self._seconds = Histogram(
-            "t2t_jax_translate_seconds", about, buckets=_BOUNDS, **options
-        )
-        Info("t2t_jax", "Version.", **options).info({"version": __version__})
-        ProcessCollector(**options)
+        self._requests = Counter("t2t_jax_requests", "Answered.", names, **own)
+        name, about = "t2t_jax_translate_seconds", "Of requests to /translate."
+        self._seconds = Histogram(name, about, buckets=_BOUNDS, **own)
+        Info("t2t_jax", "Version.", **own).info({"version": __version__})
+        ProcessCollector(**own)
         self._registry.register(self)
 
     def count(self, path: str, status: int, seconds: float) -> None:
@@ -200,7 +193,10 @@ class _GuardedResponse:
         """Sends a message of the application."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = self._headers(message.get("headers", ()))
+            own = {} if self._config.cors_origins else _ALONE
+            given = message.get("headers", ())
+            found = {bytes(name).lower(): bytes(value) for name, value in given}
+            message["headers"] = list((own | _HEADERS | found).items())
             await self._send_part(message)
             return
         body = message.get("body", b"")
@@ -233,11 +229,6 @@ class _GuardedResponse:
         """Closes the connection at once, where the server allows it."""
         if abort := (self._scope.get("state") or {}).get("abort"):
             abort()
-
-    def _headers(self, given: Any) -> list[tuple[bytes, bytes]]:
-        found = {bytes(name).lower(): bytes(value) for name, value in given}
-        is_open = bool(self._config.cors_origins)
-        return list((({} if is_open else _ALONE) | _HEADERS | found).items())
 
 
 def _name_of(host: str) -> str:

@@ -16,12 +16,13 @@ from typing import Any
 
 import h11
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from t2t_jax.devices.distributed.signals import handling, watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.serving.config import ServingConfig
-from t2t_jax.serving.request_limits import LATE, App
+from t2t_jax.serving.request_limits import LATE
 from t2t_jax.serving.requests import to_json
 
 _HEADER_BYTES = 16 * 1024
@@ -70,7 +71,7 @@ def url_of(host: str, opened: socket.socket) -> str:
 
 
 def serve(
-    app: App,
+    app: ASGIApp,
     opened: socket.socket,
     config: ServingConfig,
     *,

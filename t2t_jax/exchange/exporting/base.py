@@ -188,6 +188,12 @@ def table_of(vocabulary: Vocabulary) -> dict[str, Any]:
     return table
 
 
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes an object as JSON."""
+    text = json.dumps(values, ensure_ascii=False, indent=2)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
 def untagged(original: Original) -> tuple[Original, list[str]]:
     """Returns a model whose example is without the tags of its languages.
 

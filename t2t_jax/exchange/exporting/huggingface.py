@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,6 +30,7 @@ from t2t_jax.exchange.exporting.base import (
     imported_backend,
     require_transformer,
     table_of,
+    write_json,
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Backend
 from t2t_jax.exchange.importing.hf_marian import (
@@ -255,12 +255,6 @@ def _ids(vocabulary: Vocabulary) -> dict[str, int]:
     for id_, piece in enumerate(vocabulary.pieces(range(vocabulary.size))):
         found.setdefault(piece if piece not in found else f"<id_{id_}>", id_)
     return found
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Writes an object as JSON."""
-    text = json.dumps(values, ensure_ascii=False, indent=2)
-    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 _MATRICES = {

@@ -24,13 +24,13 @@ from t2t_jax.exchange.exporting.base import (
     require_transformer,
     table_of,
     untagged,
+    write_json,
 )
 from t2t_jax.exchange.exporting.huggingface import (
     configuration,
     exported_positions,
     generation,
     layer_tensors,
-    write_json,
     write_weights,
 )
 from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Backend

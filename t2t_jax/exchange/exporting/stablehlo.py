@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -40,6 +39,7 @@ from t2t_jax.exchange.exporting.base import (
     Original,
     divisor,
     table_of,
+    write_json,
 )
 from t2t_jax.exchange.exporting.verification import (
     SAME_SEARCH,
@@ -103,8 +103,7 @@ class StableHLOFormat(ExportFormat):
         for name, program in lowered.items():
             (to / name).write_bytes(program.serialize())
         model.vocabularies.save(to)
-        text = json.dumps(_facts(decoding), indent=2)
-        (to / "config.json").write_text(f"{text}\n", encoding="utf-8")
+        write_json(to / "config.json", _facts(decoding))
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads them with JAX alone, and compares the parameters bit by bit."""

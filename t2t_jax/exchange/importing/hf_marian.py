@@ -132,13 +132,12 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     )
     marker = architecture.marker if trained.by == "t2t_jax" else {}
     search = search_of(generation, marker, special=found.special, unk=found.unk)
-    files = (path / name for name in (CONFIG, GENERATION))
     return ImportedModel(
         model=model,
         search={**search, **_MARIAN_SEARCH} if is_marian else search,
         params=params,
         vocabularies=found.pair,
-        files=(*weights, *filter(Path.exists, files), *found.files),
+        files=(*weights, *found.files),
         notes=_notes(trained, found, generation, options),
         languages=found.languages,
         shared_ids=found.shared,
@@ -149,7 +148,7 @@ def read_weights(directory: Path) -> tuple[Source, tuple[Path, ...]]:
     """Reads the tensors of a model, which may be in several files.
 
     Returns:
-      The tensors, and the files.
+      The tensors, and the files, those of settings included.
 
     Raises:
       DataError: a file is damaged.
@@ -162,7 +161,8 @@ def read_weights(directory: Path) -> tuple[Source, tuple[Path, ...]]:
             tensors |= read_safetensors(path)[0]
         elif path.suffix == ".bin" and isinstance(found := read_torch_file(path), dict):
             tensors |= found
-    return Source(tensors, name=str(files[0])), files
+    settings = (directory / name for name in (CONFIG, GENERATION))
+    return Source(tensors, name=str(files[0])), (*files, *filter(Path.exists, settings))
 
 
 def _find_weights(directory: Path) -> tuple[Path, ...]:

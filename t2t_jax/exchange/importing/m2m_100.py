@@ -32,7 +32,6 @@ from t2t_jax.exchange.importing.hf_marian import (
 )
 from t2t_jax.exchange.importing.hf_settings import (
     CONFIG,
-    GENERATION,
     HF_EPSILON,
     M2M_100_IDS,
     Generation,
@@ -112,14 +111,13 @@ def read_m2m_100(path: Path, options: ImportOptions) -> ImportedModel:
         model["tag_position"] = "last"
     tables, _ = take_tables(source, architecture)
     layers, ids = torch_layers(source, prefix="model."), (tokens.ids, tokens.ids)
-    files = (path / name for name in (CONFIG, GENERATION))
     special, unk = {0, 1, *tokens.tags.values()}, M2M_100_IDS["unk"]
     return ImportedModel(
         model=model,
         search=search_of(generation, architecture.marker, special=special, unk=unk),
         params=read_params(source, model, layers, tables, ids, ignored=_IGNORED),
         vocabularies=VocabularyPair(tokens.vocabulary, tokens.vocabulary),
-        files=(*weights, *filter(Path.exists, files), *tokens.files),
+        files=(*weights, *tokens.files),
         notes=_notes(tokens, generation),
         license=_LICENSES[tokens.kind],
     )
