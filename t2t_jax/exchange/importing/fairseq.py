@@ -52,18 +52,11 @@ _EQUAL_IN_BOTH = (
     "attention_heads embed_dim ffn_embed_dim learned_pos normalize_before".split()
 )
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu"}
-_DROPOUTS = {
-    "dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "activation_dropout": "relu_dropout",
-}
-_SIZES = {
-    "d_model": "encoder_embed_dim",
-    "d_ff": "encoder_ffn_embed_dim",
-    "num_heads": "encoder_attention_heads",
-    "num_layers": "encoder_layers",
-    "num_decoder_layers": "decoder_layers",
-}
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+_SIZES = (
+    "encoder_embed_dim encoder_attention_heads encoder_ffn_embed_dim encoder_layers "
+    "decoder_layers"
+).split()
 # The defaults of fairseq's decoding.
 _SEARCH = {
     "decoding.beam_size": 5,
@@ -174,13 +167,13 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     """Returns `config.model`, by key."""
     settings.require(allowed((_UNSUPPORTED, (None, False, ""))))
     settings.require_equal(*_EQUAL_IN_BOTH)
-    sizes = settings.sizes(_SIZES)
+    sizes = settings.sizes(*_SIZES)
     width = (sizes["d_model"], None)
     settings.require(dict.fromkeys(("decoder_input_dim", "decoder_output_dim"), width))
     tied = "decoder" if settings.get("share_decoder_input_output_embed") else "none"
     config = {
         **sizes,
-        **settings.dropouts(_DROPOUTS),
+        **settings.dropouts(*_DROPOUTS),
         "norm_position": "pre" if settings.get("encoder_normalize_before") else "post",
         "activation": settings.choice("activation_fn", _ACTIVATIONS, default="relu"),
         "attention_biases": True,

@@ -74,13 +74,9 @@ _NEUTRAL = allowed(
     ("cache_implementation", (None, "dynamic", "static", "offloaded")),
 )
 _MOST_EXTRA_TOKENS = 200
-_SIZES = {
-    "d_model": "d_model",
-    "d_ff": "encoder_ffn_dim",
-    "num_heads": "encoder_attention_heads",
-    "num_layers": "encoder_layers",
-    "num_decoder_layers": "decoder_layers",
-}
+_SIZES = (
+    "d_model encoder_attention_heads encoder_ffn_dim encoder_layers decoder_layers"
+).split()
 
 HF_EPSILON = 1e-5
 """Of torch's layer normalization, which no configuration of HF changes."""
@@ -157,7 +153,7 @@ def read_architecture(directory: Path, model_type: str = "marian") -> Architectu
     values.require({**_REQUIRED, **_REQUIRED_OF[model_type]})
     is_m2m_100 = model_type == "m2m_100"
     values.require_equal("ffn_dim", "attention_heads")
-    model: dict[str, Any] = values.sizes(_SIZES)
+    model: dict[str, Any] = values.sizes(*_SIZES)
     if model["num_decoder_layers"] == model["num_layers"]:
         model["num_decoder_layers"] = 0
     shared = values.flag("share_encoder_decoder_embeddings", default=True)

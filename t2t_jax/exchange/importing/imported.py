@@ -145,18 +145,20 @@ class Settings:
             self.refuse(key, f"whole numbers from {least} to {most:,}")
         return found
 
-    def sizes(self, names: Mapping[str, str]) -> dict[str, int]:
+    def sizes(self, *names: str) -> dict[str, int]:
         """Returns the sizes of `config.model`, of heads that share d_model.
 
         Args:
-          names: the toolkit's setting of each.
+          names: the toolkit's settings of d_model, num_heads, d_ff, num_layers and
+            num_decoder_layers.
         """
-        sizes = {key: self.size(name) for key, name in names.items()}
-        d_model, heads = sizes["d_model"], sizes["num_heads"]
+        d_model, heads, d_ff, *depths = map(self.size, names)
         if d_model % 2 or d_model % heads:
-            key, of_heads = names["d_model"], f"{names['num_heads']}={heads}"
-            self.refuse(key, f"even numbers that are divisible by {of_heads}")
-        return {**sizes, "d_k": d_model // heads, "d_v": d_model // heads}
+            of_heads = f"{names[1]}={heads}"
+            self.refuse(names[0], f"even numbers that are divisible by {of_heads}")
+        sizes = {"d_model": d_model, "num_heads": heads, "d_ff": d_ff}
+        sizes |= zip(("num_layers", "num_decoder_layers"), depths, strict=True)
+        return sizes | dict.fromkeys(("d_k", "d_v"), d_model // heads)
 
     def number(
         self, key: str, *, default: float | None = None, most: float = 1_000
@@ -184,15 +186,16 @@ class Settings:
             self.refuse(key, ", ".join(known))
         return known[found]
 
-    def dropouts(self, names: Mapping[str, str]) -> dict[str, float]:
+    def dropouts(self, *names: str) -> dict[str, float]:
         """Returns the dropouts of the training, which no output depends on.
 
         Args:
-          names: our key of each of the toolkit's settings.
+          names: the toolkit's settings of dropout, attention_dropout and relu_dropout.
         """
+        keys = ("dropout", "attention_dropout", "relu_dropout")
         return {
             key: float(rate)
-            for theirs, key in names.items()
+            for key, theirs in zip(keys, names, strict=True)
             if is_number(rate := self.get(theirs)) and 0 <= rate < 1
         }
 

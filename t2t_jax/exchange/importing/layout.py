@@ -137,6 +137,20 @@ def interleaved_from_halves(d_model: int) -> npt.NDArray[np.intp]:
 _Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 
+PARTS = (
+    "self_attention/query self_attention/key self_attention/value "
+    "self_attention/output self_attention_norm cross_attention/query "
+    "cross_attention/key cross_attention/value cross_attention/output "
+    "cross_attention_norm feed_forward/inner feed_forward/outer feed_forward_norm"
+).split()
+"""The parts of a layer of the decoder; the encoder's has no cross-attention."""
+
+
+def part_names(names: str) -> dict[str, str]:
+    """Returns a toolkit's names of `PARTS`, which are given in this order."""
+    return dict(zip(PARTS, names.split(), strict=True))
+
+
 def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str, _Shapes]]:
     """Yields the parts of both stacks: their paths, and the shapes of their arrays.
 
@@ -147,20 +161,14 @@ def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str, _Shapes]]:
     """
     d_model, d_ff, heads = (config[key] for key in ("d_model", "d_ff", "num_heads"))
     keys, values = (d_model, heads * config["d_k"]), (d_model, heads * config["d_v"])
-    has_biases = config.get("attention_biases")
     shapes = {"query": keys, "key": keys, "value": values, "output": values[::-1]}
-    projections: dict[str, _Shapes] = {
-        name: {"kernel": shape, "bias": shape[1:]} if has_biases else {"kernel": shape}
-        for name, shape in shapes.items()
-    }
+    shapes |= {"inner": (d_model, d_ff), "outer": (d_ff, d_model)}
     norm: _Shapes = {"scale": (d_model,), "bias": (d_model,)}
-    layer: dict[str, _Shapes] = {}
-    for attention in ("self_attention", "cross_attention"):
-        layer |= {f"{attention}/{name}": one for name, one in projections.items()}
-        layer[f"{attention}_norm"] = norm
-    layer["feed_forward/inner"] = {"kernel": (d_model, d_ff), "bias": (d_ff,)}
-    layer["feed_forward/outer"] = {"kernel": (d_ff, d_model), "bias": (d_model,)}
-    layer["feed_forward_norm"] = norm
+    layer = dict.fromkeys(PARTS, norm)
+    for part in (one for one in PARTS if "/" in one):
+        shape = shapes[part.rpartition("/")[2]]
+        has_bias = config.get("attention_biases") or part.startswith("feed_forward")
+        layer[part] = {"kernel": shape} | ({"bias": shape[1:]} if has_bias else {})
     depths = (config["num_layers"], config["num_decoder_layers"])
     for stack, depth in zip(("encoder", "decoder"), depths, strict=True):
         for number, (part, one) in product(range(depth or depths[0]), layer.items()):
@@ -324,24 +332,11 @@ def _select_rows(rows: Array, ids: Ids, *, fill: float = 0) -> Array:
     return found
 
 
-# Parts of a layer of ours, and their names.
-_PARTS = {
-    **{
-        f"{ours}/{name}": f"{theirs}.{projection}_proj"
-        for ours, theirs in (
-            *(("self_attention", "self_attn"), ("cross_attention", "encoder_attn")),
-        )
-        for name, projection in (
-            *(("query", "q"), ("key", "k"), ("value", "v"), ("output", "out")),
-        )
-    },
-    "self_attention_norm": "self_attn_layer_norm",
-    "cross_attention_norm": "encoder_attn_layer_norm",
-    "feed_forward/inner": "fc1",
-    "feed_forward/outer": "fc2",
-    "feed_forward_norm": "final_layer_norm",
-}
-
+_PARTS = part_names(
+    "self_attn.q_proj self_attn.k_proj self_attn.v_proj self_attn.out_proj "
+    "self_attn_layer_norm encoder_attn.q_proj encoder_attn.k_proj encoder_attn.v_proj "
+    "encoder_attn.out_proj encoder_attn_layer_norm fc1 fc2 final_layer_norm"
+)
 _STACKED = re.compile(r"(.*)\.([qkv])_proj\.(weight|bias)")
 _NORM = re.compile(r"((?:en|de)coder\.layers\.\d+)\.(\w+)_layer_norm\.(weight|bias)")
 

@@ -21,7 +21,13 @@ from t2t_jax.exchange.importing.imported import (
     allowed,
     length_limits,
 )
-from t2t_jax.exchange.importing.layout import Array, Source, read_params, take_matrices
+from t2t_jax.exchange.importing.layout import (
+    Array,
+    Source,
+    part_names,
+    read_params,
+    take_matrices,
+)
 from t2t_jax.exchange.importing.vocabularies import marian_vocabularies
 from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive, read_npz
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml
@@ -44,15 +50,7 @@ _REQUIRED = allowed(
     ("transformer-rnn-projection transformer-pool layer-normalization", (False,)),
     ("transformer-disable-position-embeddings right-left skip ulr", (False,)),
 )
-# Keys of `config.model`, and Marian's options.
-_SIZES = {
-    "d_model": "dim-emb",
-    "num_heads": "transformer-heads",
-    "d_ff": "transformer-dim-ffn",
-    "num_layers": "enc-depth",
-    "num_decoder_layers": "dec-depth",
-}
-
+_SIZES = "dim-emb transformer-heads transformer-dim-ffn enc-depth dec-depth".split()
 _NORM_POSITIONS = {"post": ["", "dan", ""], "pre": ["n", "da", "n"]}
 # Its gelu is the exact one: measured with 1.12.42 on a CPU.
 _ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
@@ -147,7 +145,7 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     tying = "decoder" if settings.get("tied-embeddings") else "none"
     learned = "Wpos" in source
     return {
-        **settings.sizes(_SIZES),
+        **settings.sizes(*_SIZES),
         "norm_position": norms[0],
         "activation": settings.choice(
             "transformer-ffn-activation", _ACTIVATIONS, default="swish"
@@ -186,19 +184,10 @@ def _take(
     return row
 
 
-# Parts of a layer of ours, and their names.
-_PARTS = {
-    **{
-        f"{ours}/{name}": f"{theirs}_{{}}{name[0]}"
-        for ours, theirs in (("self_attention", "self"), ("cross_attention", "context"))
-        for name in ("query", "key", "value", "output")
-    },
-    "self_attention_norm": "self_Wo_ln_{}",
-    "cross_attention_norm": "context_Wo_ln_{}",
-    "feed_forward/inner": "ffn_{}1",
-    "feed_forward/outer": "ffn_{}2",
-    "feed_forward_norm": "ffn_ffn_ln_{}",
-}
+_PARTS = part_names(
+    "self_{}q self_{}k self_{}v self_{}o self_Wo_ln_{} context_{}q context_{}k "
+    "context_{}v context_{}o context_Wo_ln_{} ffn_{}1 ffn_{}2 ffn_ffn_ln_{}"
+)
 
 
 def marian_name(path: str, kind: str) -> str:

@@ -23,7 +23,13 @@ from t2t_jax.exchange.importing.imported import (
     Settings,
     allowed,
 )
-from t2t_jax.exchange.importing.layout import MATRICES, Array, Source, read_params
+from t2t_jax.exchange.importing.layout import (
+    MATRICES,
+    Array,
+    Source,
+    part_names,
+    read_params,
+)
 from t2t_jax.exchange.importing.vocabularies import (
     FoundVocabularies,
     Ids,
@@ -55,11 +61,7 @@ _REQUIRED = allowed(
     ("self_attention_type", ("dot_product",)),
 )
 _NORM_POSITIONS = {("", "an"): "post", ("n", "a"): "pre"}
-_DROPOUTS = {
-    "layer_prepostprocess_dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "relu_dropout": "relu_dropout",
-}
+_DROPOUTS = ("layer_prepostprocess_dropout", "attention_dropout", "relu_dropout")
 # Hyper-parameters of which 0 stands for the default.
 _SIZES = (
     *("hidden_size", "filter_size", "num_heads", "num_hidden_layers"),
@@ -75,25 +77,11 @@ _IGNORED = re.compile(
 _FIRST_KERNEL = "encoder/layer_0/self_attention/multihead_attention/q/kernel"
 _NORM_SCOPES = ("layer_prepostprocess", "layer_postprocess", "layer_prepostprocess_1")
 _MATRIX = re.compile(r"(?:.*/)?symbol_modality_(\d{1,9})_\d+/\w+/weights_\d+")
-_NORMS = {
-    "self_attention_norm": "self_attention",
-    "cross_attention_norm": "encdec_attention",
-    "feed_forward_norm": "ffn",
-}
-# Parts of a layer of ours, and their names.
-_PARTS = {
-    **{
-        f"{ours}/{name}": f"{_NORMS[f'{ours}_norm']}/multihead_attention/{theirs}"
-        for ours in ("self_attention", "cross_attention")
-        for name, theirs in (
-            *(("query", "q"), ("key", "k"), ("value", "v")),
-            ("output", "output_transform"),
-        )
-    },
-    "feed_forward/inner": "ffn/conv1",
-    "feed_forward/outer": "ffn/conv2",
-}
-
+_PARTS = part_names(
+    "self_attention/q self_attention/k self_attention/v self_attention/output_transform"
+    " self_attention encdec_attention/q encdec_attention/k encdec_attention/v"
+    " encdec_attention/output_transform encdec_attention ffn/conv1 ffn/conv2 ffn"
+)
 # Rows of the embedding of target spaces.
 _TARGET_SPACES = 32
 
@@ -241,7 +229,7 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
         "d_v": values // heads,
         "num_layers": hparams.size("num_encoder_layers"),
         "num_decoder_layers": hparams.size("num_decoder_layers"),
-        **hparams.dropouts(_DROPOUTS),
+        **hparams.dropouts(*_DROPOUTS),
         "norm_position": _NORM_POSITIONS[norms],
         "output_bias": True,
         "position_rates": "tensor2tensor",
@@ -269,9 +257,10 @@ def _body_of(source: Source) -> str:
 def _tensor_name(source: Source, body: str, path: str, kind: str) -> str:
     """Returns the name of the tensor of a part; see `layout.Take`."""
     stack, layer, *part = path.split("/")
+    within = f"{stack}/{layer}/{_PARTS['/'.join(part)]}" if part else stack
     if not path.endswith("_norm"):
-        return f"{body}{stack}/{layer}/{_PARTS['/'.join(part)]}/{kind}"
-    within = f"{stack}/{layer}/{_NORMS[part[0]]}" if part else stack
+        scope = within.replace("_attention/", "_attention/multihead_attention/")
+        return f"{body}{scope}/{kind}"
     names = [
         f"{body}{within}/{scope}/layer_norm/layer_norm_{kind}" for scope in _NORM_SCOPES
     ]
