@@ -184,9 +184,7 @@ def _hub_metadata(
     return "\n".join(known)
 
 
-def _result(
-    original: Original, comparison: Comparison, *, exact: bool
-) -> dict[str, Any]:
+def _result(original: Original, checked: Comparison, *, exact: bool) -> dict[str, Any]:
     """Returns scores of the development text, as Hugging Face has them.
 
     Or the BLEU of the comparison, where they are not known or the export is quantized,
@@ -196,16 +194,16 @@ def _result(
     text = original.origin.get("data", {}).get("dev", {}).get("spec")
     if exact and text and "bleu" in development:
         scores = development
-    elif comparison.lines < _FEWEST_LINES:
+    elif checked.lines < _FEWEST_LINES:
         return {}
     else:
         text = (
-            f"{comparison.text}: {comparison.lines:,} lines, beam "
-            f"{comparison.beam_size}, length penalty {comparison.length_penalty:g}"
+            f"{checked.text}: {checked.lines:,} lines, beam "
+            f"{checked.beam_size}, length penalty {checked.length_penalty:g}"
         )
         scores = {
-            "bleu": comparison.exported_beam_bleu,
-            "bleu_signature": comparison.bleu_signature,
+            "bleu": checked.exported_beam_bleu,
+            "bleu_signature": checked.bleu_signature,
         }
     metrics = [
         {

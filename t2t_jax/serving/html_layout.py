@@ -283,17 +283,15 @@ class _Writer:
             self.write_marks(place, place + 1)
             self.write_text(self._characters[place], self._around[place])
 
-    def write_marked(
-        self, span: Span, hypothesis: Hypothesis, tokens: Sequence[str]
-    ) -> None:
+    def write_marked(self, span: Span, best: Hypothesis, tokens: Sequence[str]) -> None:
         """Writes each unit of a translation in the elements of its source unit.
 
         Args:
           tokens: of the source.
         """
-        source, target = "".join(self._characters[slice(*span)]), hypothesis.text
+        source, target = "".join(self._characters[slice(*span)]), best.text
         sources, targets = _units_of(source), _units_of(target)
-        links = _links(source, sources, tokens, targets, hypothesis)
+        links = _links(source, sources, tokens, targets, best)
         written = 0
         for (start, end), link in zip(targets, links, strict=True):
             begin, stop = (span[0] + place for place in sources[link])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
@@ -42,9 +42,7 @@ class Job:
       deliver: called with translations as they are found.
     """
 
-    def __init__(
-        self, client: str, kind: Kind, sentences: Sequence[str], deliver: Deliver
-    ):
+    def __init__(self, client: str, kind: Kind, sentences: list[str], deliver: Deliver):
         self.client, self.kind = client, kind
         self.sentences, self.deliver = sentences, deliver
         self.is_short = len(sentences) <= SHORT

@@ -130,7 +130,7 @@ class Guard:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
-        response = _GuardedResponse(scope, send, self._config)
+        response = _Response(scope, send, self._config)
         start = time.perf_counter()
         self._metrics.in_progress += 1
         try:
@@ -145,7 +145,7 @@ class Guard:
             )
 
     async def _answer(
-        self, scope: Scope, receive: Receive, response: _GuardedResponse
+        self, scope: Scope, receive: Receive, response: _Response
     ) -> None:
         # With an application in the scope the router raises HTTPException.
         scope.setdefault("app", self)
@@ -182,7 +182,7 @@ class Guard:
             raise RequestError(403, "This server does not serve pages of other origins")
 
 
-class _GuardedResponse:
+class _Response:
     """Adds headers to a response, and ends connections that do not read it."""
 
     def __init__(self, scope: Scope, send: Send, config: ServingConfig):

@@ -163,10 +163,8 @@ def export(
         # The others have an option for unk.
         written = without_forbidden_tokens(written, unk=spec.format == "argos")
     only = f"*{to.suffix}" if to.suffix == FILE_SUFFIXES.get(spec.format) else ""
-    with (
-        atomic_directory(to, only=only) as partial,
-        jax.default_matmul_precision("highest"),
-    ):
+    precision = jax.default_matmul_precision("highest")
+    with atomic_directory(to, only=only) as partial, precision:
         form.write(partial, written, spec)
         found = verification.compare(
             JaxBackend(written.model, config.decoding),

@@ -93,12 +93,12 @@ class StableHLOFormat(ExportFormat):
             )
         parameters = leaves_by_path(jax.tree.map(np.asarray, model.params))
         np.savez(to / PARAMETERS, **parameters)
-        axes, extra = ("b, s",), decoding.max_extra_tokens
+        extra = decoding.max_extra_tokens
         greedy = search_config(decoding, greedy=True)
         lowered = {
-            MODEL: _lower(_search(model, decoding), axes, model=model, extra=extra),
-            GREEDY: _lower(_search(model, greedy), axes, model=model, extra=extra),
-            SCORE: _lower(_score(model), (*axes, "b, t"), model=model, extra=0),
+            MODEL: _lower(_search(model, decoding), "b, s", model=model, extra=extra),
+            GREEDY: _lower(_search(model, greedy), "b, s", model=model, extra=extra),
+            SCORE: _lower(_score(model), "b, s", "b, t", model=model, extra=0),
         }
         for name, program in lowered.items():
             (to / name).write_bytes(program.serialize())
@@ -198,17 +198,11 @@ def _score(model: TranslationModel) -> Callable[[_Flat, Array, Array], jax.Array
 
 
 def _nested(parameters: _Flat, like: Params) -> Params:
-    return jax.tree_util.tree_map_with_path(
-        lambda path, _: parameters[path_of(path)], like
-    )
+    return jax.tree.map_with_path(lambda path, _: parameters[path_of(path)], like)
 
 
 def _lower(
-    program: Callable[..., Any],
-    axes: tuple[str, ...],
-    *,
-    model: TranslationModel,
-    extra: int,
+    program: Callable[..., Any], *axes: str, model: TranslationModel, extra: int
 ) -> export.Exported:
     """Lowers a program for all platforms.
 
@@ -281,10 +275,8 @@ class StableHLOBackend:
         found: list[tuple[int, ...]] = []
         for source_BxS in _batches(sources):
             tokens, _, lengths = map(np.asarray, program(self._parameters, source_BxS))
-            found += [
-                tuple(row[:length].tolist())
-                for row, length in zip(tokens, lengths, strict=True)
-            ]
+            rows = zip(tokens.tolist(), lengths, strict=True)
+            found += [tuple(row[:length]) for row, length in rows]
         del found[len(lines) :]
         texts = self._vocabularies.target.decode(found)
         return [Output(*pair) for pair in zip(texts, found, strict=True)]
@@ -295,10 +287,7 @@ class StableHLOBackend:
         sides = (_batches([pair[side] for pair in pairs]) for side in (0, 1))
         for source_BxS, target_BxT in zip(*sides, strict=True):
             found += list(np.asarray(program(self._parameters, source_BxS, target_BxT)))
-        return [
-            logs[: len(target) + 1]
-            for logs, (_, target) in zip(found, pairs, strict=False)
-        ]
+        return [row[: len(to) + 1] for row, (_, to) in zip(found, pairs, strict=False)]
 
     def _program(self, name: str) -> Callable[..., Any]:
         written = bytearray((self._directory / name).read_bytes())

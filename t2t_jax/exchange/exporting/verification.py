@@ -60,15 +60,11 @@ class JaxBackend:
         config = search_config(self._model.decoding, greedy=greedy)
         model = dataclasses.replace(self._model, decoding=config)
         # One thread: the caller's, as its matmul precision is thread-local.
-        translator = Translator(
+        found = Translator(
             model.step_model, model.vocabularies, config, max_concurrent=1
-        )
-        found = translator.translations(lines, target_language="")
-        best = [translation.hypotheses[0] for translation in found]
-        return [
-            Output(one.text, tuple(self._ids[piece] for piece in one.tokens))
-            for one in best
-        ]
+        ).translations(lines, target_language="")
+        best, id_of = [one.hypotheses[0] for one in found], self._ids.__getitem__
+        return [Output(one.text, tuple(map(id_of, one.tokens))) for one in best]
 
     def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores all positions of a target at once."""
@@ -246,7 +242,7 @@ class Comparison:
         largest, mean = self.largest_difference, self.mean_difference
         untied = unequal - self.ties if tolerance.unequal < 1 else 0
         # At least one line, however few there are.
-        most, most_beams = (
+        most, of_beams = (
             max(share * self.lines, bool(share))
             for share in (tolerance.unequal, tolerance.unequal_beam)
         )
@@ -259,14 +255,14 @@ class Comparison:
             (untied, 0, f"{untied} of them are not ties, {gap}"),
             (
                 beams,
-                most_beams,
+                of_beams,
                 f"{beams} outputs of a beam of {self.beam_size} differ",
             ),
             (largest, tolerance.largest, f"a log-probability differs by {largest:.2g}"),
             (
                 mean,
                 tolerance.mean,
-                f"log-probabilities differ by {mean:.2g} on average",
+                f"log-probabilities differ by {mean:.2g} in mean",
             ),
             (lower, tolerance.bleu, f"BLEU is lower by {lower:.2f}"),
         )
@@ -310,9 +306,7 @@ def compare(
     subwords = vocabulary.encode_sources(text.sources, target_language="")
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
     logs, their_logs = own.score(pairs), exported.score(pairs)
-    differences = np.abs(
-        np.concatenate(logs, dtype=np.float64) - np.concatenate(their_logs)
-    )
+    errors = np.abs(np.concatenate(logs, dtype=np.float64) - np.concatenate(their_logs))
     unequal = _unequal(*greedy)
     others = own.score([(subwords[n], greedy[1][n].subwords) for n in unequal])
     gaps = [
@@ -330,8 +324,8 @@ def compare(
         equal=len(text.sources) - len(unequal),
         ties=sum(gap <= TIE for gap in gaps),
         largest_gap=max(gaps, default=0.0),
-        largest_difference=float(differences.max()),
-        mean_difference=float(differences.mean()),
+        largest_difference=float(errors.max()),
+        mean_difference=float(errors.mean()),
         bleu=scores[0]["bleu"],
         exported_bleu=scores[1]["bleu"],
         beam_size=decoding.beam_size,

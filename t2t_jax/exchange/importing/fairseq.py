@@ -107,7 +107,7 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
     return ImportedModel(
         model=model,
         search=_SEARCH | length_limits(model),
-        params=_read_weights(source, model, found.ids),
+        params=_weights(source, model, found.ids),
         vocabularies=found.pair,
         files=(checkpoint, *found.files),
         notes=(*found.notes, *_notes_of(settings, model)),
@@ -187,10 +187,8 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     if settings.get("encoder_learned_pos"):
         shapes = [source.shape(f"{s}.embed_positions.weight") for s in _STACKS]
         rows = min(shape[0] if shape else 0 for shape in shapes)
-        config |= {
-            "positions": "learned",
-            "max_positions": max(rows - _FIRST_POSITION, 1),
-        }
+        config["positions"] = "learned"
+        config["max_positions"] = max(rows - _FIRST_POSITION, 1)
     return config
 
 
@@ -218,9 +216,7 @@ _IGNORED = tuple(
 _OUTPUTS = ["decoder.output_projection.weight", "decoder.embed_out"]
 
 
-def _read_weights(
-    source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]
-) -> Params:
+def _weights(source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]) -> Params:
     """Reads the parameters of a `Transformer`."""
     sizes, positions = (len(ids[0]), len(ids[1])), {}
     inputs = [f"{stack}.embed_tokens.weight" for stack in _STACKS]

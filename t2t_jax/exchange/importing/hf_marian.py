@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from t2t_jax.exchange.importing.layout import (
     take_matrices,
     torch_layers,
 )
-from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
+from t2t_jax.exchange.importing.vocabularies import Id, Ids, our_ids, pieces_by
 from t2t_jax.exchange.readers.torch_file import read_torch_file
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 from t2t_jax.types import UNK
@@ -111,7 +111,7 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     source, weights = read_weights(path)
     tables, bias = take_tables(source, architecture)
     trained = find_trained(
-        path, source, bias=bias, architecture=architecture, wanted=options.positions
+        path, source, bias=bias, architecture=architecture, by=options.positions
     )
     inputs = tables[MATRICES[architecture.model["tying"]][:2][-1]]  # of the decoder
     start, bos = _start_of(inputs, architecture.ids)
@@ -125,11 +125,9 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     if is_marian and not (inputs[pad].any() or bias[pad]):
         ids = ids[0], [None, *ids[1][1:]]  # HF's addition would take probability.
     take = torch_layers(source, prefix="model.")
-    own_bias = bias if model["output_bias"] else None
+    own = bias if model["output_bias"] else None
     ignored = () if model["attention_biases"] else biases
-    params = read_params(
-        source, model, take, tables, ids, bias=own_bias, ignored=ignored
-    )
+    params = read_params(source, model, take, tables, ids, bias=own, ignored=ignored)
     marker = architecture.marker if trained.by == "t2t_jax" else {}
     search = search_of(generation, marker, special=found.special, unk=found.unk)
     return ImportedModel(
@@ -165,23 +163,25 @@ def read_weights(directory: Path) -> tuple[Source, tuple[Path, ...]]:
     return Source(tensors, name=str(files[0])), (*files, *filter(Path.exists, settings))
 
 
-def _find_weights(directory: Path) -> tuple[Path, ...]:
+def _find_weights(folder: Path) -> tuple[Path, ...]:
     for name in WEIGHTS:
-        if (path := directory / name).exists():
+        if (path := folder / name).exists():
             return (path,)
-        if (index := directory / f"{name}{_INDEX}").exists():
+        if (index := folder / f"{name}{_INDEX}").exists():
             named = read_json_object(index, advice=_ADVICE).get("weight_map")
             parts = {*map(str, named.values())} if isinstance(named, dict) else {""}
             if not all(map(_PART.fullmatch, parts)):
                 raise DataError(f"{index} has no names of files. {_ADVICE}")
-            if lost := [one for one in sorted(parts) if not (directory / one).exists()]:
-                raise InputMissingError(
-                    f"{directory / lost[0]}: no such file. {_ADVICE}"
-                )
-            return (index, *(directory / one for one in sorted(parts)))
-    raise InputMissingError(
-        f"{directory} has neither {' nor '.join(WEIGHTS)}. {_ADVICE}"
-    )
+            files = [folder / part for part in sorted(parts)]
+            for path in files:
+                _require_file(path)
+            return (index, *files)
+    raise InputMissingError(f"{folder} has neither {' nor '.join(WEIGHTS)}. {_ADVICE}")
+
+
+def _require_file(path: Path) -> None:
+    if not path.exists():
+        raise InputMissingError(f"{path}: no such file. {_ADVICE}")
 
 
 def take_tables(
@@ -219,11 +219,7 @@ def _start_of(inputs: Array, special: Mapping[str, int]) -> tuple[str, int | Non
 
 
 def search_of(
-    generation: Generation,
-    marker: Mapping[str, Any],
-    *,
-    special: Set[int | None],
-    unk: int | None,
+    generation: Generation, marker: Mapping[str, Any], *, special: Set[Id], unk: Id
 ) -> dict[str, Any]:
     """Returns values of `config.decoding` by key.
 
@@ -247,12 +243,12 @@ def search_of(
 
 def _notes(
     trained: Trained,
-    vocabularies: HFVocabularies,
+    found: HFVocabularies,
     generation: Generation,
     options: ImportOptions,
 ) -> tuple[str, ...]:
     notes = [_POSITION_NOTES[trained.by].format(why=trained.why)]
-    if tokens := vocabularies.language_tokens:
+    if tokens := found.language_tokens:
         notes.append(
             f"A source begins with one of {len(tokens):,} tags, such as `{tokens[0]}`."
         )
@@ -273,6 +269,9 @@ def stopping_notes(generation: Generation) -> list[str]:
     ]
 
 
+_Table: TypeAlias = Mapping[str, int]  # ids by piece
+
+
 class HFVocabularies(NamedTuple):
     """The vocabularies of a model, and which rows of its matrices are theirs.
 
@@ -287,8 +286,8 @@ class HFVocabularies(NamedTuple):
 
     pair: VocabularyPair
     ids: tuple[Ids, Ids]
-    special: Set[int | None]
-    unk: int | None
+    special: Set[Id]
+    unk: Id
     shared: bool
     languages: tuple[str, str] | None
     language_tokens: tuple[str, ...]
@@ -328,13 +327,13 @@ def read_vocabularies(
     files = [directory / name for name in names]
     tables = list(map(read_table, files, architecture.sizes))
     target_ids = _ids_of(tables[-1], tokens, target_size, architecture.ids, bos=bos)
-    source_ids = _ids_of(tables[0], tokens, size) if tokens.separate else target_ids
+    source_ids = _ids_of(tables[0], tokens, size, {}) if tokens.separate else target_ids
     moses = (tokens.languages or ("en",))[0] if options.normalize else ""
     spm = [directory / name for name in SPM]
     source = _vocabulary(spm[0], tables[0], ids=source_ids, moses=moses)
     target = _vocabulary(spm[1], tables[-1], ids=target_ids, moses="")
     same = not tokens.separate and source.model == target.model
-    special: set[int | None] = {architecture.ids[n] for n in ("pad", "decoder_start")}
+    special: set[Id] = {architecture.ids[n] for n in ("pad", "decoder_start")}
     return HFVocabularies(
         pair=VocabularyPair(target if same else source, target),
         ids=(source_ids, target_ids),
@@ -372,8 +371,7 @@ def _content(token: object, *, default: str) -> str:
 
 def read_table(path: Path, size: int) -> dict[str, int]:
     """Reads pieces and their ids, which must be different and below `size`."""
-    if not path.exists():
-        raise InputMissingError(f"{path}: no such file. {_ADVICE}")
+    _require_file(path)
     table = read_json_object(path, advice=_ADVICE)
     ids = table.values()
     if not all(type(one) is int and 0 <= one < size for one in ids):
@@ -389,17 +387,12 @@ def read_table(path: Path, size: int) -> dict[str, int]:
 
 
 def _ids_of(
-    table: Mapping[str, int],
-    tokens: _Tokens,
-    size: int,
-    special: Mapping[str, int] | None = None,
-    *,
-    bos: int | None = None,
+    table: _Table, tokens: _Tokens, size: int, special: _Table, *, bos: Id = None
 ) -> Ids:
     """Returns the foreign ids of a side, of which the special ones must differ.
 
     Args:
-      special: those that the target must have; see `Architecture.ids`.
+      special: those that it must have; {} for the source; see `Architecture.ids`.
     """
     eos, unk = table.get(tokens.eos), table.get(tokens.unk)
     wanted, pad, start = eos, table.get(tokens.pad), None
@@ -415,11 +408,8 @@ def _ids_of(
     return our_ids(size, pad=pad, bos=bos, eos=eos, unk=unk)
 
 
-def _vocabulary(
-    path: Path, table: Mapping[str, int], *, ids: Ids, moses: str
-) -> Vocabulary:
-    if not path.exists():
-        raise InputMissingError(f"{path}: no such file. {_ADVICE}")
+def _vocabulary(path: Path, table: _Table, *, ids: Ids, moses: str) -> Vocabulary:
+    _require_file(path)
     model = read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=_ADVICE)
     pieces = pieces_by({id_: piece for piece, id_ in table.items()}, ids)
     if not moses and ids == [*range(len(ids))]:

@@ -12,7 +12,8 @@ from t2t_jax.errors import DataError, short_repr
 from t2t_jax.model.config import is_number
 from t2t_jax.types import Params
 
-_LARGEST = 1_000_000
+_MOST = 1_000_000
+_ADVICE = "Pass another model."
 
 
 class ImportOptions(NamedTuple):
@@ -94,11 +95,7 @@ class Settings:
     """
 
     def __init__(
-        self,
-        values: Mapping[str, Any],
-        *,
-        name: object,
-        advice: str = "Pass another model.",
+        self, values: Mapping[str, Any], *, name: object, advice: str = _ADVICE
     ):
         self._values, self._name, self._advice = values, name, advice
 
@@ -130,12 +127,7 @@ class Settings:
                 self.refuse(key, f"{short_repr(self.get(first))}, as {first}")
 
     def size(
-        self,
-        key: str,
-        *,
-        default: int | None = None,
-        least: int = 1,
-        most: int = _LARGEST,
+        self, key: str, *, default: int | None = None, least: int = 1, most: int = _MOST
     ) -> int:
         """Returns a whole number within bounds."""
         found = self.get(key)

@@ -217,11 +217,7 @@ def _check(imported: ImportedModel, config: Config, path: Path) -> None:
 
 
 def _card(
-    imported: ImportedModel,
-    config: Config,
-    sums: Mapping[Path, str],
-    name: str,
-    toolkit: str,
+    imported: ImportedModel, config: Config, sums: dict[Path, str], name: str, kind: str
 ) -> str:
     """Fills `import_card.md`."""
     vocabulary = imported.vocabularies.source
@@ -231,7 +227,7 @@ def _card(
         "import_card",
         options=dict(needed) if vocabulary.reads_source else {},
         name=name,
-        toolkit=toolkit,
+        toolkit=kind,
         imported=imported,
         sums=sums,
         parameters=count_parameters(config.network).total,

@@ -212,10 +212,9 @@ def take_matrices(
         "none": [inputs[:1], inputs[1:], outputs],
     }
     paths = MATRICES[config["tying"]]
+    width = config["d_model"]
     return {
-        path: source.take_equal(
-            equal, sizes[path != "source_embedding"], config["d_model"]
-        )
+        path: source.take_equal(equal, sizes[path != "source_embedding"], width)
         for path, equal in zip(paths, names[config["tying"]], strict=True)
     }
 

@@ -70,9 +70,7 @@ LANGUAGES = {
 }
 """The languages of M2M-100's tokenizers by name, in the order of their ids."""
 # Tokenizers that put tags where `Tokens` says; SMaLL-100's does not.
-_CLASSES = (
-    *("M2M100Tokenizer", "NllbTokenizer", "NllbTokenizerFast", "TokenizersBackend"),
-)
+_CLASSES = "M2M100Tokenizer NllbTokenizer NllbTokenizerFast TokenizersBackend".split()
 _LICENSES = {"M2M-100": "mit", "NLLB-200": "cc-by-nc-4.0"}
 # Tensors without an effect on the outputs; sinusoids are computed.
 _IGNORED = tuple(
@@ -163,7 +161,7 @@ def read_tokens(directory: Path, size: int) -> Tokens:
     is_m2m = named == "M2M100Tokenizer" or (directory / VOCABULARY).exists()
     names = _m2m_names(directory, size) if is_m2m else _nllb_names(path, splitter)
     used = len(names)
-    _add_tokens(names, directory, size=size, is_m2m=is_m2m)
+    _add(names, directory, size=size, is_m2m=is_m2m)
     languages = {
         found[1] or found[2]: id_
         for id_, name in sorted(names.items())
@@ -190,9 +188,7 @@ def read_tokens(directory: Path, size: int) -> Tokens:
     return Tokens(kind, vocabulary, ids, languages, files, tag_is_last is True)
 
 
-def _add_tokens(
-    names: dict[int, str], directory: Path, *, size: int, is_m2m: bool
-) -> None:
+def _add(names: dict[int, str], directory: Path, *, size: int, is_m2m: bool) -> None:
     """Adds tokens to pieces, and checks that each has an id and each id one of them."""
     for id_, name in _added(directory, len(names), is_m2m=is_m2m):
         if names.setdefault(id_, name) != name:

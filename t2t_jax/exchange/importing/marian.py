@@ -124,7 +124,7 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
         params=params,
         vocabularies=found.pair,
         files=tuple(dict.fromkeys([file, *files, *found.files])),
-        notes=(*_notes(decoder, model, options), *found.notes),
+        notes=(*_notes(decoder, model, options.positions), *found.notes),
         shared_ids=is_joint,
     )
 
@@ -238,10 +238,7 @@ def _read_decoder(model: Path) -> tuple[Settings, list[Path]]:
         content = read_limited(file, max_bytes=MAX_YAML_BYTES, advice="Restore it.")
         values = parse_yaml(content, name=str(file))
     # `normalize: true` is an exponent of 1.
-    numbers = {
-        key: float(value) if isinstance(value, bool) else value
-        for key, value in values.items()
-    }
+    numbers = {key: float(v) if isinstance(v, bool) else v for key, v in values.items()}
     advice = "Change it, or remove the file."
     return Settings(numbers, name=(*files, model)[0], advice=advice), files
 
@@ -261,10 +258,8 @@ def _search(decoder: Settings, model: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _notes(
-    decoder: Settings, model: Mapping[str, Any], options: ImportOptions
-) -> list[str]:
-    notes = [_HF_POSITIONS] * (options.positions == "huggingface")
+def _notes(decoder: Settings, model: Mapping[str, Any], positions: str) -> list[str]:
+    notes = [_HF_POSITIONS] * (positions == "huggingface")
     if penalty := decoder.get("word-penalty"):
         notes.append(f"word-penalty={short_repr(penalty)} is left out.")
     return notes + [_PRE_NORM] * (model["norm_position"] == "pre")

@@ -114,10 +114,8 @@ def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
     hparams = _read_hparams(prefix.with_name(_HPARAMS))
     model = _config_of(hparams)
     tensors = read_tensorflow_checkpoint(prefix)
-    source = Source(
-        {name: one for name, one in tensors.items() if not _IGNORED.match(name)},
-        name=str(prefix),
-    )
+    kept = {name: one for name, one in tensors.items() if not _IGNORED.match(name)}
+    source = Source(kept, name=str(prefix))
     found = t2t_vocabularies(
         prefix.parent,
         given=options.vocabularies,
@@ -208,9 +206,7 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
     texts = (short_repr(hparams.get(f"layer_{one}_sequence"))[1:-1] for one in places)
     norms = tuple(re.sub("^none$|d| ", "", text) for text in texts)
     if norms not in _NORM_POSITIONS:
-        hparams.refuse(
-            "layer_postprocess_sequence", "'da' after 'n', 'dan' after 'none'"
-        )
+        hparams.refuse("layer_postprocess_sequence", "'da' after 'n', 'dan' after none")
     d_model, heads = hparams.size("hidden_size"), hparams.size("num_heads")
     keys, values = (
         hparams.size(f"attention_{kind}_channels") for kind in ("key", "value")
@@ -261,9 +257,8 @@ def _tensor_name(source: Source, body: str, path: str, kind: str) -> str:
     if not path.endswith("_norm"):
         scope = within.replace("_attention/", "_attention/multihead_attention/")
         return f"{body}{scope}/{kind}"
-    names = [
-        f"{body}{within}/{scope}/layer_norm/layer_norm_{kind}" for scope in _NORM_SCOPES
-    ]
+    form = f"{body}{within}/{{}}/layer_norm/layer_norm_{kind}"
+    names = list(map(form.format, _NORM_SCOPES))
     return next((name for name in names if name in source), names[0])
 
 

@@ -29,7 +29,8 @@ from t2t_jax.exchange.importing.imported import Settings
 from t2t_jax.exchange.readers.yaml_file import parse_ids
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited, read_text
 
-Ids: TypeAlias = list[int | None]
+Id: TypeAlias = int | None
+Ids: TypeAlias = list[Id]
 """The foreign id of each of ours; None for those that the toolkit does not have."""
 
 ADVICE = "Pass the vocabularies of this model with --vocabularies."
@@ -107,9 +108,7 @@ def _found(
 def _ends(given: Sequence[Path]) -> tuple[Path, Path]:
     """Returns the files of source and target, of one or two."""
     if len(given) > 2:
-        raise DataError(
-            f"A model has one or two vocabularies, not {len(given)}. Change them."
-        )
+        raise DataError(f"Pass one or two vocabularies, not {len(given)}.")
     return given[0], given[-1]
 
 
@@ -127,14 +126,7 @@ def _read(path: Path) -> bytes:
     return read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=ADVICE)
 
 
-def our_ids(
-    size: int,
-    *,
-    eos: int,
-    unk: int | None,
-    bos: int | None = None,
-    pad: int | None = None,
-) -> Ids:
+def our_ids(size: int, *, eos: int, unk: Id, bos: Id = None, pad: Id = None) -> Ids:
     """Returns the foreign id of each of our ids: pad, bos, eos, unk, and the rest.
 
     Args:
@@ -373,19 +365,14 @@ def _marian_side(path: Path, size: int, *, splitter: Path) -> _Side:
     if is_list:
         foreign = _listed(path, content)
         names = [foreign.get(number, f"<id_{number}>") for number in range(size)]
-        pad, eos, unk = (
-            names.index(piece) if piece in names else None
-            for piece in ("<pad>", "</s>", "<unk>")
-        )
-        bos = None
+        first = {piece: id_ for id_, piece in reversed([*enumerate(names)])}
+        pad, eos, unk, bos = *map(first.get, ("<pad>", "</s>", "<unk>")), None
         count = min(len(foreign), size)  # it may have more than the model
     else:
         count = piece_count(content, name=name)
         pad, bos, eos, unk = special_ids(content, name=name)
     if count != size:
-        raise DataError(
-            f"{name} has {count:,} pieces, and the model {size:,}. {ADVICE}"
-        )
+        raise DataError(f"{name} has {count:,} pieces, the model {size:,}. {ADVICE}")
     if eos is None or unk is None:
         raise DataError(f"{name} has no pieces </s> and <unk>. {ADVICE}")
     ids = our_ids(size, pad=pad, bos=bos, eos=eos, unk=unk)

@@ -45,6 +45,16 @@ _DTYPES: Mapping[int, npt.DTypeLike] = {
 }
 
 
+_DAMAGED = (
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    TypeError,
+    ValueError,
+    struct.error,
+)
+
+
 class _Entry(NamedTuple):
     """Where a tensor is, and its checksum."""
 
@@ -90,10 +100,7 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
             f"{prefix} is not a complete checkpoint of TensorFlow: {error.filename} "
             "does not exist. Copy all its files."
         ) from error
-    except (
-        *(ArithmeticError, LookupError, TypeError, ValueError, struct.error),
-        MemoryError,
-    ) as error:
+    except _DAMAGED as error:
         raise DataError(
             f"{prefix} is not a readable checkpoint of TensorFlow: {error}."
         ) from error

@@ -61,9 +61,7 @@ _NAMESPACE = "argparse.Namespace"
 _TENSOR = "torch._utils._rebuild_tensor_v2"
 _PARAMETER = "torch._utils._rebuild_parameter"
 _ENCODE = "_codecs.encode"  # how bytes are written
-_ALLOWED = frozenset(
-    {_ORDERED_DICT, _NAMESPACE, _TENSOR, _PARAMETER, _ENCODE, *_DTYPES}
-)
+_ALLOWED = {_ORDERED_DICT, _NAMESPACE, _TENSOR, _PARAMETER, _ENCODE, *_DTYPES}
 
 # What a damaged file raises.
 _UNREADABLE = (
@@ -322,9 +320,7 @@ def _as(kind: type[Any], value: Any) -> Any:
 def _key(value: Any) -> Any:
     """Returns a key of a dict, whose hash takes little time."""
     is_plain = value is None or type(value) in (str, bytes, bool, float)
-    if not is_plain and not (
-        type(value) is int and value.bit_length() <= _MAX_KEY_BITS
-    ):
+    if not is_plain and (type(value) is not int or value.bit_length() > _MAX_KEY_BITS):
         raise DataError(f"a dict has the key {short_repr(value)}.")
     return value
 
