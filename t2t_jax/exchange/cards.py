@@ -44,9 +44,7 @@ def fill_template(template: str, /, **values: object) -> str:
     return _environment().get_template(f"{template}.md").render(values).rstrip()
 
 
-def fill_usage(
-    template: str, original: Original, name: str, /, **values: object
-) -> str:
+def fill_usage(template: str, original: Original, name: str, **values: object) -> str:
     """Describes how an export is used.
 
     Args:
@@ -201,10 +199,8 @@ def _result(original: Original, checked: Comparison, *, exact: bool) -> dict[str
             f"{checked.text}: {checked.lines:,} lines, beam "
             f"{checked.beam_size}, length penalty {checked.length_penalty:g}"
         )
-        scores = {
-            "bleu": checked.exported_beam_bleu,
-            "bleu_signature": checked.bleu_signature,
-        }
+        scores = {"bleu": checked.exported_beam_bleu}
+        scores["bleu_signature"] = checked.bleu_signature
     metrics = [
         {
             "type": name,

@@ -144,22 +144,20 @@ class Guard:
                 time.perf_counter() - start,
             )
 
-    async def _answer(
-        self, scope: Scope, receive: Receive, response: _Response
-    ) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, found: _Response) -> None:
         # With an application in the scope the router raises HTTPException.
         scope.setdefault("app", self)
         try:
             self._check(scope)
-            await self._router(scope, receive, response.send)
+            await self._router(scope, receive, found.send)
         except ClientDisconnect:
-            response.abort()
+            found.abort()
         except HTTPException as error:  # RequestError, and the router's own
-            await response.send_error(error, receive)
+            await found.send_error(error, receive)
         except Exception:
             # Without the message, which may hold text of the request.
             _LOGGER.exception("A request failed.", exc_info=self._config.log_text)
-            await response.send_error(RequestError(500, "Internal error"), receive)
+            await found.send_error(RequestError(500, "Internal error"), receive)
 
     def _check(self, scope: Scope) -> None:
         """Refuses foreign hosts and origins, two framings, and headers given twice."""

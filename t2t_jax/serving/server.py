@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import h11
 import uvicorn
@@ -24,6 +24,8 @@ from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.request_limits import LATE
 from t2t_jax.serving.requests import to_json
+
+_Call: TypeAlias = Callable[[], None]
 
 _HEADER_BYTES = 16 * 1024
 _KEEP_ALIVE = 15  # seconds without a request until a connection is closed
@@ -71,11 +73,7 @@ def url_of(host: str, opened: socket.socket) -> str:
 
 
 def serve(
-    app: ASGIApp,
-    opened: socket.socket,
-    config: ServingConfig,
-    *,
-    on_ready: Callable[[], None],
+    app: ASGIApp, opened: socket.socket, config: ServingConfig, *, on_ready: _Call
 ) -> None:
     """Serves until a signal, then answers what is under way. For the main thread.
 
@@ -222,7 +220,7 @@ class GuardedProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]):
+    def __init__(self, config: uvicorn.Config, on_ready: _Call):
         super().__init__(config)
         self._on_ready = on_ready
 

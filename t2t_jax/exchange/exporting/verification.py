@@ -253,11 +253,7 @@ class Comparison:
         checks = (
             (unequal, most, f"{unequal} of {self.lines} greedy outputs differ"),
             (untied, 0, f"{untied} of them are not ties, {gap}"),
-            (
-                beams,
-                of_beams,
-                f"{beams} outputs of a beam of {self.beam_size} differ",
-            ),
+            (beams, of_beams, f"{beams} outputs of a beam of {self.beam_size} differ"),
             (largest, tolerance.largest, f"a log-probability differs by {largest:.2g}"),
             (
                 mean,

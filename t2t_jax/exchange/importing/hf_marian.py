@@ -242,10 +242,7 @@ def search_of(
 
 
 def _notes(
-    trained: Trained,
-    found: HFVocabularies,
-    generation: Generation,
-    options: ImportOptions,
+    trained: Trained, found: HFVocabularies, search: Generation, options: ImportOptions
 ) -> tuple[str, ...]:
     notes = [_POSITION_NOTES[trained.by].format(why=trained.why)]
     if tokens := found.language_tokens:
@@ -253,9 +250,9 @@ def _notes(
             f"A source begins with one of {len(tokens):,} tags, such as `{tokens[0]}`."
         )
     notes += [_PUNCTUATION] * (not options.normalize)
-    notes += stopping_notes(generation)
+    notes += stopping_notes(search)
     # In Marian's models pad has no probability, and nothing is to be renormalized.
-    notes += [_RENORMALIZED] * (generation.renormalized and trained.by != "marian")
+    notes += [_RENORMALIZED] * (search.renormalized and trained.by != "marian")
     return tuple(notes)
 
 

@@ -211,9 +211,8 @@ def _check(imported: ImportedModel, config: Config, path: Path) -> None:
         require_params_of(make_module(config.network), imported.params)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    imported.vocabularies.check(
-        config.vocabulary, name=str(path), advice="Pass its own."
-    )
+    own, advice = config.vocabulary, "Pass its own."
+    imported.vocabularies.check(own, name=str(path), advice=advice)
 
 
 def _card(

@@ -208,9 +208,7 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
     if norms not in _NORM_POSITIONS:
         hparams.refuse("layer_postprocess_sequence", "'da' after 'n', 'dan' after none")
     d_model, heads = hparams.size("hidden_size"), hparams.size("num_heads")
-    keys, values = (
-        hparams.size(f"attention_{kind}_channels") for kind in ("key", "value")
-    )
+    keys, values = map(hparams.size, _SIZES[-2:])
     if d_model % 2 or keys % heads or values % heads:
         hparams.refuse(
             "num_heads",

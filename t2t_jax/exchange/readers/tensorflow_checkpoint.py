@@ -45,14 +45,8 @@ _DTYPES: Mapping[int, npt.DTypeLike] = {
 }
 
 
-_DAMAGED = (
-    ArithmeticError,
-    LookupError,
-    MemoryError,
-    TypeError,
-    ValueError,
-    struct.error,
-)
+# What a damaged file raises, beside `struct.error`.
+_DAMAGED = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 
 
 class _Entry(NamedTuple):
@@ -100,7 +94,7 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
             f"{prefix} is not a complete checkpoint of TensorFlow: {error.filename} "
             "does not exist. Copy all its files."
         ) from error
-    except _DAMAGED as error:
+    except (*_DAMAGED, struct.error) as error:
         raise DataError(
             f"{prefix} is not a readable checkpoint of TensorFlow: {error}."
         ) from error
