@@ -7,6 +7,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
@@ -79,7 +80,7 @@ class TranslateRequest(NamedTuple):
     target: str
     alternatives: int
     details: frozenset[str]
-    is_html: bool = False
+    is_html: bool
 
 
 def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
@@ -111,14 +112,12 @@ def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
 
 
 def _parse_json(body: bytes) -> dict[str, Any]:
-    try:
+    with suppress(ValueError, RecursionError):
         # Infinity and NaN are not JSON.
         found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(400, "Invalid JSON format") from error
-    if not isinstance(found, dict):
-        raise RequestError(400, "Invalid JSON format")
-    return found
+        if isinstance(found, dict):
+            return found
+    raise RequestError(400, "Invalid JSON format")
 
 
 def _refuse_constant(name: str) -> NoReturn:
