@@ -148,11 +148,8 @@ class _Api:
         task = asyncio.create_task(self._translate_all(wanted, client))
         gone = asyncio.create_task(_disconnected(request))
         try:
-            await asyncio.wait(
-                {task, gone},
-                timeout=self._config.request_timeout,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            seconds, first = self._config.request_timeout, asyncio.FIRST_COMPLETED
+            await asyncio.wait({task, gone}, timeout=seconds, return_when=first)
             if task.done():
                 return _json(task.result())
             raise ClientDisconnect if gone.done() else _timed_out()

@@ -109,10 +109,10 @@ class Languages:
         total = sum(scores.values()) or 1.0
         # A few words prove little.
         certainty = min(1.0, len(words) / _CONFIDENT_WORDS)
-        found = [
-            {"confidence": round(100 * certainty * score / total, 1), "language": code}
-            for code, score in scores.items()
-        ]
+        shares = {
+            one: round(100 * certainty * scores[one] / total, 1) for one in scores
+        }
+        found = [{"confidence": shares[code], "language": code} for code in shares]
         return sorted(found, key=lambda one: -one["confidence"])
 
     def _score(self, code: str, words: list[str], text: str) -> float:

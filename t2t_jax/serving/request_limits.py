@@ -138,11 +138,9 @@ class Guard:
         finally:
             self._metrics.in_progress -= 1
             path = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
-            self._metrics.count(
-                path if path in self._paths else "other",
-                response.status or _CLIENT_GONE,
-                time.perf_counter() - start,
-            )
+            name = path if path in self._paths else "other"
+            seconds = time.perf_counter() - start
+            self._metrics.count(name, response.status or _CLIENT_GONE, seconds)
 
     async def _answer(self, scope: Scope, receive: Receive, found: _Response) -> None:
         # With an application in the scope the router raises HTTPException.

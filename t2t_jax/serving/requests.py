@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from python_multipart.exceptions import FormParserError
@@ -372,6 +373,8 @@ def segment(
     """Makes the details of a sentence, with the names of `--format=jsonl`."""
     sentence = request.sentences[place]
     hypotheses = translation.hypotheses[: 1 + request.alternatives]
+    others = repeat(request.details - {"attention"})
+    details = chain([request.details], others)
     return {
         "gap": sentence.gap,  # the white space before it
         "source": sentence.text,
@@ -381,10 +384,7 @@ def segment(
         "score": _rounded(translation.score),
         "unseen_words": _rounded(translation.unseen_words),
         "source_tokens": translation.source_tokens,
-        "hypotheses": [
-            _hypothesis(one, request.details - ({"attention"} if rank else set()))
-            for rank, one in enumerate(hypotheses)
-        ],
+        "hypotheses": list(map(_hypothesis, hypotheses, details)),
     }
 
 

@@ -98,11 +98,9 @@ def load_for_export(
     Raises:
       UserError: as for `load.load`.
     """
+    decoding, devices = config.decoding, jax.local_devices()[:1]
     model = load(
-        workdir.path,
-        checkpoint=checkpoint,
-        decoding=config.decoding,
-        devices=jax.local_devices()[:1],
+        workdir.path, checkpoint=checkpoint, decoding=decoding, devices=devices
     )
     network = dataclasses.replace(config.network, compute_dtype="float32")
     return dataclasses.replace(model, module=make_module(network))

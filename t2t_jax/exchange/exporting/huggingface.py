@@ -101,7 +101,8 @@ class HFMarianFormat(ExportFormat):
         write_json(to / CONFIG, _config(config, ids))
         found = generation(config, ids, unk=UNK, tags=tags)
         write_json(to / GENERATION, {**found, "forced_eos_token_id": None})
-        write_weights(to, to_tensors(params, config))
+        tensors = to_tensors(params, config)
+        write_safetensors(to / WEIGHTS[0], tensors, metadata={"format": "pt"})
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Reads it again, and compares the parameters bit by bit."""
@@ -286,15 +287,8 @@ def to_tensors(params: Params, config: Config) -> Tensors:
 
 def layer_tensors(params: Params, config: TransformerConfig) -> Tensors:
     """Returns HF's tensors of both stacks."""
-    return {
-        f"model.{torch_name(path, kind)}": array.T
-        for path, kind, array in foreign_layers(params, config)
-    }
-
-
-def write_weights(to: Path, tensors: Tensors) -> None:
-    """Writes `model.safetensors` into a directory."""
-    write_safetensors(to / WEIGHTS[0], tensors, metadata={"format": "pt"})
+    layers = foreign_layers(params, config)
+    return {f"model.{torch_name(path, kind)}": array.T for path, kind, array in layers}
 
 
 def has_other_positions(config: TransformerConfig) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.checkpointing.safetensors_io import require_safetensors
+from t2t_jax.checkpointing.safetensors_io import require_safetensors, write_safetensors
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
@@ -31,10 +31,9 @@ from t2t_jax.exchange.exporting.huggingface import (
     exported_positions,
     generation,
     layer_tensors,
-    write_weights,
 )
 from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Backend
-from t2t_jax.exchange.importing.hf_marian import TOKENIZER, VOCABULARY
+from t2t_jax.exchange.importing.hf_marian import TOKENIZER, VOCABULARY, WEIGHTS
 from t2t_jax.exchange.importing.hf_settings import CONFIG, GENERATION, M2M_100_IDS
 from t2t_jax.exchange.importing.imported import DEFAULTS
 from t2t_jax.exchange.importing.layout import foreign_matrices
@@ -81,8 +80,8 @@ class M2M100Format(ExportFormat):
         params, model = original.model.params, config.model
         tables, _ = foreign_matrices(params, model)
         rows = tables["embedding"][_order(model.vocab_size)]
-        tensors = layer_tensors(params, model)
-        write_weights(to, {**tensors, "model.shared.weight": rows})
+        tensors = {**layer_tensors(params, model), "model.shared.weight": rows}
+        write_safetensors(to / WEIGHTS[0], tensors, metadata={"format": "pt"})
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Reads it again, and compares the parameters bit by bit."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -160,19 +161,15 @@ def _search(
 
     def translate(parameters: _Flat, source_BxS: Array) -> _Results:
         own_model = step_model(model.module, _nested(parameters, model.params))
-        max_length = source_BxS.shape[1] + extra
-        ends = (*(end for end in _CACHE_LENGTHS if end <= extra), max_length)
+        longest = source_BxS.shape[1] + extra
+        ends = (*(end for end in _CACHE_LENGTHS if end <= extra), longest)
         memory = own_model.encode(source_BxS)
         search = BeamSearch(own_model, search_params)
         limits_B = per_sentence_limits(
-            source_BxS, search_params, max_extra_tokens=extra, max_length=max_length
+            source_BxS, search_params, max_extra_tokens=extra, max_length=longest
         )
         state = init_state(
-            search,
-            memory,
-            limits_B=limits_B,
-            max_length=max_length,
-            cache_length=ends[0],
+            search, memory, limits_B=limits_B, max_length=longest, cache_length=ends[0]
         )
         for end in ends:
             state = state._replace(cache=own_model.grow(state.cache, end))
@@ -212,11 +209,8 @@ def _lower(
     """
     positions = learned_positions(model.module)
     limits = [f"{axis[-1]} <= {positions - extra}" for axis in axes if positions]
-    scope = export.SymbolicScope(limits)
-    tokens = [
-        jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), np.int32)
-        for shape in axes
-    ]
+    symbolic = partial(export.symbolic_shape, scope=export.SymbolicScope(limits))
+    tokens = [jax.ShapeDtypeStruct(symbolic(shape), np.int32) for shape in axes]
     parameters = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), leaves_by_path(model.params)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import numpy as np
@@ -23,6 +23,8 @@ from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.types import EOS, Params
+
+_Pairs: TypeAlias = Sequence[tuple[str, str]]
 
 
 class Output(NamedTuple):
@@ -91,12 +93,7 @@ class VerificationText(NamedTuple):
 
 
 def choose_lines(
-    name: str,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    vocabulary: Vocabulary,
-    longest: int,
-    most: int,
+    name: str, pairs: _Pairs, *, vocabulary: Vocabulary, longest: int, most: int
 ) -> VerificationText:
     """Selects the first lines that the model can translate without truncation.
 
@@ -123,9 +120,7 @@ def choose_lines(
     return VerificationText(name, sources, references, num_read - len(kept))
 
 
-def of_language(
-    pairs: Sequence[tuple[str, str]], vocabulary: Vocabulary, language: str
-) -> Sequence[tuple[str, str]]:
+def of_language(pairs: _Pairs, vocabulary: Vocabulary, language: str) -> _Pairs:
     """Selects the pairs of a target language, and gives sources without a tag its own.
 
     Args:
@@ -155,9 +150,7 @@ def check_equal(params: Params, written: Params) -> None:
     )
     nothing = np.zeros(0)
     differing = [
-        name
-        for name, array in ours.items()
-        if array.tobytes() != theirs.get(name, nothing).tobytes()
+        n for n in ours if ours[n].tobytes() != theirs.get(n, nothing).tobytes()
     ]
     differing += [one for one in theirs.keys() - ours if theirs[one].any()]
     if differing:
@@ -242,10 +235,8 @@ class Comparison:
         largest, mean = self.largest_difference, self.mean_difference
         untied = unequal - self.ties if tolerance.unequal < 1 else 0
         # At least one line, however few there are.
-        most, of_beams = (
-            max(share * self.lines, bool(share))
-            for share in (tolerance.unequal, tolerance.unequal_beam)
-        )
+        shares = (tolerance.unequal, tolerance.unequal_beam)
+        most, of_beams = (max(share * self.lines, bool(share)) for share in shares)
         lower = self.bleu - self.exported_bleu
         if self.same_penalty:
             lower = max(lower, self.beam_bleu - self.exported_beam_bleu)
@@ -309,10 +300,8 @@ def compare(
         _gap(greedy[0][n].tokens, greedy[1][n].tokens, logs[n], other)
         for n, other in zip(unequal, others, strict=True)
     ]
-    scores = [
-        corpus_scores([one.text for one in found], text.references, metrics=("bleu",))
-        for found in (*greedy, *beams)
-    ]
+    outputs = ([one.text for one in found] for found in (*greedy, *beams))
+    scores = [corpus_scores(own, text.references, metrics=("bleu",)) for own in outputs]
     return Comparison(
         text=text.name,
         lines=len(text.sources),

@@ -49,8 +49,12 @@ from t2t_jax.types import UNK
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _INDEX = ".index.json"  # of a model in several files
 _PART = re.compile(r"[\w-]+\.(safetensors|bin)")
-_SHARED, _HEAD, _BIAS = "model.shared.weight", "lm_head.weight", "final_logits_bias"
-_EMBEDDINGS = [f"model.{stack}.embed_tokens.weight" for stack in ("encoder", "decoder")]
+_BIAS = "final_logits_bias"
+_MATRICES = {
+    "inputs": [f"model.{one}.embed_tokens.weight" for one in ("encoder", "decoder")],
+    "outputs": ["lm_head.weight"],
+    "shared": ["model.shared.weight"],
+}
 _FIRST_BYTES = 1 << 16
 TOKENIZER = "tokenizer_config.json"
 SPM = ("source.spm", "target.spm")
@@ -188,18 +192,11 @@ def take_tables(
     source: Source, architecture: Architecture
 ) -> tuple[dict[str, Array], Array]:
     """Takes the vocabulary matrices by our paths, and the bias of the logits."""
-    tables = take_matrices(
-        source,
-        architecture.model,
-        architecture.sizes,
-        inputs=_EMBEDDINGS,
-        outputs=[_HEAD],
-        shared=[_SHARED],
-    )
-    size = architecture.sizes[1]
+    model, sizes = architecture.model, architecture.sizes
+    tables = take_matrices(source, model, sizes, **_MATRICES)
     if _BIAS in source:
-        return tables, source.take(_BIAS, 1, size)[0]
-    return tables, np.zeros(size, np.float32)
+        return tables, source.take(_BIAS, 1, sizes[1])[0]
+    return tables, np.zeros(sizes[1], np.float32)
 
 
 def _start_of(inputs: Array, special: Mapping[str, int]) -> tuple[str, int | None]:

@@ -217,10 +217,8 @@ def read_generation(
     if new_tokens := values.size("max_new_tokens", default=0):
         max_length = new_tokens + 1  # of the two, HF takes this one
     # HF counts the start token.
-    least = max(
-        values.size("min_length", default=0, least=0) - 1,
-        values.size("min_new_tokens", default=0, least=0),
-    )
+    least = values.size("min_length", default=0, least=0) - 1
+    least = max(least, values.size("min_new_tokens", default=0, least=0))
     extra = min(_MOST_EXTRA_TOKENS, max_length or _MOST_EXTRA_TOKENS)
     return Generation(
         search={

@@ -146,12 +146,9 @@ def write_imported(
     described = {key: value for key, value in known.items() if value}
     origin = {"step": 0, "kinds": ["imported"], "imported": described}
     with atomic_directory(to) as directory:
+        params, own = imported.params, imported.vocabularies
         save_model_dir(
-            directory,
-            imported.params,
-            vocabularies=imported.vocabularies,
-            config=config,
-            origin=origin,
+            directory, params, vocabularies=own, config=config, origin=origin
         )
         card = _card(imported, config, sums, to.resolve().name, FORMATS[name].toolkit)
         (directory / "README.md").write_bytes(card.encode(errors="backslashreplace"))

@@ -254,10 +254,8 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
         number = int(id_) if re.fullmatch("[0-9]{1,7}", id_) else None
         tokens.append({**_object(one), "id": number})
     _refuse_ordinary(tokens, _read(directory, ADDED), directory)
-    explicit: list[tuple[Any, Any]] = [
-        *_object(fast, "model", "vocab").items(),
-        *((one.get("content"), one.get("id")) for one in tokens),
-    ]
+    named = ((one.get("content"), one.get("id")) for one in tokens)
+    explicit: list[tuple[Any, Any]] = [*_object(fast, "model", "vocab").items(), *named]
     for piece, id_ in explicit:
         if not isinstance(piece, str) or type(id_) is not int or id_ < 0:
             raise DataError(

@@ -132,10 +132,8 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
 def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     """Returns `config.model`, by key."""
     settings.require(_REQUIRED)
-    around = [
-        settings.get(f"transformer-{place}") or ""
-        for place in ("preprocess", "postprocess", "postprocess-top")
-    ]
+    places = ("preprocess", "postprocess", "postprocess-top")
+    around = [settings.get(f"transformer-{place}") or "" for place in places]
     norms = [name for name, known in _NORM_POSITIONS.items() if known == around]
     if not norms:
         settings.refuse(

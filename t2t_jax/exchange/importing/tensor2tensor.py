@@ -116,11 +116,9 @@ def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
     tensors = read_tensorflow_checkpoint(prefix)
     kept = {name: one for name, one in tensors.items() if not _IGNORED.match(name)}
     source = Source(kept, name=str(prefix))
+    sizes, divisor = _matrix_sizes(source), hparams.size("vocab_divisor")
     found = t2t_vocabularies(
-        prefix.parent,
-        given=options.vocabularies,
-        sizes=_matrix_sizes(source),
-        divisor=hparams.size("vocab_divisor"),
+        prefix.parent, given=options.vocabularies, sizes=sizes, divisor=divisor
     )
     body = _body_of(source)
 

@@ -138,10 +138,8 @@ def read_npz(path: Path) -> dict[str, Array]:
             names = [name.removesuffix(".npy") for name in archive.sizes]
             if len({*names}) != len(names):
                 raise ValueError("two arrays have one name")
-            return {
-                name: _read_array(archive.read_member(member))
-                for name, member in zip(names, archive.sizes, strict=True)
-            }
+            named = zip(names, archive.sizes, strict=True)
+            return {name: _read_array(archive.read_member(one)) for name, one in named}
     except (*BAD_ZIP_ERRORS, *_BAD_ARRAY_ERRORS) as error:
         raise DataError(f"{path} is not a readable .npz file: {error}.") from error
 
