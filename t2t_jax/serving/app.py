@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from t2t_jax.run.inference.model import TranslationModel
 
 T = TypeVar("T")
+_Results: TypeAlias = AsyncGenerator[tuple[Place, "Translation"]]
 
 _THREADS = 4
 _KINDS = {
@@ -242,9 +243,7 @@ class _Api:
                     _LOGGER.warning("%s -> %s", wanted.sentences[place].text, one.text)
         return await self._in_thread(translate_response, wanted, found)
 
-    async def _results(
-        self, wanted: TranslateRequest, client: str
-    ) -> AsyncGenerator[tuple[Place, Translation]]:
+    async def _results(self, wanted: TranslateRequest, client: str) -> _Results:
         """Yields translations as they are found, with their places.
 
         Raises:
@@ -293,7 +292,7 @@ class _Api:
         self,
         wanted: TranslateRequest,
         found: dict[Place, Translation],
-        results: AsyncGenerator[tuple[Place, Translation]],
+        results: _Results,
     ) -> AsyncIterator[bytes]:
         """Yields lines of JSON: a sentence each, in order, and at last `done`."""
         end: dict[str, Any] = {"done": True}

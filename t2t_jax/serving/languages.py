@@ -108,10 +108,8 @@ class Languages:
         scores = {code: self._score(code, words, text) for code in codes}
         total = sum(scores.values()) or 1.0
         # A few words prove little.
-        certainty = min(1.0, len(words) / _CONFIDENT_WORDS)
-        shares = {
-            one: round(100 * certainty * scores[one] / total, 1) for one in scores
-        }
+        most = 100 * min(1.0, len(words) / _CONFIDENT_WORDS)
+        shares = {code: round(most * scores[code] / total, 1) for code in scores}
         found = [{"confidence": shares[code], "language": code} for code in shares]
         return sorted(found, key=lambda one: -one["confidence"])
 

@@ -148,10 +148,8 @@ def check_equal(params: Params, written: Params) -> None:
     ours, theirs = (
         leaves_by_path(jax.tree.map(np.asarray, tree)) for tree in (params, written)
     )
-    nothing = np.zeros(0)
-    differing = [
-        n for n in ours if ours[n].tobytes() != theirs.get(n, nothing).tobytes()
-    ]
+    none = np.zeros(0)
+    differing = [n for n in ours if ours[n].tobytes() != theirs.get(n, none).tobytes()]
     differing += [one for one in theirs.keys() - ours if theirs[one].any()]
     if differing:
         raise DataError(
