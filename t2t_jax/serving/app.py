@@ -289,10 +289,7 @@ class _Api:
             raise RequestError(429, about, {"retry-after": retry}) from None
 
     async def _lines(
-        self,
-        wanted: TranslateRequest,
-        found: dict[Place, Translation],
-        results: _Results,
+        self, wanted: TranslateRequest, found: dict[Place, Translation], rest: _Results
     ) -> AsyncIterator[bytes]:
         """Yields lines of JSON: a sentence each, in order, and at last `done`."""
         end: dict[str, Any] = {"done": True}
@@ -302,13 +299,13 @@ class _Api:
         try:
             for place in wanted.sentences:
                 while place not in found:
-                    other, translation = await anext(results)
+                    other, translation = await anext(rest)
                     found[other] = translation
                 yield await self._in_thread(_line, wanted, place, found.pop(place))
         except RequestError as error:
             end = {"error": error.detail, "status": error.status_code}
         finally:
-            await results.aclose()
+            await rest.aclose()
         yield to_json(end) + b"\n"
 
     def _in_thread(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 Deliver: TypeAlias = Callable[[int, Any], None]
@@ -93,11 +93,9 @@ class FairQueue:
         """
         with self._changed:
             waiting = sum(job.waiting for job in jobs)
-            own = sum(
-                other.waiting
-                for client in {job.client for job in jobs}
-                for other in self._clients.get(client, OrderedDict()).values()
-            )
+            clients = {job.client for job in jobs}.intersection(self._clients)
+            before = chain(*(self._clients[client].values() for client in clients))
+            own = sum(other.waiting for other in before)
             if self.is_closed or own + waiting > self.capacity - self.waiting:
                 raise QueueFullError
             for job in filter(lambda job: job.waiting, jobs):

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.tokenizers import split_tag
@@ -24,6 +24,9 @@ from t2t_jax.exchange.exporting.verification import (
 from t2t_jax.exchange.importing.imported import ImportedModel
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference.model import TranslationModel
+
+Supported: TypeAlias = Mapping[str, tuple[Any, ...]]
+"""Supported values by key of `config.model`."""
 
 
 class ExportSpec(NamedTuple):
@@ -143,11 +146,7 @@ def divisor(config: DecodingConfig) -> str:
 
 
 def require_transformer(
-    config: Config,
-    form: str,
-    supported: Mapping[str, tuple[Any, ...]] | None = None,
-    *,
-    advice: str = "",
+    config: Config, form: str, supported: Supported | None = None, *, advice: str = ""
 ) -> None:
     """Checks that a format can represent a model.
 

@@ -26,6 +26,7 @@ from t2t_jax.exchange.exporting.base import (
     ExportFormat,
     ExportSpec,
     Original,
+    Supported,
     even_heads,
     imported_backend,
     require_transformer,
@@ -61,7 +62,7 @@ from t2t_jax.functional.feed_forward import ACTIVATIONS
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
-_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+_SUPPORTED: Supported = {
     "norm": ("layer",),
     "activation": tuple(ACTIVATIONS),
     "norm_position": ("post",),

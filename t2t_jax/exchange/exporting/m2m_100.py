@@ -19,6 +19,7 @@ from t2t_jax.exchange.exporting.base import (
     ExportFormat,
     ExportSpec,
     Original,
+    Supported,
     even_heads,
     imported_backend,
     require_transformer,
@@ -42,7 +43,7 @@ from t2t_jax.functional.feed_forward import ACTIVATIONS
 from t2t_jax.types import BOS, PAD
 
 _MASK = "<mask>"
-_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+_SUPPORTED: Supported = {
     "norm": ("layer",),
     "activation": tuple(ACTIVATIONS),
     "positions": ("sinusoidal",),

@@ -25,6 +25,7 @@ from t2t_jax.exchange.exporting.base import (
     ExportFormat,
     ExportSpec,
     Original,
+    Supported,
     even_heads,
     imported_backend,
     require_sentencepiece,
@@ -37,11 +38,10 @@ from t2t_jax.exchange.importing.marian import marian_name, read_marian
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.types import EOS, UNK, Params
 
-_EPSILON = 1e-6
 _LENGTH_FACTOR = 3.0  # Marian's own
 ACTIVATIONS = ("relu", "swish", "gelu")
 """What Marian has; its gelu is the exact one (measured with 1.12.42 on a CPU)."""
-_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+_SUPPORTED: Supported = {
     "norm": ("layer",),
     # Marian (1.12.42, measured) does not normalize keys and values of the decoder's
     # self-attention after the first token.
@@ -53,7 +53,7 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "positions": ("sinusoidal",),
     "scale_embeddings": (True,),
     "activation": ACTIVATIONS,
-    "layer_norm_epsilon": (_EPSILON,),
+    "layer_norm_epsilon": (1e-6,),
 }
 
 

@@ -110,12 +110,9 @@ class StableHLOFormat(ExportFormat):
         """Loads them with JAX alone, and compares the parameters bit by bit."""
         with np.load(directory / PARAMETERS) as written:
             check_equal(leaves_by_path(original.model.params), dict(written))
-        return StableHLOBackend(
-            directory,
-            vocabularies=original.model.vocabularies.load(
-                directory, config=original.config.vocabulary
-            ),
-        )
+        config, own = original.config.vocabulary, original.model.vocabularies
+        read = own.load(directory, config=config)
+        return StableHLOBackend(directory, vocabularies=read)
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes the programs, their arguments, and until when they can be read."""

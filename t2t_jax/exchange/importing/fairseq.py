@@ -25,6 +25,7 @@ from t2t_jax.exchange.importing.layout import (
     Source,
     read_params,
     take_matrices,
+    torch_ignored,
     torch_layers,
 )
 from t2t_jax.exchange.importing.vocabularies import ADVICE, Ids, fairseq_vocabularies
@@ -206,13 +207,6 @@ def _notes_of(settings: Settings, model: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-# Tensors without an effect on the outputs; sinusoids are computed.
-_IGNORED = tuple(
-    f"{stack}.{name}"
-    for stack in _STACKS
-    for name in ("version", "embed_positions._float_tensor", "embed_positions.weights")
-)
-
 _OUTPUTS = ["decoder.output_projection.weight", "decoder.embed_out"]
 
 
@@ -236,7 +230,7 @@ def _weights(source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]) ->
             name = f"{stack}.embed_positions.weight"
             table = source.take(name, *source.shape(name)[:1], width)
             positions[stack] = table[:rows] * (1 / scale)
-    take = torch_layers(source)
+    take, ignored = torch_layers(source), torch_ignored()
     return read_params(
-        source, config, take, tables, ids, positions=positions, ignored=_IGNORED
+        source, config, take, tables, ids, positions=positions, ignored=ignored
     )

@@ -378,3 +378,14 @@ def torch_layers(source: Source, *, prefix: str = "") -> Take:
         return source.take(name, *shape[::-1]).T
 
     return take
+
+
+def torch_ignored(prefix: str = "") -> list[str]:
+    """Returns tensors of torch without an effect: versions, and computed sinusoids.
+
+    Args:
+      prefix: of the names of all tensors.
+    """
+    names = ("version", "embed_positions._float_tensor", "embed_positions.weights")
+    stacks = (f"{prefix}{stack}" for stack in ("encoder", "decoder"))
+    return [f"{stack}.{name}" for stack, name in product(stacks, names)]

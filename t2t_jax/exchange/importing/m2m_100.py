@@ -39,7 +39,7 @@ from t2t_jax.exchange.importing.hf_settings import (
     read_generation,
 )
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions, Settings
-from t2t_jax.exchange.importing.layout import read_params, torch_layers
+from t2t_jax.exchange.importing.layout import read_params, torch_ignored, torch_layers
 from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 
@@ -72,12 +72,6 @@ LANGUAGES = {
 # Tokenizers that put tags where `Tokens` says; SMaLL-100's does not.
 _CLASSES = "M2M100Tokenizer NllbTokenizer NllbTokenizerFast TokenizersBackend".split()
 _LICENSES = {"M2M-100": "mit", "NLLB-200": "cc-by-nc-4.0"}
-# Tensors without an effect on the outputs; sinusoids are computed.
-_IGNORED = tuple(
-    f"model.{stack}.{name}"
-    for stack in ("encoder", "decoder")
-    for name in ("version", "embed_positions.weights")
-)
 
 
 def is_m2m_100(path: Path) -> bool:
@@ -109,11 +103,12 @@ def read_m2m_100(path: Path, options: ImportOptions) -> ImportedModel:
         model["tag_position"] = "last"
     tables, _ = take_tables(source, architecture)
     layers, ids = torch_layers(source, prefix="model."), (tokens.ids, tokens.ids)
+    ignored = torch_ignored("model.")
     special, unk = {0, 1, *tokens.tags.values()}, M2M_100_IDS["unk"]
     return ImportedModel(
         model=model,
         search=search_of(generation, architecture.marker, special=special, unk=unk),
-        params=read_params(source, model, layers, tables, ids, ignored=_IGNORED),
+        params=read_params(source, model, layers, tables, ids, ignored=ignored),
         vocabularies=VocabularyPair(tokens.vocabulary, tokens.vocabulary),
         files=(*weights, *tokens.files),
         notes=_notes(tokens, generation),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,9 @@ _PRE_NORM = (
 
 def is_marian(path: Path) -> bool:
     """Returns whether a path is a model of Marian, or a directory with one."""
-    try:
+    with suppress(OSError):
         return _model_file(path) is not None
-    except OSError:
-        return False
+    return False
 
 
 def read_marian(path: Path, options: ImportOptions) -> ImportedModel:

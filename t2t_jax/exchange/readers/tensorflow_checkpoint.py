@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +17,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.errors import DataError, InputMissingError, require_package
 from t2t_jax.files import read_limited
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -74,11 +73,8 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
       DataError: the checkpoint is damaged, or of another kind.
       UserError: the package google-crc32c is not installed.
     """
-    if find_spec("google_crc32c") is None:
-        raise UserError(
-            "Checkpoints of TensorFlow require the package google-crc32c, which is not "
-            "installed. Run: pip install 't2t-jax[exchange]'"
-        )
+    user = "A checkpoint of TensorFlow"
+    require_package("google_crc32c", user=user, extra="exchange")
     index = prefix.with_name(f"{prefix.name}.index")
     try:
         content = read_limited(

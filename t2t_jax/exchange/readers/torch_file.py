@@ -107,9 +107,8 @@ def read_torch_file(path: Path) -> Any:
     except _UNREADABLE as error:
         damaged = f"it is truncated or malformed ({str(error)[:200]})."
         reason = error if isinstance(error, DataError) else damaged
-        raise DataError(
-            f"{path} is not a readable file of torch.save: {reason}"
-        ) from error
+        what = f"{path} is not a readable file of torch.save"
+        raise DataError(f"{what}: {reason}") from error
     if copied > MAX_RATIO * size:
         raise DataError(
             f"{path}: the tensors of a file must take at most {MAX_RATIO} times its "
