@@ -146,11 +146,8 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 def _read_array(content: bytes) -> Array:
     file = io.BytesIO(content)
-    read_header = {
-        (1, 0): npy.read_array_header_1_0,
-        (2, 0): npy.read_array_header_2_0,
-    }[npy.read_magic(file)]
-    shape, is_fortran, dtype = read_header(file)
+    headers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    shape, is_fortran, dtype = headers[npy.read_magic(file)](file)
     if dtype.kind not in _KINDS:
         raise ValueError(f"it has an array of type {dtype}")
     size = math.prod(shape)
