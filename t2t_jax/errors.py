@@ -11,6 +11,7 @@ import errno
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -232,6 +233,27 @@ class ErrorCollector:
         if self.messages:
             messages = dict.fromkeys(self.messages)
             raise (kind or self._kind)(messages, unlisted=self._unlisted)
+
+
+def require_package(name: str, *, user: str, extra: str) -> None:
+    """Checks that a package of an extra is installed, before it is needed.
+
+    Args:
+      user: what requires it, for the message.
+
+    Raises:
+      UserError: it is not installed.
+
+    Example:
+      >>> require_package("nothing", user="--mode=none", extra="all")
+      Traceback (most recent call last):
+      t2t_jax.errors.UserError: --mode=none requires the package nothing, ...
+    """
+    if find_spec(name) is None:
+        raise UserError(
+            f"{user} requires the package {name}, which is not installed. "
+            f"Run: pip install 't2t-jax[{extra}]'"
+        )
 
 
 def short_repr(value: object) -> str:

@@ -10,7 +10,6 @@ import json
 import math
 import stat
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,6 +32,7 @@ from t2t_jax.errors import (
     InputMissingError,
     UnavailableError,
     UserError,
+    require_package,
     short_repr,
 )
 from t2t_jax.files import (
@@ -62,15 +62,16 @@ _ADVICE = "Restore the file from a copy, or export the model again."
 
 def require_safetensors() -> None:
     """Raises a UserError if the package safetensors is not installed."""
-    if find_spec("safetensors") is None:
-        raise UserError(
-            f"{SAFETENSORS} requires the package safetensors, which is not installed. "
-            "Run: pip install 't2t-jax[export]'"
-        )
+    require_package("safetensors", user=SAFETENSORS, extra="export")
 
 
-def write_safetensors(path: Path, params: Params) -> None:
+def write_safetensors(
+    path: Path, params: Params, *, metadata: dict[str, str] | None = None
+) -> None:
     """Writes parameters, a nested dict of float32 arrays, with their checksums.
+
+    Args:
+      metadata: in place of the checksums.
 
     Raises:
       UserError: the package is not installed.
@@ -82,7 +83,8 @@ def write_safetensors(path: Path, params: Params) -> None:
     arrays = {name: np.ascontiguousarray(leaf) for name, leaf in leaves.items()}
     path.touch()
     mode = path.stat().st_mode  # That of the umask; the package sets 0600.
-    save_file(arrays, path, metadata={_CHECKSUMS: json.dumps(checksums(arrays))})
+    own = metadata or {_CHECKSUMS: json.dumps(checksums(arrays))}
+    save_file(arrays, path, metadata=own)
     path.chmod(stat.S_IMODE(mode))
 
 

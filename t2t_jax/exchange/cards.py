@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,16 @@ from t2t_jax.run.first_start import BEGAN_WITH
 from t2t_jax.run.inference.provenance import CHANGES, SHA256SUMS, versions
 from t2t_jax.run.text import spec_of_names
 
+# Keys that are listed where they are not the default.
 _NOT_OF_THE_PAPER = (
     *("norm", "num_decoder_layers", "activation", "attention_biases", "output_bias"),
     *("scale_embeddings", "position_rates", "first_position", "start"),
     "tag_position",
 )
-"""Keys that are listed where they are not the default."""
 
 _SCORES = {"bleu": "BLEU", "chrf": "chrF"}
+# Of a comparison whose BLEU says something about the model.
 _FEWEST_LINES = 100
-"""Of a comparison whose BLEU says something about the model."""
 
 
 def fill_template(template: str, /, **values: object) -> str:
@@ -44,9 +44,7 @@ def fill_template(template: str, /, **values: object) -> str:
     return _environment().get_template(f"{template}.md").render(values).rstrip()
 
 
-def fill_usage(
-    template: str, original: Original, name: str, /, **values: object
-) -> str:
+def fill_usage(template: str, original: Original, name: str, **values: object) -> str:
     """Describes how an export is used.
 
     Args:
@@ -96,6 +94,8 @@ def model_card(
     vocabularies = original.model.vocabularies
     is_paper = config.architecture == "transformer"
     is_table = table_of(vocabularies.target)
+    directions = original.directions or [*filter(None, [original.languages])]
+    result = _result(original, comparison, exact=spec.quantization == "float32")
     card = fill_template(
         "model_card",
         name=name,
@@ -109,9 +109,9 @@ def model_card(
         config=config,
         origin=origin,
         checked=comparison,
-        metadata=_hub_metadata(name, form, original, comparison, spec=spec),
+        metadata=_hub_metadata(name, form, original, directions, result),
         divisor=divisor(config.decoding),
-        directions=_directions(original),
+        directions=directions,
         kind="a Transformer" if is_paper else "an LSTM with attention",
         made=_made(origin),
         use=form.usage(original, name=name),
@@ -124,10 +124,6 @@ def model_card(
         sha256sums=SHA256SUMS,
     )
     return f"{card}\n"
-
-
-def _directions(original: Original) -> list[tuple[str, str]]:
-    return [*original.directions] or [*filter(None, [original.languages])]
 
 
 def _keys(network: ModelConfig) -> list[str]:
@@ -159,69 +155,52 @@ def _began_with(directory: str, origin: Mapping[str, Any]) -> str:
     return f"{name}, from an import of {imported['format']}" if imported else name
 
 
-def license_of(original: Original) -> str:
-    """Returns the licence of a model: that of the weights that it began with, if any.
-
-    Returns:
-      As Hugging Face names it; "" if it is not known.
-    """
-    origin = original.origin
-    imported = origin.get("imported") or origin.get(BEGAN_WITH) or {}
-    return original.license or str(imported.get("license", ""))
-
-
 def _hub_metadata(
     name: str,
     form: ExportFormat,
     original: Original,
-    comparison: Comparison,
-    *,
-    spec: ExportSpec,
+    directions: Sequence[tuple[str, str]],
+    result: Mapping[str, Any],
 ) -> str:
-    """Returns the metadata of a model as YAML, without the lines `---`.
-
-    Its scores are those of the development text; or the BLEU of the comparison, where
-    they are not known or the export is quantized, if it was of 100 lines or more.
-    """
-    metadata: dict[str, Any] = {}
+    """Returns the metadata of a model as YAML, without the lines `---`."""
     # The hub has no regions: pt_BR is pt.
-    named = (code for pair in _directions(original) for code in pair)
-    codes = (re.split("[_-]", code)[0].lower() for code in named)
-    if languages := list(dict.fromkeys(codes)):
-        metadata["language"] = languages
-    if license := license_of(original):
-        metadata["license"] = license
-    exact = spec.quantization == "float32"
-    metadata |= {
+    codes = (re.split("[_-]", code)[0].lower() for pair in directions for code in pair)
+    origin = original.origin
+    # The licence of the weights that it began with, if any.
+    imported = origin.get("imported") or origin.get(BEGAN_WITH) or {}
+    metadata = {
+        "language": list(dict.fromkeys(codes)),
+        "license": original.license or str(imported.get("license", "")),
         "library_name": form.library,
         "pipeline_tag": "translation",
         "tags": list(dict.fromkeys(["translation", "t2t_jax", *form.tags])),
         "metrics": list(_SCORES),
+        "model-index": [{"name": name, "results": [result]}] if result else [],
     }
-    if result := _result(original, comparison, exact=exact):
-        metadata["model-index"] = [{"name": name, "results": [result]}]
     # A JSON value is one of YAML.
-    return "\n".join(f"{key}: {json.dumps(metadata[key])}" for key in metadata)
+    known = (f"{key}: {json.dumps(value)}" for key, value in metadata.items() if value)
+    return "\n".join(known)
 
 
-def _result(
-    original: Original, comparison: Comparison, *, exact: bool
-) -> dict[str, Any] | None:
+def _result(original: Original, checked: Comparison, *, exact: bool) -> dict[str, Any]:
+    """Returns scores of the development text, as Hugging Face has them.
+
+    Or the BLEU of the comparison, where they are not known or the export is quantized,
+    if it was of 100 lines or more; else {}.
+    """
     development = original.origin.get("development", {})
     text = original.origin.get("data", {}).get("dev", {}).get("spec")
     if exact and text and "bleu" in development:
         scores = development
-    elif comparison.lines < _FEWEST_LINES:
-        return None
+    elif checked.lines < _FEWEST_LINES:
+        return {}
     else:
         text = (
-            f"{comparison.text}: {comparison.lines:,} lines, beam "
-            f"{comparison.beam_size}, length penalty {comparison.length_penalty:g}"
+            f"{checked.text}: {checked.lines:,} lines, beam "
+            f"{checked.beam_size}, length penalty {checked.length_penalty:g}"
         )
-        scores = {
-            "bleu": comparison.exported_beam_bleu,
-            "bleu_signature": comparison.bleu_signature,
-        }
+        scores = {"bleu": checked.exported_beam_bleu}
+        scores["bleu_signature"] = checked.bleu_signature
     metrics = [
         {
             "type": name,

@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from importlib import resources
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, Router
+from starlette.types import ASGIApp
 
 from t2t_jax.run.text import name_of_language
 from t2t_jax.serving.config import ServingConfig
@@ -26,7 +27,6 @@ from t2t_jax.serving.languages import AUTO, Languages
 from t2t_jax.serving.queue import Job, Kind, QueueFullError
 from t2t_jax.serving.request_limits import (
     CLOSE,
-    App,
     Guard,
     Metrics,
     bearer_key,
@@ -41,8 +41,6 @@ from t2t_jax.serving.requests import (
     parse_body,
     read_text,
     read_translate_request,
-)
-from t2t_jax.serving.responses import (
     segment,
     to_json,
     translate_response,
@@ -55,8 +53,8 @@ if TYPE_CHECKING:
     from t2t_jax.decoding.text.translation import Translation
     from t2t_jax.run.inference.model import TranslationModel
 
-P = ParamSpec("P")
 T = TypeVar("T")
+_Results: TypeAlias = AsyncGenerator[tuple[Place, "Translation"]]
 
 _THREADS = 4
 _KINDS = {
@@ -75,7 +73,7 @@ def make_app(
     config: ServingConfig | None = None,
     *,
     worker: TranslationWorker | None = None,
-) -> App:
+) -> ASGIApp:
     """Makes an ASGI application that translates with these models.
 
     It can be mounted in another application; it translates the sentences of all
@@ -92,8 +90,7 @@ def make_app(
     config = config or ServingConfig()
     languages = Languages(models)
     worker = worker or TranslationWorker(languages, capacity=config.max_waiting)
-    metrics = Metrics(worker)
-    api = _Api(languages, config, worker, metrics)
+    api = _Api(languages, config, worker)
     routes = [*_static_routes(languages), *api.routes()]
 
     @asynccontextmanager
@@ -103,7 +100,7 @@ def make_app(
 
     # Without Starlette's own application, whose errors are not JSON.
     router = Router(routes, lifespan=lifespan, redirect_slashes=False)
-    app: App = Guard(router, config, metrics)
+    app: ASGIApp = Guard(router, config, api.counts)
     if config.cors_origins:  # also on the errors of the guard
         app = CORSMiddleware(
             app,
@@ -116,32 +113,30 @@ def make_app(
 
 
 class _Api:
-    """The endpoints."""
+    """The endpoints.
+
+    Attributes:
+      counts: of the requests.
+    """
 
     def __init__(
-        self,
-        languages: Languages,
-        config: ServingConfig,
-        worker: TranslationWorker,
-        metrics: Metrics,
+        self, languages: Languages, config: ServingConfig, worker: TranslationWorker
     ):
-        self._languages, self._config = languages, config
-        self._worker, self._metrics = worker, metrics
-        self._listed = to_json([language._asdict() for language in languages])
+        self._languages, self._config, self._worker = languages, config, worker
+        self.counts = Metrics(worker)
+        self._listed = to_json(list(languages))
         # Few, as each can delay the event loop by the time of a thread switch.
         self._threads = ThreadPoolExecutor(_THREADS, "requests")
 
     def routes(self) -> list[Route]:
         """Lists the endpoints."""
-        posted = {
-            "/translate": self.translate,
-            "/translate/stream": self.translate_stream,
-            "/detect": self.detect,
-            "/translate_file": self.refuse,
-            "/suggest": self.refuse,
-        }
+        post = partial(Route, methods=["POST"])
         return [
-            *(Route(path, answer, methods=["POST"]) for path, answer in posted.items()),
+            post("/translate", self.translate),
+            post("/translate/stream", self.translate_stream),
+            post("/detect", self.detect),
+            post("/translate_file", self.refuse),
+            post("/suggest", self.refuse),
             Route("/languages", self.languages),
             Route("/frontend/settings", self.settings),
             Route("/health", self.health),
@@ -154,11 +149,8 @@ class _Api:
         task = asyncio.create_task(self._translate_all(wanted, client))
         gone = asyncio.create_task(_disconnected(request))
         try:
-            await asyncio.wait(
-                {task, gone},
-                timeout=self._config.request_timeout,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+            seconds, first = self._config.request_timeout, asyncio.FIRST_COMPLETED
+            await asyncio.wait({task, gone}, timeout=seconds, return_when=first)
             if task.done():
                 return _json(task.result())
             raise ClientDisconnect if gone.done() else _timed_out()
@@ -191,7 +183,7 @@ class _Api:
     async def settings(self, request: Request) -> Response:
         """Returns what a user interface needs."""
         codes = next(iter(self._languages.models))
-        pair = zip(("source", "target"), codes, strict=True)
+        named = [{"code": code, "name": name_of_language(code)} for code in codes]
         has_keys = bool(self._config.api_keys)
         return _json(
             {
@@ -200,10 +192,7 @@ class _Api:
                 **dict.fromkeys(("apiKeys", "keyRequired"), has_keys),
                 **dict.fromkeys(("suggestions", "filesTranslation"), False),
                 "supportedFilesFormat": [],
-                "language": {
-                    side: {"code": code, "name": name_of_language(code)}
-                    for side, code in pair
-                },
+                "language": dict(zip(("source", "target"), named, strict=True)),
             }
         )
 
@@ -218,7 +207,7 @@ class _Api:
     async def metrics(self, request: Request) -> Response:
         """Returns metrics in the text format of Prometheus."""
         require_key(bearer_key(request.headers), self._config)
-        return Response(self._metrics.text(), media_type=Metrics.content_type)
+        return Response(self.counts.text(), media_type=Metrics.content_type)
 
     async def refuse(self, request: Request) -> Response:
         """Refuses files and suggestions, as LibreTranslate does without them."""
@@ -248,19 +237,13 @@ class _Api:
         """Translates all sentences of each text; returns the response."""
         found: dict[Place, Translation] = {}
         async with aclosing(self._results(wanted, client)) as results:
-            async for place, translation in results:
-                found[place] = (
-                    without_weights(translation) if wanted.is_html else translation
-                )
-        for place, sentence in (
-            wanted.sentences.items() if self._config.log_text else ()
-        ):
-            _LOGGER.warning("%s -> %s", sentence.text, found[place].text)
+            async for place, one in results:
+                found[place] = without_weights(one) if wanted.is_html else one
+                if self._config.log_text:
+                    _LOGGER.warning("%s -> %s", wanted.sentences[place].text, one.text)
         return await self._in_thread(translate_response, wanted, found)
 
-    async def _results(
-        self, wanted: TranslateRequest, client: str
-    ) -> AsyncGenerator[tuple[Place, Translation]]:
+    async def _results(self, wanted: TranslateRequest, client: str) -> _Results:
         """Yields translations as they are found, with their places.
 
         Raises:
@@ -306,10 +289,7 @@ class _Api:
             raise RequestError(429, about, {"retry-after": retry}) from None
 
     async def _lines(
-        self,
-        wanted: TranslateRequest,
-        found: dict[Place, Translation],
-        results: AsyncGenerator[tuple[Place, Translation]],
+        self, wanted: TranslateRequest, found: dict[Place, Translation], rest: _Results
     ) -> AsyncIterator[bytes]:
         """Yields lines of JSON: a sentence each, in order, and at last `done`."""
         end: dict[str, Any] = {"done": True}
@@ -319,21 +299,19 @@ class _Api:
         try:
             for place in wanted.sentences:
                 while place not in found:
-                    other, translation = await anext(results)
+                    other, translation = await anext(rest)
                     found[other] = translation
                 yield await self._in_thread(_line, wanted, place, found.pop(place))
         except RequestError as error:
             end = {"error": error.detail, "status": error.status_code}
         finally:
-            await results.aclose()
+            await rest.aclose()
         yield to_json(end) + b"\n"
 
-    async def _in_thread(
-        self, function: Callable[P, T], *args: P.args, **options: P.kwargs
-    ) -> T:
+    def _in_thread(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
         """Runs what takes a while, so that other requests are answered meanwhile."""
-        call = partial(function, *args, **options)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        loop = asyncio.get_running_loop()
+        return loop.run_in_executor(self._threads, function, *args)
 
 
 def _places_by_kind(wanted: TranslateRequest) -> Mapping[Kind, list[Place]]:

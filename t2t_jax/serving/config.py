@@ -58,8 +58,6 @@ class ServingConfig:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name.startswith("max_") or field.name.endswith("_timeout"):
-                problems.check(
-                    value > 0 and math.isfinite(value),
-                    f"{field.name}={value!r} must be finite and above 0. Change it.",
-                )
+                rule = f"{field.name}={value!r} must be finite and above 0. Change it."
+                problems.check(0 < value < math.inf, rule)
         problems.raise_if_any(UserError)

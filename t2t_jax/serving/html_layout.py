@@ -11,7 +11,7 @@ import html
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -59,6 +59,7 @@ _MAX_TAG = 2_000
 
 Kind: TypeAlias = Literal["text", "open", "close", "other"]
 Span: TypeAlias = tuple[int, int]
+Spans: TypeAlias = Sequence[Span]
 Elements: TypeAlias = tuple[int, ...]
 """The inline elements around a character, by number, the outermost first."""
 
@@ -231,52 +232,18 @@ class HtmlLayout:
         Args:
           rank: of the hypotheses that are taken; of those that have fewer, the last.
         """
-        writer, position = _Writer(self._pairs, self._marks), 0
+        writer, position = _Writer(self), 0
         for (start, end), found in zip(self._spans, translations, strict=True):
-            self._write_characters(writer, position, start)
+            writer.write_characters(position, start)
             hypothesis = found.hypotheses[min(rank, len(found.hypotheses) - 1)]
             if self._has_marks(start, end):
-                self._write_marked(writer, (start, end), hypothesis, found)
+                writer.write_marked((start, end), hypothesis, found.source_tokens)
             else:
-                writer.write_marks(range(start, start + 1))
+                writer.write_marks(start, start + 1)
                 writer.write_text(hypothesis.text, self._around[start])
             position = end
-        self._write_characters(writer, position, len(self._around))
+        writer.write_characters(position, len(self._around))
         return "".join(writer.written)
-
-    def _write_characters(self, writer: _Writer, start: int, end: int) -> None:
-        for place in range(start, end):
-            writer.write_marks(range(place, place + 1))
-            writer.write_text(self._characters[place], self._around[place])
-
-    def _write_marked(
-        self, writer: _Writer, span: Span, hypothesis: Hypothesis, found: Translation
-    ) -> None:
-        """Writes each unit of a translation in the elements of its source unit."""
-        source, target = "".join(self._characters[slice(*span)]), hypothesis.text
-        sources, targets = _units_of(source), _units_of(target)
-        links = _links(source, sources, found.source_tokens, targets, hypothesis)
-        written = 0
-        for (start, end), link in zip(targets, links, strict=True):
-            begin, stop = (span[0] + place for place in sources[link])
-            before = span[0] + (sources[link - 1][1] if link else 0)
-            writer.write_marks(range(before, before + 1))
-            writer.space += target[written:start]
-            if writer.write_marks(range(before + 1, begin)):
-                writer.space += " "  # white space on both sides
-            writer.write_marks(range(begin, stop))
-            if target[start:end] == source[slice(*sources[link])]:
-                self._write_characters(writer, begin, stop)
-            else:
-                around = Counter(self._around[begin:stop]).most_common(1)[0][0]
-                writer.write_text(target[start:end], around)
-            written = end
-        writer.space += target[written:]
-        writer.write_marks(range(*span))
-        # Elements that end here and that no word is in.
-        inside = chain.from_iterable(self._around[slice(*span)])
-        unused = {*inside} - {*self._around[span[1]]} - writer.used
-        writer.written += chain(*(self._pairs[number] for number in sorted(unused)))
 
 
 class _Writer:
@@ -288,15 +255,12 @@ class _Writer:
         neighbours are in.
     """
 
-    def __init__(
-        self,
-        pairs: Sequence[tuple[str, str]],
-        marks: Sequence[tuple[int, str, Elements]],
-    ):
-        self._pairs, self.used = pairs, set[int]()
+    def __init__(self, layout: HtmlLayout):
+        self._pairs, self.used = layout._pairs, set[int]()
+        self._characters, self._around = layout._characters, layout._around
         self._open: Elements = ()
         self._marks: dict[int, list[tuple[str, Elements]]] = defaultdict(list)
-        for place, raw, elements in marks:
+        for place, raw, elements in layout._marks:
             self._marks[place].append((raw, elements))
         self.written: list[str] = []
         self.space = ""
@@ -306,12 +270,49 @@ class _Writer:
         self.used.update(elements)
         self._write(html.escape(text, quote=False), elements)
 
-    def write_marks(self, places: Iterable[int]) -> bool:
+    def write_marks(self, start: int, end: int) -> bool:
         """Writes the markup at these positions, once; returns whether there was any."""
-        found = [one for place in places for one in self._marks.pop(place, ())]
-        for raw, elements in found:
+        marks = [one for n in range(start, end) for one in self._marks.pop(n, ())]
+        for raw, elements in marks:
             self._write(raw, elements)
-        return bool(found)
+        return bool(marks)
+
+    def write_characters(self, start: int, end: int) -> None:
+        """Writes what stands at these positions, markup included."""
+        for place in range(start, end):
+            self.write_marks(place, place + 1)
+            self.write_text(self._characters[place], self._around[place])
+
+    def write_marked(self, span: Span, best: Hypothesis, tokens: Sequence[str]) -> None:
+        """Writes each unit of a translation in the elements of its source unit.
+
+        Args:
+          tokens: of the source.
+        """
+        source, target = "".join(self._characters[slice(*span)]), best.text
+        sources, targets = _units_of(source), _units_of(target)
+        links = _links(source, sources, tokens, targets, best)
+        written = 0
+        for (start, end), link in zip(targets, links, strict=True):
+            begin, stop = (span[0] + place for place in sources[link])
+            before = span[0] + (sources[link - 1][1] if link else 0)
+            self.write_marks(before, before + 1)
+            self.space += target[written:start]
+            if self.write_marks(before + 1, begin):
+                self.space += " "  # white space on both sides
+            self.write_marks(begin, stop)
+            if target[start:end] == source[slice(*sources[link])]:
+                self.write_characters(begin, stop)
+            else:
+                around = Counter(self._around[begin:stop]).most_common(1)[0][0]
+                self.write_text(target[start:end], around)
+            written = end
+        self.space += target[written:]
+        self.write_marks(*span)
+        # Elements that end here and that no word is in.
+        inside = chain.from_iterable(self._around[slice(*span)])
+        unused = {*inside} - {*self._around[span[1]]} - self.used
+        self.written += chain(*(self._pairs[number] for number in sorted(unused)))
 
     def _write(self, raw: str, elements: Elements) -> None:
         """Closes and opens elements until these are open, and writes markup."""
@@ -325,28 +326,24 @@ class _Writer:
         self._open, self.space = elements, ""
 
 
-def _units_of(text: str) -> list[Span]:
+def _units_of(text: str) -> Spans:
     """Lists the spans of words and punctuation."""
     return [match.span() for match in _UNITS.finditer(text)]
 
 
 def _links(
-    source: str,
-    sources: Sequence[Span],
-    source_tokens: Sequence[str],
-    targets: Sequence[Span],
-    hypothesis: Hypothesis,
+    source: str, sources: Spans, tokens: Sequence[str], targets: Spans, best: Hypothesis
 ) -> list[int]:
     """Returns the number of the source unit of each target unit.
 
     It is that with which most tokens of the unit are aligned. A unit without one has
     that of the unit before; without any alignment they are linked in proportion.
     """
-    target = hypothesis.text
-    source_unit = _unit_of_tokens(source, source_tokens, sources)
-    target_unit = _unit_of_tokens(target, hypothesis.tokens, targets)
+    target = best.text
+    source_unit = _unit_of_tokens(source, tokens, sources)
+    target_unit = _unit_of_tokens(target, best.tokens, targets)
     votes: dict[int, Counter[int]] = defaultdict(Counter)
-    for from_token, to_token in hypothesis.alignment():
+    for from_token, to_token in best.alignment():
         if from_token in source_unit and to_token in target_unit:
             votes[target_unit[to_token]][source_unit[from_token]] += 1
     if not votes:
@@ -364,9 +361,7 @@ def _links(
     return filled
 
 
-def _unit_of_tokens(
-    text: str, tokens: Sequence[str], units: Sequence[Span]
-) -> dict[int, int]:
+def _unit_of_tokens(text: str, tokens: Sequence[str], units: Spans) -> dict[int, int]:
     """Finds the unit in which each token begins, if the text holds the token."""
     starts, found = [start for start, _ in units], {}
     position = starts[0] if starts else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from t2t_jax.data.token_cache.known_words import words_of
 from t2t_jax.errors import UserError
@@ -35,14 +35,6 @@ _COMMON_WORDS = {
     "uk": "не на що він як це але ми та ви був його від",
 }
 _CONFIDENT_WORDS = 3
-
-
-class Language(NamedTuple):
-    """A language by its code, such as `en`."""
-
-    code: str
-    name: str
-    targets: tuple[str, ...] = ()
 
 
 class Languages:
@@ -85,10 +77,11 @@ class Languages:
             "target_language": pair[1] if vocabulary.tags else None,
         }
 
-    def __iter__(self) -> Iterator[Language]:
-        """Iterates over all languages, sources first, each with its targets."""
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Iterates over all languages, sources first: code, name and targets."""
         for code in self.codes:
-            yield Language(code, name_of_language(code), self.targets_of(code))
+            name, targets = name_of_language(code), self.targets_of(code)
+            yield {"code": code, "name": name, "targets": targets}
 
     def targets_of(self, source: str) -> tuple[str, ...]:
         """Returns the codes of the languages that `source` is translated into."""
@@ -115,11 +108,9 @@ class Languages:
         scores = {code: self._score(code, words, text) for code in codes}
         total = sum(scores.values()) or 1.0
         # A few words prove little.
-        certainty = min(1.0, len(words) / _CONFIDENT_WORDS)
-        found = [
-            {"confidence": round(100 * certainty * score / total, 1), "language": code}
-            for code, score in scores.items()
-        ]
+        most = 100 * min(1.0, len(words) / _CONFIDENT_WORDS)
+        shares = {code: round(most * scores[code] / total, 1) for code in scores}
+        found = [{"confidence": shares[code], "language": code} for code in shares]
         return sorted(found, key=lambda one: -one["confidence"])
 
     def _score(self, code: str, words: list[str], text: str) -> float:
@@ -128,7 +119,6 @@ class Languages:
         common = {*_COMMON_WORDS.get(code, "").split()}
         score = sum(word in common for word in words) / len(words)
         owns = (one.known_words for one in self._of_one.get(code, ()))
-        known = next(filter(None, owns), None)
-        if known is not None:
+        if known := next(filter(None, owns), None):
             score += (1 - (known.unseen_shares([text])[0] or 0.0)) ** 2
         return score

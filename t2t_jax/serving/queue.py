@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Any, NamedTuple, TypeAlias
 
 Deliver: TypeAlias = Callable[[int, Any], None]
@@ -41,9 +42,7 @@ class Job:
       deliver: called with translations as they are found.
     """
 
-    def __init__(
-        self, client: str, kind: Kind, sentences: Sequence[str], deliver: Deliver
-    ):
+    def __init__(self, client: str, kind: Kind, sentences: list[str], deliver: Deliver):
         self.client, self.kind = client, kind
         self.sentences, self.deliver = sentences, deliver
         self.is_short = len(sentences) <= SHORT
@@ -94,11 +93,9 @@ class FairQueue:
         """
         with self._changed:
             waiting = sum(job.waiting for job in jobs)
-            own = sum(
-                other.waiting
-                for client in {job.client for job in jobs}
-                for other in self._clients.get(client, OrderedDict()).values()
-            )
+            clients = {job.client for job in jobs}.intersection(self._clients)
+            before = chain(*(self._clients[client].values() for client in clients))
+            own = sum(other.waiting for other in before)
             if self.is_closed or own + waiting > self.capacity - self.waiting:
                 raise QueueFullError
             for job in filter(lambda job: job.waiting, jobs):
@@ -159,33 +156,28 @@ class FairQueue:
         jobs = (job for jobs in self._clients.values() for job in jobs.values())
         kind = next((job.kind for job in jobs if job.is_short in sizes), None)
         limit = most(kind) if kind is not None else 0
-        taken: Taken = []
-        while len(taken) < limit and self._take_turn(kind, sizes, taken, limit):
-            pass
-        return taken
+        return list(islice(self._turns(kind, sizes), limit))
 
-    def _take_turn(
-        self, kind: Kind | None, sizes: set[bool], taken: Taken, most: int
-    ) -> bool:
-        """Takes such a sentence from each client; False if there are none."""
-        before = len(taken)
-        for client in list(self._clients):
-            if len(taken) == most:
-                break
-            jobs = self._clients[client]
-            fitting = (job for job in jobs.values() if job.is_short in sizes)
-            job = next((job for job in fitting if job.kind == kind), None)
-            if job is None:
-                continue
-            taken.append((job, job.next))
-            job.next += 1
-            self._waiting[job.is_short] -= 1
-            # To the end of both rows; those that were passed over stay in front.
-            jobs.move_to_end(id(job))
-            self._clients.move_to_end(client)
-            if not job.waiting:
-                self._remove(job)
-        return len(taken) > before
+    def _turns(self, kind: Kind | None, sizes: set[bool]) -> Iterator[tuple[Job, int]]:
+        """Takes such sentences, of each client one in turn, while there are any."""
+        took = True
+        while took:
+            took = False
+            for client in list(self._clients):
+                jobs = self._clients[client]
+                fitting = (job for job in jobs.values() if job.is_short in sizes)
+                job = next((job for job in fitting if job.kind == kind), None)
+                if job is None:
+                    continue
+                took = True
+                job.next += 1
+                self._waiting[job.is_short] -= 1
+                # To the end of both rows; those that were passed over stay in front.
+                jobs.move_to_end(id(job))
+                self._clients.move_to_end(client)
+                if not job.waiting:
+                    self._remove(job)
+                yield job, job.next - 1
 
     def _remove(self, job: Job) -> None:
         jobs = self._clients[job.client]

@@ -10,9 +10,9 @@ import hmac
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -30,18 +30,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Router
+from starlette.types import Message, Receive, Scope, Send
 
 from t2t_jax.serving.config import ServingConfig
-from t2t_jax.serving.requests import RequestError
-from t2t_jax.serving.responses import to_json
+from t2t_jax.serving.requests import RequestError, to_json
 from t2t_jax.serving.worker import TranslationWorker
 from t2t_jax.version import __version__
-
-Message: TypeAlias = MutableMapping[str, Any]
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _HEADERS = {
     b"cache-control": b"no-store",
@@ -72,8 +66,8 @@ _PART = 1 << 16  # bytes that a client has to accept within `write_timeout`
 _LOGGER = logging.getLogger(__name__)
 
 
+# Seconds; the upper ends of the buckets of the histogram.
 _BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""Seconds; the upper ends of the buckets of the histogram."""
 
 
 class Metrics(Collector):
@@ -89,15 +83,13 @@ class Metrics(Collector):
         self.in_progress = 0
         self._worker = worker
         self._registry = CollectorRegistry()
-        options: dict[str, Any] = {"registry": self._registry}
+        own: dict[str, Any] = {"registry": self._registry}
         names = ("path", "status")
-        self._requests = Counter("t2t_jax_requests", "Answered.", names, **options)
-        about = "Of requests to /translate."
-        self._seconds = Histogram(
-            "t2t_jax_translate_seconds", about, buckets=_BOUNDS, **options
-        )
-        Info("t2t_jax", "Version.", **options).info({"version": __version__})
-        ProcessCollector(**options)
+        self._requests = Counter("t2t_jax_requests", "Answered.", names, **own)
+        name, about = "t2t_jax_translate_seconds", "Of requests to /translate."
+        self._seconds = Histogram(name, about, buckets=_BOUNDS, **own)
+        Info("t2t_jax", "Version.", **own).info({"version": __version__})
+        ProcessCollector(**own)
         self._registry.register(self)
 
     def count(self, path: str, status: int, seconds: float) -> None:
@@ -138,7 +130,7 @@ class Guard:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
-        response = _GuardedResponse(scope, send, self._config)
+        response = _Response(scope, send, self._config)
         start = time.perf_counter()
         self._metrics.in_progress += 1
         try:
@@ -146,28 +138,24 @@ class Guard:
         finally:
             self._metrics.in_progress -= 1
             path = scope["path"].removeprefix(scope.get("root_path", "")) or "/"
-            self._metrics.count(
-                path if path in self._paths else "other",
-                response.status or _CLIENT_GONE,
-                time.perf_counter() - start,
-            )
+            name = path if path in self._paths else "other"
+            seconds = time.perf_counter() - start
+            self._metrics.count(name, response.status or _CLIENT_GONE, seconds)
 
-    async def _answer(
-        self, scope: Scope, receive: Receive, response: _GuardedResponse
-    ) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, found: _Response) -> None:
         # With an application in the scope the router raises HTTPException.
         scope.setdefault("app", self)
         try:
             self._check(scope)
-            await self._router(scope, receive, response.send)
+            await self._router(scope, receive, found.send)
         except ClientDisconnect:
-            response.abort()
+            found.abort()
         except HTTPException as error:  # RequestError, and the router's own
-            await response.send_error(error, receive)
+            await found.send_error(error, receive)
         except Exception:
             # Without the message, which may hold text of the request.
             _LOGGER.exception("A request failed.", exc_info=self._config.log_text)
-            await response.send_error(RequestError(500, "Internal error"), receive)
+            await found.send_error(RequestError(500, "Internal error"), receive)
 
     def _check(self, scope: Scope) -> None:
         """Refuses foreign hosts and origins, two framings, and headers given twice."""
@@ -190,7 +178,7 @@ class Guard:
             raise RequestError(403, "This server does not serve pages of other origins")
 
 
-class _GuardedResponse:
+class _Response:
     """Adds headers to a response, and ends connections that do not read it."""
 
     def __init__(self, scope: Scope, send: Send, config: ServingConfig):
@@ -201,7 +189,10 @@ class _GuardedResponse:
         """Sends a message of the application."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            message["headers"] = self._headers(message.get("headers", ()))
+            own = {} if self._config.cors_origins else _ALONE
+            given = message.get("headers", ())
+            found = {bytes(name).lower(): bytes(value) for name, value in given}
+            message["headers"] = list((own | _HEADERS | found).items())
             await self._send_part(message)
             return
         body = message.get("body", b"")
@@ -234,11 +225,6 @@ class _GuardedResponse:
         """Closes the connection at once, where the server allows it."""
         if abort := (self._scope.get("state") or {}).get("abort"):
             abort()
-
-    def _headers(self, given: Any) -> list[tuple[bytes, bytes]]:
-        found = {bytes(name).lower(): bytes(value) for name, value in given}
-        is_open = bool(self._config.cors_origins)
-        return list((({} if is_open else _ALONE) | _HEADERS | found).items())
 
 
 def _name_of(host: str) -> str:

@@ -1,11 +1,15 @@
-"""Reads the parameters of requests: JSON, forms, queries."""
+"""Reads the parameters of requests (JSON, forms, queries), and makes the responses."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from python_multipart.exceptions import FormParserError
@@ -24,6 +28,8 @@ from t2t_jax.serving.languages import AUTO, Languages
 if TYPE_CHECKING:
     from python_multipart.multipart import Field
 
+    from t2t_jax.decoding.text.translation import Hypothesis, Translation
+
 Place: TypeAlias = tuple[int, int]
 """The numbers of a text and of a sentence in it."""
 
@@ -41,6 +47,8 @@ _MAX_FIELDS = 64
 _ESCAPE = re.compile(rb"%([0-9a-fA-F]{2})")
 _MAX_ALTERNATIVES = 100
 _SHOWN = 40
+_DIGITS = 4  # of numbers in responses
+_LEAVES = (str, float, int)
 _SWITCH: dict[object, bool] = {
     **dict.fromkeys((True, "true", "1", "on"), True),
     **dict.fromkeys((False, None, "false", "0", "", "off"), False),
@@ -73,7 +81,7 @@ class TranslateRequest(NamedTuple):
     target: str
     alternatives: int
     details: frozenset[str]
-    is_html: bool = False
+    is_html: bool
 
 
 def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
@@ -105,14 +113,12 @@ def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
 
 
 def _parse_json(body: bytes) -> dict[str, Any]:
-    try:
+    with suppress(ValueError, RecursionError):
         # Infinity and NaN are not JSON.
         found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise RequestError(400, "Invalid JSON format") from error
-    if not isinstance(found, dict):
-        raise RequestError(400, "Invalid JSON format")
-    return found
+        if isinstance(found, dict):
+            return found
+    raise RequestError(400, "Invalid JSON format")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -307,3 +313,99 @@ def _shown(value: object) -> str:
     known = value if isinstance(value, str) else type(value).__name__
     text = "".join(c if c.isprintable() else "?" for c in known[: _SHOWN + 1])
     return truncate(text, _SHOWN)
+
+
+def to_json(value: Any) -> bytes:
+    """Encodes a value as JSON in UTF-8, in parts: `json` lets no other thread run."""
+    if isinstance(value, Mapping):
+        pairs = [to_json(name) + b":" + to_json(one) for name, one in value.items()]
+        return b"{" + b",".join(pairs) + b"}"
+    if isinstance(value, list | tuple) and value and not isinstance(value[0], _LEAVES):
+        return b"[" + b",".join(map(to_json, value)) + b"]"
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
+
+
+def translate_response(
+    request: TranslateRequest, found: Mapping[Place, Translation]
+) -> bytes:
+    """Makes the JSON of LibreTranslate's response, and `segments` if requested.
+
+    Args:
+      found: the translations of the sentences.
+    """
+    fields: dict[str, list[Any]] = defaultdict(list)
+    for text, layout in enumerate(request.texts):
+        places = [(text, number) for number in range(len(layout.sentences))]
+        translations = [found[place] for place in places]
+        fields["translatedText"].append(layout.fill(translations))
+        if request.alternatives:
+            # The second best of each sentence, and so on; of fewer, the last.
+            most = max((len(one.hypotheses) for one in translations), default=0)
+            texts = [layout.fill(translations, rank=rank) for rank in range(most)]
+            others = list(dict.fromkeys(texts))[1 : 1 + request.alternatives]
+            fields["alternatives"].append(others)
+        if request.detected:
+            fields["detectedLanguage"].append(request.detected[text])
+        if request.details:
+            segments = [segment(request, place, found[place]) for place in places]
+            fields["segments"].append(segments)
+    if request.is_list:
+        return to_json(fields)
+    return to_json({name: value[0] for name, value in fields.items()})
+
+
+def without_weights(translation: Translation) -> Translation:
+    """Replaces attention weights by what an alignment takes of them, in a byte each."""
+    hypotheses = []
+    for one in translation.hypotheses:
+        weights_TxS = one.attention_TxS
+        if weights_TxS is not None and weights_TxS.size:
+            largest_Tx1 = weights_TxS.max(axis=1, keepdims=True)
+            weights_TxS = (weights_TxS == largest_Tx1) & (weights_TxS > 0)
+        hypotheses.append(dataclasses.replace(one, attention_TxS=weights_TxS))
+    return dataclasses.replace(translation, hypotheses=tuple(hypotheses))
+
+
+def segment(
+    request: TranslateRequest, place: Place, translation: Translation
+) -> dict[str, Any]:
+    """Makes the details of a sentence, with the names of `--format=jsonl`."""
+    sentence = request.sentences[place]
+    hypotheses = translation.hypotheses[: 1 + request.alternatives]
+    others = repeat(request.details - {"attention"})
+    details = chain([request.details], others)
+    return {
+        "gap": sentence.gap,  # the white space before it
+        "source": sentence.text,
+        "status": translation.status,
+        "statuses": translation.statuses,
+        "translation": translation.text,
+        "score": _rounded(translation.score),
+        "unseen_words": _rounded(translation.unseen_words),
+        "source_tokens": translation.source_tokens,
+        "hypotheses": list(map(_hypothesis, hypotheses, details)),
+    }
+
+
+def _hypothesis(one: Hypothesis, details: Collection[str]) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "translation": one.text,
+        "score": _rounded(one.score),
+        "log_probability": _rounded(one.log_probability),
+        "num_tokens": one.num_tokens,
+        "tokens": one.tokens,
+    }
+    if "token_scores" in details:
+        logs = one.token_log_probabilities
+        fields["token_log_probabilities"] = list(map(_rounded, logs))
+    if "alignments" in details:
+        fields["alignment"] = one.alignment()
+    if "attention" in details and one.attention_TxS is not None:
+        rows = one.attention_TxS.tolist()
+        fields["attention"] = [list(map(_rounded, row)) for row in rows]
+    return fields
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(float(number), _DIGITS)

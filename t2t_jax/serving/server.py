@@ -12,17 +12,20 @@ import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Any
+from typing import Any, TypeAlias
 
 import h11
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from t2t_jax.devices.distributed.signals import handling, watch_signals, write_stderr
 from t2t_jax.errors import StoppedError, UnavailableError, UserError
 from t2t_jax.serving.config import ServingConfig
-from t2t_jax.serving.request_limits import LATE, App
-from t2t_jax.serving.responses import to_json
+from t2t_jax.serving.request_limits import CLOSE, LATE
+from t2t_jax.serving.requests import to_json
+
+_Call: TypeAlias = Callable[[], None]
 
 _HEADER_BYTES = 16 * 1024
 _KEEP_ALIVE = 15  # seconds without a request until a connection is closed
@@ -70,11 +73,7 @@ def url_of(host: str, opened: socket.socket) -> str:
 
 
 def serve(
-    app: App,
-    opened: socket.socket,
-    config: ServingConfig,
-    *,
-    on_ready: Callable[[], None],
+    app: ASGIApp, opened: socket.socket, config: ServingConfig, *, on_ready: _Call
 ) -> None:
     """Serves until a signal, then answers what is under way. For the main thread.
 
@@ -191,37 +190,28 @@ class GuardedProtocol(H11Protocol):
         if has_request or is_idle or self.transport.is_closing():
             self._stop_timer()
         elif self._timer is None:
-            self._timer = self.loop.call_later(self.limits.read_timeout, self._expire)
+            seconds = self.limits.read_timeout
+            self._timer = self.loop.call_later(seconds, self._refuse, 408, LATE)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _expire(self) -> None:
-        self._timer = None
-        self._refuse(408, LATE)
-
     def _refuse(self, status: int, message: str) -> None:
         """Answers without the application, and closes the connection."""
         body = to_json({"error": message})
-        headers = [
-            ("content-type", "application/json"),
-            ("content-length", str(len(body))),
-            ("connection", "close"),
-        ]
+        headers = {"content-type": "application/json", **CLOSE}
+        headers["content-length"] = str(len(body))
+        start = h11.Response(status_code=status, headers=list(headers.items()))
         with suppress(h11.LocalProtocolError):  # a response has begun
-            for event in (
-                h11.Response(status_code=status, headers=headers),
-                h11.Data(data=body),
-                h11.EndOfMessage(),
-            ):
+            for event in (start, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]):
+    def __init__(self, config: uvicorn.Config, on_ready: _Call):
         super().__init__(config)
         self._on_ready = on_ready
 
@@ -237,11 +227,9 @@ class _Server(uvicorn.Server):
 @contextmanager
 def _stopping(server: uvicorn.Server) -> Generator[None, None, None]:
     """Lets the first signal stop the server, and the second end the process."""
-    received: list[str] = []
 
     def on_signal(name: str) -> None:
-        received.append(name)
-        if len(received) > 1:
+        if server.should_exit:
             os._exit(StoppedError.exit_code)
         write_stderr(f"{name}: answering what is under way (again to exit at once)")
         server.should_exit = True

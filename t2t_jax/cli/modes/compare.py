@@ -16,7 +16,7 @@ from t2t_jax.cli.console.text_io import check_page, write_file
 from t2t_jax.cli.evaluation.corpus import read_aligned
 from t2t_jax.cli.flags.options import CompareOptions
 from t2t_jax.data.vocabulary.tokenizers import known_languages
-from t2t_jax.errors import InputMissingError
+from t2t_jax.errors import InputMissingError, require_package
 from t2t_jax.run.dev_outputs import DevOutput
 from t2t_jax.run.workdir import Workdir
 
@@ -143,12 +143,9 @@ def _open(
         model = load(directory)
         size = sum(array.nbytes for array in jax.tree.leaves(model.params))
         return partial(model.translate, segment="lines", **languages), size / 1e6
-    from t2t_jax.exchange.exporting.ctranslate2 import (
-        CTranslate2Backend,
-        require_ctranslate2,
-    )
+    require_package("ctranslate2", user=str(directory), extra="export")
+    from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Backend
 
-    require_ctranslate2()
     search = CTranslate2Backend(
         directory,
         vocabularies=Workdir(directory).read_vocabularies(config.vocabulary),

@@ -30,8 +30,12 @@ def run(options: ExportOptions) -> int:
     """
     options.workdir.require()
     from t2t_jax.exchange.exporting.base import ExportSpec
-    from t2t_jax.exchange.exporting.exporter import FORMATS, export, tolerance_of
-    from t2t_jax.exchange.exporting.model_dir import load_for_export
+    from t2t_jax.exchange.exporting.exporter import (
+        FORMATS,
+        export,
+        load_for_export,
+        tolerance_of,
+    )
     from t2t_jax.exchange.exporting.verification import choose_lines, of_language
     from t2t_jax.run.inference.model_dir import check_new_dir
 

@@ -15,9 +15,10 @@ from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
-from t2t_jax.errors import UserError
+from t2t_jax.errors import UserError, require_package
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
     ExportSpec,
     Original,
     require_sentencepiece,
@@ -26,29 +27,26 @@ from t2t_jax.exchange.exporting.base import (
 )
 from t2t_jax.exchange.exporting.ctranslate2 import (
     CTranslate2Backend,
-    require_ctranslate2,
     write_ctranslate2,
 )
-from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Tolerance
+from t2t_jax.exchange.exporting.verification import Backend
 from t2t_jax.exchange.formats import FILE_SUFFIXES
 from t2t_jax.run.text import name_of_language
 
-_VERSION = "1.0"
 _README = "Translates from {0} to {1}. Made with t2t_jax.\n"
 
 
-class ArgosFormat:
+class ArgosFormat(ExportFormat):
     """Packages of Argos Translate."""
 
-    library: str = "argostranslate"
-    tags: tuple[str, ...] = ("ctranslate2", "libretranslate")
-    verified_with: str = "CTranslate2 and the model of this package"
-    tolerance: Tolerance = FLOAT32
+    library = "argostranslate"
+    verified_with = "CTranslate2 and the model of this package"
+    tags = ("ctranslate2", "libretranslate")
 
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and that there is one vocabulary."""
         require_transformer(config, "argos")
-        require_ctranslate2("argos")
+        require_package("ctranslate2", user="--format=argos", extra="export")
         if config.vocabulary.source_size:
             raise UserError(
                 "--format=argos requires one vocabulary of both sides: a package has "
@@ -61,14 +59,9 @@ class ArgosFormat:
         source, target = _languages(original)
         pieces = require_sentencepiece(original.model.vocabularies.target, "argos")
         names = [name_of_language(code) for code in (source, target)]
-        metadata = {
-            "package_version": _VERSION,
-            "argos_version": _VERSION,
-            "from_code": source,
-            "from_name": names[0],
-            "to_code": target,
-            "to_name": names[1],
-        }
+        metadata = dict.fromkeys(("package_version", "argos_version"), "1.0")
+        metadata |= {"from_code": source, "from_name": names[0]}
+        metadata |= {"to_code": target, "to_name": names[1]}
         files = {
             "metadata.json": f"{json.dumps(metadata, indent=2)}\n".encode(),
             "README.md": _README.format(*names).encode(),
@@ -85,8 +78,13 @@ class ArgosFormat:
             )
             for path in sorted(Path(directory).iterdir()):
                 files[f"model/{path.name}"] = path.read_bytes()
-        # Argos unpacks packages side by side; theirs are called en_de.
-        _write_zip(to / _file_name(source, target), files, f"t2t_jax-{source}_{target}")
+        path = to / _file_name(source, target)
+        with zipfile.ZipFile(path, "w") as package:
+            for name, content in files.items():
+                # Argos unpacks packages side by side; theirs are called en_de.
+                info = zipfile.ZipInfo(f"t2t_jax-{source}_{target}/{name}")
+                info.external_attr = 0o644 << 16
+                package.writestr(info, content, zipfile.ZIP_DEFLATED)
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Unpacks the package, and loads its model and SentencePiece model."""
@@ -134,12 +132,3 @@ def _tag_of(original: Original) -> str:
 
 def _file_name(source: str, target: str) -> str:
     return f"translate-{source}_{target}{FILE_SUFFIXES['argos']}"
-
-
-def _write_zip(path: Path, files: dict[str, bytes], directory: str) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as package:
-        for name, content in files.items():
-            info = zipfile.ZipInfo(f"{directory}/{name}")
-            info.compress_type = zipfile.ZIP_DEFLATED
-            info.external_attr = 0o644 << 16
-            package.writestr(info, content)

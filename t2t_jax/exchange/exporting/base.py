@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.tokenizers import split_tag
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
-from t2t_jax.exchange.exporting.verification import Backend, Tolerance
+from t2t_jax.exchange.exporting.verification import (
+    FLOAT32,
+    Backend,
+    JaxBackend,
+    Tolerance,
+    check_equal,
+)
+from t2t_jax.exchange.importing.imported import ImportedModel
+from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference.model import TranslationModel
+
+Supported: TypeAlias = Mapping[str, tuple[Any, ...]]
+"""Supported values by key of `config.model`."""
 
 
 class ExportSpec(NamedTuple):
@@ -61,25 +73,20 @@ class Original(NamedTuple):
 class ExportFormat(Protocol):
     """How models are written in one format, verified and described.
 
-    A new format is a module with a class of this interface, its name in
-    `formats.EXPORT_FORMATS`, and an object in `exporter.FORMATS`.
+    A new format is a module with a subclass, its name in `formats.EXPORT_FORMATS`, and
+    an object in `exporter.FORMATS`.
+
+    Attributes:
+      library: the software that reads it: `library_name` of Hugging Face.
+      verified_with: what translated the lines of the verification: "CTranslate2".
+      tags: further ones for Hugging Face.
+      tolerance: accepted differences between export and model, in float32.
     """
 
-    @property
-    def library(self) -> str:
-        """The software that reads it: `library_name` of Hugging Face."""
-
-    @property
-    def tags(self) -> tuple[str, ...]:
-        """Further tags for Hugging Face."""
-
-    @property
-    def verified_with(self) -> str:
-        """What translated the lines of the verification, such as "CTranslate2"."""
-
-    @property
-    def tolerance(self) -> Tolerance:
-        """Accepted differences between export and model, in float32."""
+    library: str
+    verified_with: str
+    tags: tuple[str, ...] = ()
+    tolerance: Tolerance = FLOAT32
 
     def check_supported(self, config: Config) -> None:
         """Checks that a model can be written, before anything is.
@@ -107,6 +114,25 @@ class ExportFormat(Protocol):
         """
 
 
+def imported_backend(original: Original, imported: ImportedModel) -> Backend:
+    """Returns what was written in another toolkit's format and imported again.
+
+    Raises:
+      DataError: its arrays were not written bit by bit.
+    """
+    check_equal(original.model.params, imported.params)
+    network = dataclasses.replace(
+        original.config.model, **imported.model, compute_dtype="float32"
+    )
+    model = dataclasses.replace(
+        original.model,
+        module=make_module(network),
+        params=imported.params,
+        vocabularies=imported.vocabularies,
+    )
+    return JaxBackend(model, original.config.decoding)
+
+
 def divisor(config: DecodingConfig) -> str:
     """Returns what is raised to alpha, of an output of n tokens.
 
@@ -120,11 +146,7 @@ def divisor(config: DecodingConfig) -> str:
 
 
 def require_transformer(
-    config: Config,
-    form: str,
-    supported: Mapping[str, tuple[Any, ...]] | None = None,
-    *,
-    advice: str = "",
+    config: Config, form: str, supported: Supported | None = None, *, advice: str = ""
 ) -> None:
     """Checks that a format can represent a model.
 
@@ -163,6 +185,12 @@ def table_of(vocabulary: Vocabulary) -> dict[str, Any]:
     is_table = vocabulary.model.startswith(b"{")
     table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
     return table
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes an object as JSON."""
+    text = json.dumps(values, ensure_ascii=False, indent=2)
+    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def untagged(original: Original) -> tuple[Original, list[str]]:

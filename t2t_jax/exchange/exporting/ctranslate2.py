@@ -7,11 +7,9 @@ recurrent baseline. Measured with version 4.8.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,39 +23,36 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.shortlist import Shortlist, load_shortlist
-from t2t_jax.errors import UserError
+from t2t_jax.errors import require_package
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
     ExportSpec,
     Original,
     require_transformer,
     table_of,
     untagged,
 )
-from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Output, Tolerance
+from t2t_jax.exchange.exporting.verification import Backend, Output
 from t2t_jax.functional.positions import sinusoidal_positions
 from t2t_jax.model.config import GATED, TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _Matrix = npt.NDArray[np.float32]
 
-_SUPPORTED = {"tag_position": ("first",)}
 MIN_POSITIONS = 2048  # CTranslate2's own default number of sinusoids
 
 
-@dataclasses.dataclass(frozen=True)
-class CTranslate2Format:
+class CTranslate2Format(ExportFormat):
     """CTranslate2 models, with the vocabularies beside them."""
 
-    library: str = "ctranslate2"
-    tags: tuple[str, ...] = ()
-    verified_with: str = "CTranslate2"
-    tolerance: Tolerance = FLOAT32
+    library = "ctranslate2"
+    verified_with = "CTranslate2"
 
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and supports the model."""
-        require_transformer(config, "ctranslate2", _SUPPORTED)
-        require_ctranslate2()
+        require_transformer(config, "ctranslate2", {"tag_position": ("first",)})
+        require_package("ctranslate2", user="--format=ctranslate2", extra="export")
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the model, quantized if asked for, and the vocabularies."""
@@ -66,7 +61,10 @@ class CTranslate2Format:
             found = load_shortlist(spec.shortlist, vocabularies)
             lines = vocabulary_map(found, *piece_names(vocabularies))
             (to / "vmap.txt").write_text("".join(lines), encoding="utf-8")
-        write_tokenizers(to, vocabularies)
+        vocabularies.save(to)
+        for name, side in zip(("source", "target"), vocabularies, strict=True):
+            if encoded := table_of(side).get("sentencepiece"):
+                (to / f"{name}.spm").write_bytes(base64.b64decode(encoded))
         write_ctranslate2(
             to,
             original.model.params,
@@ -77,19 +75,16 @@ class CTranslate2Format:
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads it with CTranslate2 on the CPU."""
-        config, vocabularies = original.config, original.model.vocabularies
-        return CTranslate2Backend(
-            directory,
-            vocabularies=vocabularies.load(directory, config=config.vocabulary),
-            config=config,
-        )
+        config = original.config
+        written = original.model.vocabularies.load(directory, config=config.vocabulary)
+        return CTranslate2Backend(directory, vocabularies=written, config=config)
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes CTranslate2's `translate_batch`."""
-        config, vocabularies = original.config, original.model.vocabularies
-        target = vocabularies.target
+        vocabularies = original.model.vocabularies
+        source, target = vocabularies
         pieces, tags = target.pieces(range(target.size)), target.tags.values()
-        suppressed = [[p] for p in suppressed_pieces(config.decoding, pieces, tags)]
+        suppressed = suppressed_pieces(original.config.decoding, pieces, tags)
         tables = [table_of(side) for side in vocabularies]
         kinds = {table.get("kind", "") for table in tables}
         original, languages = untagged(original)
@@ -100,26 +95,23 @@ class CTranslate2Format:
             is_own=not kinds <= {"", "sentencepiece_table"},
             tables=tables,
             shared=vocabularies.shared,
-            suppressed=json.dumps(suppressed, ensure_ascii=False),
-            tags=vocabularies.source.pieces(
-                vocabularies.source.tags[one] for one in languages
-            ),
-            positions=exported_positions(config),
+            suppressed=json.dumps([[one] for one in suppressed], ensure_ascii=False),
+            tags=source.pieces(source.tags[one] for one in languages),
+            positions=exported_positions(original.config),
         )
 
 
-def fill_stacks(
-    spec: Any, params: Params, *, config: TransformerConfig, positions: int
-) -> None:
+def fill_stacks(spec: Any, params: Params, whole: Config) -> None:
     """Copies all parameters of a Transformer into a specification.
 
     Args:
       spec: `ctranslate2.specs.TransformerSpec` with as many layers, heads and norms.
-      positions: number of sinusoids.
     """
+    config, positions = whole.model, exported_positions(whole)
     # Copies, as CTranslate2 quantizes matrices in place.
     params = jax.tree.map(np.array, params)
-    tables = {name: part["table"] for name, part in _matrices(params).items()}
+    target = params.get("target_embedding", params.get("embedding"))
+    logits = params.get("pre_softmax", target)
     for side, stack in (("encoder", spec.encoder), ("decoder", spec.decoder)):
         part = params[side]
         stack.scale_embeddings = config.scale_embeddings
@@ -129,21 +121,12 @@ def fill_stacks(
             _fill_norm(stack.layer_norm, part["final_norm"])
         for number, layer in enumerate(stack.layer):
             _fill_layer(layer, part[f"layer_{number}"], config)
-    spec.encoder.embeddings[0].weight = tables["source"]
-    spec.decoder.embeddings.weight = tables["target"]
-    spec.decoder.projection.weight = tables["pre_softmax"]
+    spec.encoder.embeddings[0].weight = params.get("source_embedding", target)["table"]
+    spec.decoder.embeddings.weight = target["table"]
+    spec.decoder.projection.weight = logits["table"]
     if config.output_bias:
-        spec.decoder.projection.bias = _matrices(params)["pre_softmax"]["bias"]
+        spec.decoder.projection.bias = logits["bias"]
     spec.decoder.start_from_zero_embedding = config.start == "zero"
-
-
-def _matrices(params: Params) -> dict[str, Params]:
-    target = params.get("target_embedding", params.get("embedding"))
-    return {
-        "source": params.get("source_embedding", target),
-        "target": target,
-        "pre_softmax": params.get("pre_softmax", target),
-    }
 
 
 def _positions(stack: Params, config: TransformerConfig, count: int) -> _Matrix:
@@ -160,10 +143,9 @@ def _positions(stack: Params, config: TransformerConfig, count: int) -> _Matrix:
 
 def _fill_layer(layer: Any, params: Params, config: TransformerConfig) -> None:
     scale = np.float32(1 / math.sqrt(config.d_k))
-    attentions = [("self_attention", layer.self_attention, True)]
-    if "cross_attention" in params:
-        attentions.append(("cross_attention", layer.attention, False))
-    for name, spec, is_self in attentions:
+    for name in {"self_attention", "cross_attention"} & params.keys():
+        is_self = name == "self_attention"
+        spec = layer.self_attention if is_self else layer.attention
         _fill_attention(spec, params[name], is_self=is_self)
         _fill_norm(spec.layer_norm, params[f"{name}_norm"])
         spec.queries_scale = scale
@@ -171,11 +153,14 @@ def _fill_layer(layer: Any, params: Params, config: TransformerConfig) -> None:
     if config.activation in GATED:  # linear_0 has the activation
         names = {"gate": "linear_0", "inner": "linear_0_noact", "outer": "linear_1"}
     for name, linear in names.items():
-        weights, spec = params["feed_forward"][name], getattr(layer.ffn, linear)
-        spec.weight = weights["kernel"].T
-        if "bias" in weights:
-            spec.bias = weights["bias"]
+        _fill_linear(getattr(layer.ffn, linear), params["feed_forward"][name])
     _fill_norm(layer.ffn.layer_norm, params["feed_forward_norm"])
+
+
+def _fill_linear(spec: Any, params: Params) -> None:
+    spec.weight = params["kernel"].T
+    if "bias" in params:
+        spec.bias = params["bias"]
 
 
 def _fill_norm(spec: Any, params: Params) -> None:
@@ -185,50 +170,25 @@ def _fill_norm(spec: Any, params: Params) -> None:
 
 
 def _fill_attention(spec: Any, params: Params, *, is_self: bool) -> None:
-    kernels = {name: part["kernel"] for name, part in params.items()}
-    depth = max(kernels["key"].shape[2], kernels["value"].shape[2])
+    depth = max(params[name]["kernel"].shape[2] for name in ("key", "value"))
     names = ("query", "key", "value")
     inputs = [names] if is_self else [names[:1], names[1:]]
     for linear, together in zip(spec.linear, inputs, strict=False):
-        rows = [_heads_first(kernels[name], depth) for name in together]
-        linear.weight = np.concatenate(rows)
-        if "bias" in params["query"]:
-            biases = [params[name]["bias"][None] for name in together]  # [1, H, K]
-            columns = [_heads_first(bias, depth)[:, 0] for bias in biases]
-            linear.bias = np.concatenate(columns)
-    spec.linear[-1].weight = _heads_last(kernels["output"], depth)
-    if "bias" in params["output"]:
-        spec.linear[-1].bias = params["output"]["bias"]
+        parts = [params[name] for name in together]
+        kernels = [_heads_first(part["kernel"], depth) for part in parts]
+        linear.weight = np.concatenate(kernels)
+        if "bias" in parts[0]:
+            biases = [_heads_first(part["bias"][None], depth) for part in parts]
+            linear.bias = np.concatenate(biases)[:, 0]
+    output_DxHxV = np.moveaxis(params["output"]["kernel"], -1, 0)
+    kernel = _heads_first(output_DxHxV, depth)
+    _fill_linear(spec.linear[-1], {**params["output"], "kernel": kernel})
 
 
 def _heads_first(kernel_DxHxK: _Matrix, depth: int) -> _Matrix:
     """Reshapes W^Q, W^K or W^V from [D, H, K] to [H * depth, D], zero-padded."""
-    d_model, heads, own = kernel_DxHxK.shape
-    filled = np.pad(kernel_DxHxK, ((0, 0), (0, 0), (0, depth - own)))
-    return filled.reshape(d_model, heads * depth).T
-
-
-def _heads_last(kernel_HxVxD: _Matrix, depth: int) -> _Matrix:
-    """Reshapes W^O from [H, Dv, D] to [D, H * depth], zero-padded."""
-    heads, own, d_model = kernel_HxVxD.shape
-    filled = np.pad(kernel_HxVxD, ((0, 0), (0, depth - own), (0, 0)))
-    return filled.reshape(heads * depth, d_model).T
-
-
-def require_ctranslate2(form: str = "ctranslate2") -> None:
-    """Checks that CTranslate2 is installed, before anything is written.
-
-    Args:
-      form: `--format`, for the message.
-
-    Raises:
-      UserError: it is not.
-    """
-    if find_spec("ctranslate2") is None:
-        raise UserError(
-            f"--format={form} needs CTranslate2, which is not installed. "
-            "Run: pip install 't2t-jax[export]'"
-        )
+    filled = np.pad(kernel_DxHxK, ((0, 0), (0, 0), (0, depth - kernel_DxHxK.shape[2])))
+    return filled.reshape(len(filled), -1).T
 
 
 def exported_positions(config: Config) -> int:
@@ -262,14 +222,9 @@ def write_ctranslate2(
       quantization: one of `formats.QUANTIZATIONS`.
       language: whose tag CTranslate2 adds to each source; "" for sources that begin
         with theirs.
-
-    Raises:
-      UserError: CTranslate2 is not installed, or does not support the model.
     """
-    require_ctranslate2()
-    require_transformer(config, "ctranslate2", _SUPPORTED)
     spec = _specification(config)
-    fill_stacks(spec, params, config=config.model, positions=exported_positions(config))
+    fill_stacks(spec, params, config)
     model, sides = config.model, piece_names(vocabularies)
     spec.register_source_vocabulary(sides[0])
     spec.register_target_vocabulary(sides[1])
@@ -298,11 +253,9 @@ def _specification(config: Config) -> Any:
     model = config.model
     activations = {
         "relu": Activation.RELU,
-        "swish": Activation.SWISH,
-        "gelu": Activation.GELU,
+        **dict.fromkeys(("swish", "swiglu"), Activation.SWISH),
+        **dict.fromkeys(("gelu", "geglu"), Activation.GELU),
         "quick_gelu": Activation.GELUSigmoid,
-        "swiglu": Activation.SWISH,
-        "geglu": Activation.GELU,
     }
     blocks = {
         "pre_norm": model.norm_position == "pre",
@@ -319,14 +272,6 @@ def _specification(config: Config) -> Any:
     spec.decoder.alignment_layer = np.int16(config.decoding.attention_layer)
     spec.decoder.alignment_heads = np.int16(model.num_heads)
     return spec
-
-
-def write_tokenizers(to: Path, vocabularies: VocabularyPair) -> None:
-    """Writes the vocabularies, and the SentencePiece models of tables."""
-    vocabularies.save(to)
-    for name, side in zip(("source", "target"), vocabularies, strict=True):
-        if encoded := table_of(side).get("sentencepiece"):
-            (to / f"{name}.spm").write_bytes(base64.b64decode(encoded))
 
 
 def piece_names(vocabularies: VocabularyPair) -> tuple[list[str], list[str]]:
@@ -381,10 +326,9 @@ def suppressed_pieces(
 
 def _distinct(pieces: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
-    for id_, piece in enumerate(pieces):
-        name = piece
+    for id_, name in enumerate(pieces):
         while name in found:
-            name = f"{name}<{id_}>"
+            name += f"<{id_}>"
         found[name] = None
     return list(found)
 
@@ -439,7 +383,6 @@ class CTranslate2Backend:
         texts, tags, forced = side.split_tags(lines, **named)
         encoded = zip(tags, side.encode(texts), strict=True)
         subwords = [[*tag, *ids] for tag, ids in encoded]
-        found: list[tuple[int, ...]] = [()] * len(lines)
         by_length = sorted(range(len(lines)), key=lambda number: len(subwords[number]))
         results: dict[int, Any] = {}
         for length, group in groupby(by_length, lambda number: len(subwords[number])):
@@ -453,9 +396,7 @@ class CTranslate2Backend:
                 [self._sources(subwords[number]) for number in numbers],
                 beam_size=1 if greedy else self._config.beam_size,
                 length_penalty=0 if greedy else self._config.length_penalty,
-                target_prefix=[self._pieces(self._target, forced[n]) for n in numbers]
-                if any(forced)
-                else None,
+                target_prefix=[self._targets(forced[n]) for n in numbers] * any(forced),
                 max_input_length=0,
                 max_decoding_length=limit,
                 min_decoding_length=self._config.min_tokens,
@@ -465,8 +406,8 @@ class CTranslate2Backend:
                 asynchronous=True,
             )
             results.update(zip(numbers, some, strict=True))
-        for number, one in results.items():
-            found[number] = tuple(self._ids[p] for p in one.result().hypotheses[0])
+        pieces = [results[n].result().hypotheses[0] for n in range(len(lines))]
+        found = [tuple(self._ids[piece] for piece in one) for one in pieces]
         texts = self._vocabularies.target.decode(found)
         return [Output(*pair) for pair in zip(texts, found, strict=True)]
 
@@ -474,15 +415,14 @@ class CTranslate2Backend:
         """Scores given tokens; CTranslate2 appends eos itself."""
         results = self._translator.score_batch(
             [self._sources(source) for source, _ in pairs],
-            [self._pieces(self._target, target) for _, target in pairs],
+            [self._targets(target) for _, target in pairs],
             max_batch_size=64,
             max_input_length=0,
         )
         return [np.asarray(result.log_probs, np.float32) for result in results]
 
     def _sources(self, ids: Sequence[int]) -> list[str]:
-        return self._pieces(self._source, ids[self._begin :])
+        return [self._source[id_] for id_ in ids[self._begin :]]
 
-    @staticmethod
-    def _pieces(side: Sequence[str], ids: Iterable[int]) -> list[str]:
-        return [side[id_] for id_ in ids]
+    def _targets(self, ids: Sequence[int]) -> list[str]:
+        return [self._target[id_] for id_ in ids]

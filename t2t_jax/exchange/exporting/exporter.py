@@ -13,11 +13,11 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from t2t_jax.checkpointing.safetensors_io import require_safetensors
 from t2t_jax.config import Config
-from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.processor import lacks_vnni
 from t2t_jax.errors import UserError, rewording
-from t2t_jax.exchange.cards import model_card
+from t2t_jax.exchange.cards import fill_usage, model_card
 from t2t_jax.exchange.exporting import verification
 from t2t_jax.exchange.exporting.argos import ArgosFormat
 from t2t_jax.exchange.exporting.base import ExportFormat, ExportSpec, Original, divisor
@@ -25,9 +25,11 @@ from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Format
 from t2t_jax.exchange.exporting.huggingface import HFMarianFormat
 from t2t_jax.exchange.exporting.m2m_100 import M2M100Format
 from t2t_jax.exchange.exporting.marian import MarianFormat
-from t2t_jax.exchange.exporting.model_dir import ModelDirFormat
 from t2t_jax.exchange.exporting.stablehlo import StableHLOFormat
 from t2t_jax.exchange.exporting.verification import (
+    FLOAT16,
+    INT8,
+    Backend,
     Comparison,
     JaxBackend,
     Tolerance,
@@ -36,11 +38,73 @@ from t2t_jax.exchange.exporting.verification import (
 from t2t_jax.exchange.formats import FILE_SUFFIXES, FORBIDDING_FORMATS
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference import provenance
+from t2t_jax.run.inference.load import load
 from t2t_jax.run.inference.model import TranslationModel
-from t2t_jax.run.inference.model_dir import atomic_directory
+from t2t_jax.run.inference.model_dir import atomic_directory, save_model_dir
 from t2t_jax.run.text import languages_of, spec_of_names, without_folders
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, PAD, UNK
+
+
+class ModelDirFormat(ExportFormat):
+    """Model directories of this package.
+
+    Args:
+      safetensors: whether the parameters are one file, `model.safetensors`.
+    """
+
+    library = "t2t_jax"
+    verified_with = "this directory"
+    tags = ("jax",)
+    tolerance = verification.EXACT
+
+    def __init__(self, *, safetensors: bool = False):
+        self._safetensors = safetensors
+
+    def check_supported(self, config: Config) -> None:
+        """Checks that the package safetensors is installed, if it is needed."""
+        if self._safetensors:
+            require_safetensors()
+
+    def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
+        """Writes parameters, configuration and vocabularies."""
+        save_model_dir(
+            to,
+            original.model.params,
+            vocabularies=original.model.vocabularies,
+            config=original.config,
+            origin=original.origin,
+            known_words=original.model.known_words,
+            as_safetensors=self._safetensors,
+        )
+
+    def load(self, directory: Path, original: Original) -> Backend:
+        """Loads it, and compares the parameters bit by bit."""
+        config = original.config
+        written = load_for_export(Workdir(directory), checkpoint="last", config=config)
+        verification.check_equal(original.model.params, written.params)
+        return JaxBackend(written, config.decoding)
+
+    def usage(self, original: Original, *, name: str) -> str:
+        """Describes `t2t_jax.load` and `--mode=translate`."""
+        return fill_usage("t2t_jax", original, name)
+
+
+def load_for_export(
+    workdir: Workdir, *, checkpoint: str, config: Config
+) -> TranslationModel:
+    """Loads the model to export, in float32 on one device.
+
+    Raises:
+      UserError: as for `load.load`.
+    """
+    decoding, devices = config.decoding, jax.local_devices()[:1]
+    model = load(
+        workdir.path, checkpoint=checkpoint, decoding=decoding, devices=devices
+    )
+    network = dataclasses.replace(config.network, compute_dtype="float32")
+    return dataclasses.replace(model, module=make_module(network))
+
 
 FORMATS: Mapping[str, ExportFormat] = {
     "model_dir": ModelDirFormat(),
@@ -57,13 +121,10 @@ FORMATS: Mapping[str, ExportFormat] = {
 
 def tolerance_of(spec: ExportSpec) -> Tolerance:
     """Returns the accepted differences between an export and its model."""
-    usual = FORMATS[spec.format].tolerance
-    if spec.quantization != "float32":
-        is_float = spec.quantization == "float16"
-        usual = verification.FLOAT16 if is_float else verification.INT8
-    if spec.max_bleu_loss is None:
-        return usual
-    return usual._replace(bleu=spec.max_bleu_loss)
+    inexact = {"float32": FORMATS[spec.format].tolerance, "float16": FLOAT16}
+    usual = inexact.get(spec.quantization, INT8)
+    loss = spec.max_bleu_loss
+    return usual if loss is None else usual._replace(bleu=loss)
 
 
 def export(
@@ -100,12 +161,19 @@ def export(
         # The others have an option for unk.
         written = without_forbidden_tokens(written, unk=spec.format == "argos")
     only = f"*{to.suffix}" if to.suffix == FILE_SUFFIXES.get(spec.format) else ""
-    with (
-        atomic_directory(to, only=only) as partial,
-        jax.default_matmul_precision("highest"),
-    ):
+    precision = jax.default_matmul_precision("highest")
+    with atomic_directory(to, only=only) as partial, precision:
         form.write(partial, written, spec)
-        found = _compare(written, form, partial, text, config.decoding)
+        found = verification.compare(
+            JaxBackend(written.model, config.decoding),
+            form.load(partial, written),
+            text,
+            vocabulary=written.model.vocabularies.source,
+            decoding=config.decoding,
+            same_penalty=not config.decoding.length_penalty
+            or divisor(config.decoding) == "n"
+            or "CTranslate2" not in form.verified_with,
+        )
         tolerance = tolerance_of(spec)
         found.require(tolerance, advice=_advice(spec))
         checked = dataclasses.replace(found, text=spec_of_names(found.text))
@@ -115,26 +183,6 @@ def export(
         (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         provenance.write_sha256sums(partial)
     return found
-
-
-def _compare(
-    written: Original,
-    form: ExportFormat,
-    directory: Path,
-    text: VerificationText,
-    decoding: DecodingConfig,
-) -> Comparison:
-    """Compares an export with the model that was written."""
-    return verification.compare(
-        JaxBackend(written.model, decoding),
-        form.load(directory, written),
-        text,
-        vocabulary=written.model.vocabularies.source,
-        decoding=decoding,
-        same_penalty=not decoding.length_penalty
-        or divisor(decoding) == "n"
-        or "CTranslate2" not in form.verified_with,
-    )
 
 
 def _original(
@@ -167,11 +215,10 @@ def _original(
 def _advice(spec: ExportSpec) -> str:
     if spec.quantization != "float32":
         inexact = spec.quantization.startswith("int8") and lacks_vnni()
+        why = "CTranslate2's int8 is less exact on this processor, without VNNI. "
         return (
-            "CTranslate2's int8 is less exact on this processor, which has no VNNI. "
-            * inexact
-            + "Use --quantization=float32, or train the model longer; if only BLEU is "
-            "too low, set the accepted loss with --max_bleu_loss."
+            f"{why * inexact}Use --quantization=float32, or train the model longer; if "
+            "only BLEU is too low, set the accepted loss with --max_bleu_loss."
         )
     return "This is a bug of t2t_jax or of a package: please report it."
 

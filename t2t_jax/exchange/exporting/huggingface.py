@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import dataclasses
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,22 +16,32 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.checkpointing.safetensors_io import require_safetensors
+from t2t_jax.checkpointing.safetensors_io import require_safetensors, write_safetensors
 from t2t_jax.config import Config
-from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
     ExportSpec,
     Original,
+    Supported,
     even_heads,
+    imported_backend,
     require_transformer,
     table_of,
+    write_json,
 )
-from t2t_jax.exchange.exporting.model_dir import imported_backend
-from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Tolerance
-from t2t_jax.exchange.importing.hf_marian import read_hf_marian
+from t2t_jax.exchange.exporting.verification import FLOAT32, Backend
+from t2t_jax.exchange.importing.hf_marian import (
+    SPM,
+    TARGET_VOCABULARY,
+    TOKENIZER,
+    VOCABULARY,
+    WEIGHTS,
+    read_hf_marian,
+)
 from t2t_jax.exchange.importing.hf_settings import (
     COMPUTED,
     CONFIG,
@@ -42,12 +51,6 @@ from t2t_jax.exchange.importing.hf_settings import (
     MOST_FIRST_POSITION,
     POSITION_TABLES,
     position_table,
-)
-from t2t_jax.exchange.importing.hf_vocabulary import (
-    SPM,
-    TARGET_VOCABULARY,
-    TOKENIZER,
-    VOCABULARY,
 )
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.layout import (
@@ -59,8 +62,7 @@ from t2t_jax.functional.feed_forward import ACTIVATIONS
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
-_WEIGHTS = "model.safetensors"
-_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+_SUPPORTED: Supported = {
     "norm": ("layer",),
     "activation": tuple(ACTIVATIONS),
     "norm_position": ("post",),
@@ -68,18 +70,17 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "tag_position": ("first",),
     "first_position": tuple(range(MOST_FIRST_POSITION + 1)),
 }
-# The other epsilon changes log-probabilities of a trained model of 2 + 2 layers and
-# width 64 by at most 5.1e-5, and none of 200 outputs.
-_TOLERANCE = FLOAT32._replace(largest=5e-4)
 
 
-class HFMarianFormat:
+class HFMarianFormat(ExportFormat):
     """MarianMTModels of Hugging Face Transformers."""
 
-    library: str = "transformers"
-    tags: tuple[str, ...] = ("marian", "pytorch")
-    verified_with: str = "this directory, computed as Hugging Face Transformers does"
-    tolerance: Tolerance = _TOLERANCE
+    library = "transformers"
+    verified_with = "this directory, computed as Hugging Face Transformers does"
+    tags = ("marian", "pytorch")
+    # The other epsilon changes log-probabilities of a trained model of 2 + 2 layers and
+    # width 64 by at most 5.1e-5, and none of 200 outputs.
+    tolerance = FLOAT32._replace(largest=5e-4)
 
     def check_supported(self, config: Config) -> None:
         """Checks that a MarianMTModel can represent the model."""
@@ -92,16 +93,17 @@ class HFMarianFormat:
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes weights, configuration and tokenizer."""
-        config, vocabularies = original.config, original.model.vocabularies
-        params = original.model.params
-        positions = exported_positions(config)
-        start = _start_of(config.model, params)
-        tags = vocabularies.target.tags.values()
-        _write_tokenizer(to, vocabularies, original=original, positions=positions)
-        write_json(to / CONFIG, _config(config, start=start))
-        found = generation(config, _special_ids(start), unk=UNK, tags=tags)
+        config, params = original.config, original.model.params
+        names = ("pad_token_id", "bos_token_id", "eos_token_id")
+        ids = dict(zip(names, (PAD, BOS, EOS), strict=True))
+        ids["decoder_start_token_id"] = _start_of(config.model, params)
+        tags = original.model.vocabularies.target.tags.values()
+        _write_tokenizer(to, original)
+        write_json(to / CONFIG, _config(config, ids))
+        found = generation(config, ids, unk=UNK, tags=tags)
         write_json(to / GENERATION, {**found, "forced_eos_token_id": None})
-        write_weights(to, to_tensors(params, config=config.model, positions=positions))
+        tensors = to_tensors(params, config)
+        write_safetensors(to / WEIGHTS[0], tensors, metadata={"format": "pt"})
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Reads it again, and compares the parameters bit by bit."""
@@ -138,9 +140,9 @@ def _start_of(model: TransformerConfig, params: Params) -> int:
     return PAD if np.any(table[BOS]) else BOS
 
 
-def _config(config: Config, *, start: int) -> dict[str, Any]:
+def _config(config: Config, ids: Mapping[str, int]) -> dict[str, Any]:
     model, vocabulary = config.model, config.vocabulary
-    found = configuration(config, "MarianMTModel", _special_ids(start))
+    found = configuration(config, "MarianMTModel", ids)
     found[MARKER] |= {key: getattr(model, key) for key in COMPUTED}
     return {
         **found,
@@ -161,19 +163,19 @@ def configuration(config: Config, name: str, ids: Mapping[str, int]) -> dict[str
       ids: of special tokens, by HF's keys.
     """
     model = config.model
-    stacks = {"encoder": model.num_layers, "decoder": decoder_layers(model)}
-    sizes: dict[str, Any] = {}
-    for stack, layers in stacks.items():
-        sizes[f"{stack}_layers"] = layers
-        sizes[f"{stack}_attention_heads"] = model.num_heads
-        sizes[f"{stack}_ffn_dim"] = model.d_ff
-    usual = type(config.decoding)()
+    decoding = dataclasses.asdict(config.decoding).items()
+    usual = dataclasses.asdict(DecodingConfig()).items()
     return {
         "architectures": [name],
         "is_encoder_decoder": True,
         "vocab_size": config.vocabulary.size,
         "d_model": model.d_model,
-        **sizes,
+        "encoder_layers": model.num_layers,
+        "decoder_layers": decoder_layers(model),
+        **dict.fromkeys(
+            ("encoder_attention_heads", "decoder_attention_heads"), model.num_heads
+        ),
+        **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), model.d_ff),
         "activation_function": model.activation,
         "dropout": model.dropout,
         "attention_dropout": model.attention_dropout,
@@ -183,22 +185,7 @@ def configuration(config: Config, name: str, ids: Mapping[str, int]) -> dict[str
         "max_position_embeddings": exported_positions(config),
         **ids,
         "dtype": "float32",
-        MARKER: {
-            "decoding": {
-                key: value
-                for key, value in dataclasses.asdict(config.decoding).items()
-                if value != getattr(usual, key)
-            }
-        },
-    }
-
-
-def _special_ids(start: int) -> dict[str, int]:
-    return {
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": start,
+        MARKER: {"decoding": dict(one for one in decoding if one not in usual)},
     }
 
 
@@ -214,47 +201,37 @@ def generation(
     decoding = config.decoding
     never = [ids["pad_token_id"], ids["bos_token_id"], *tags]
     never += [unk] * (not decoding.allow_unk)
-    least = {"min_new_tokens": decoding.min_tokens} if decoding.min_tokens else {}
-    return {
+    found = {
         **ids,
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,
         "max_length": exported_positions(config),
-        **least,
         "bad_words_ids": [[token] for token in never],
     }
+    least = decoding.min_tokens
+    return {**found, "min_new_tokens": least} if least else found
 
 
-def _write_tokenizer(
-    to: Path, vocabularies: VocabularyPair, *, original: Original, positions: int
-) -> None:
-    config = original.config
-    separate = config.vocabulary.own_source_size > 0
-    for side, vocabulary in zip(SPM, vocabularies, strict=True):
-        (to / side).write_bytes(_sentencepiece(vocabulary))
-    target = vocabularies.target
-    first = vocabularies.source if separate else target
-    write_json(to / VOCABULARY, _ids(first))
+def _write_tokenizer(to: Path, original: Original) -> None:
+    source, target = original.model.vocabularies
+    separate = original.config.vocabulary.own_source_size > 0
+    for name, vocabulary in zip(SPM, (source, target), strict=True):
+        (to / name).write_bytes(_sentencepiece(vocabulary))
+    write_json(to / VOCABULARY, _ids(source if separate else target))
     if separate:
         write_json(to / TARGET_VOCABULARY, _ids(target))
-    pad, bos, eos, unk = target.pieces(range(UNK + 1))
-    source, other = original.languages or (None, None)
-    write_json(
-        to / TOKENIZER,
-        {
-            "tokenizer_class": "MarianTokenizer",
-            "source_lang": source,
-            "target_lang": other,
-            "pad_token": pad,
-            # Outputs begin with it, and special tokens are left out of the text.
-            "bos_token": bos,
-            "eos_token": eos,
-            "unk_token": unk,
-            "model_max_length": positions,
-            "separate_vocabs": separate,
-            "sp_model_kwargs": {},
-        },
-    )
+    languages = original.languages or (None, None)
+    # Outputs begin with bos, and special tokens are left out of the text.
+    names = ("pad_token", "bos_token", "eos_token", "unk_token")
+    settings: dict[str, Any] = {
+        "tokenizer_class": "MarianTokenizer",
+        **dict(zip(("source_lang", "target_lang"), languages, strict=True)),
+        **dict(zip(names, target.pieces(range(UNK + 1)), strict=True)),
+        "model_max_length": exported_positions(original.config),
+        "separate_vocabs": separate,
+        "sp_model_kwargs": {},
+    }
+    write_json(to / TOKENIZER, settings)
 
 
 def _sentencepiece(vocabulary: Vocabulary) -> bytes:
@@ -282,12 +259,6 @@ def _ids(vocabulary: Vocabulary) -> dict[str, int]:
     return found
 
 
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Writes an object as JSON."""
-    text = json.dumps(values, ensure_ascii=False, indent=2)
-    path.write_text(f"{text}\n", encoding="utf-8")
-
-
 _MATRICES = {
     "embedding": "model.shared.weight",
     "source_embedding": "model.encoder.embed_tokens.weight",
@@ -297,42 +268,28 @@ _MATRICES = {
 Tensors: TypeAlias = dict[str, npt.NDArray[np.float32]]
 
 
-def to_tensors(params: Params, *, config: TransformerConfig, positions: int) -> Tensors:
+def to_tensors(params: Params, config: Config) -> Tensors:
     """Returns HF's tensors by name: permuted, transposed, with biases of zero.
 
     Args:
       params: of a post-norm `Transformer` with sinusoids, d_k = d_v = d_model / h.
-      positions: number of sinusoids, where HF would compute others.
     """
-    tensors = layer_tensors(params, config)
-    tables, bias = foreign_matrices(params, config)
+    model, count = config.model, exported_positions(config)
+    tensors = layer_tensors(params, model)
+    tables, bias = foreign_matrices(params, model)
     tensors |= {_MATRICES[path]: table for path, table in tables.items()}
     tensors["final_logits_bias"] = bias[None]
-    if has_other_positions(config):
-        rates, first = config.position_rates, config.first_position
-        table = position_table(positions, config.d_model, rates=rates, first=first)
+    if has_other_positions(model):
+        rates, first = model.position_rates, model.first_position
+        table = position_table(count, model.d_model, rates=rates, first=first)
         tensors |= dict.fromkeys(POSITION_TABLES, table)
     return tensors
 
 
 def layer_tensors(params: Params, config: TransformerConfig) -> Tensors:
     """Returns HF's tensors of both stacks."""
-    return {
-        f"model.{torch_name(path, kind)}": array.T
-        for path, kind, array in foreign_layers(params, config)
-    }
-
-
-def write_weights(to: Path, tensors: Tensors) -> None:
-    """Writes `model.safetensors` into a directory."""
-    from safetensors.numpy import save_file
-
-    path = to / _WEIGHTS
-    path.touch()
-    mode = path.stat().st_mode  # That of the umask; the package sets 0600.
-    arrays = {name: np.ascontiguousarray(one) for name, one in tensors.items()}
-    save_file(arrays, path, metadata={"format": "pt"})
-    path.chmod(mode & 0o777)
+    layers = foreign_layers(params, config)
+    return {f"model.{torch_name(path, kind)}": array.T for path, kind, array in layers}
 
 
 def has_other_positions(config: TransformerConfig) -> bool:

@@ -11,31 +11,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.checkpointing.safetensors_io import require_safetensors
+from t2t_jax.checkpointing.safetensors_io import require_safetensors, write_safetensors
 from t2t_jax.config import Config
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
     ExportSpec,
     Original,
+    Supported,
     even_heads,
+    imported_backend,
     require_transformer,
     table_of,
     untagged,
+    write_json,
 )
 from t2t_jax.exchange.exporting.huggingface import (
     configuration,
     exported_positions,
     generation,
     layer_tensors,
-    write_json,
-    write_weights,
 )
-from t2t_jax.exchange.exporting.model_dir import imported_backend
-from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Backend, Tolerance
+from t2t_jax.exchange.exporting.verification import SAME_SEARCH, Backend
+from t2t_jax.exchange.importing.hf_marian import TOKENIZER, VOCABULARY, WEIGHTS
 from t2t_jax.exchange.importing.hf_settings import CONFIG, GENERATION, M2M_100_IDS
-from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY
 from t2t_jax.exchange.importing.imported import DEFAULTS
 from t2t_jax.exchange.importing.layout import foreign_matrices
 from t2t_jax.exchange.importing.m2m_100 import COMPUTED, LANGUAGES, SPM, read_m2m_100
@@ -43,7 +43,7 @@ from t2t_jax.functional.feed_forward import ACTIVATIONS
 from t2t_jax.types import BOS, PAD
 
 _MASK = "<mask>"
-_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+_SUPPORTED: Supported = {
     "norm": ("layer",),
     "activation": tuple(ACTIVATIONS),
     "positions": ("sinusoidal",),
@@ -53,13 +53,13 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-class M2M100Format:
+class M2M100Format(ExportFormat):
     """M2M100ForConditionalGeneration of Hugging Face Transformers."""
 
-    library: str = "transformers"
-    tags: tuple[str, ...] = ("m2m_100", "pytorch")
-    verified_with: str = "this directory, computed as Hugging Face Transformers does"
-    tolerance: Tolerance = SAME_SEARCH
+    library = "transformers"
+    verified_with = "this directory, computed as Hugging Face Transformers does"
+    tags = ("m2m_100", "pytorch")
+    tolerance = SAME_SEARCH
 
     def check_supported(self, config: Config) -> None:
         """Checks that an M2M100ForConditionalGeneration can represent the model."""
@@ -70,9 +70,8 @@ class M2M100Format:
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes weights, configuration and tokenizer."""
-        config, vocabulary = original.config, original.model.vocabularies.target
-        is_last = config.model.tag_position == "last"
-        tags = _write_tokenizer(to, vocabulary, original.languages, is_last=is_last)
+        config = original.config
+        tags = _write_tokenizer(to, original)
         ids = {f"{name}_token_id": M2M_100_IDS[name] for name in ("bos", "pad", "eos")}
         ids["decoder_start_token_id"] = M2M_100_IDS["eos"]
         found = configuration(config, "M2M100ForConditionalGeneration", ids)
@@ -81,9 +80,9 @@ class M2M100Format:
         write_json(to / GENERATION, {**found, "early_stopping": "never"})
         params, model = original.model.params, config.model
         tables, _ = foreign_matrices(params, model)
-        rows = tables["embedding"][_order(vocabulary.size)]
-        tensors = layer_tensors(params, model)
-        write_weights(to, {**tensors, "model.shared.weight": rows})
+        rows = tables["embedding"][_order(model.vocab_size)]
+        tensors = {**layer_tensors(params, model), "model.shared.weight": rows}
+        write_safetensors(to / WEIGHTS[0], tensors, metadata={"format": "pt"})
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Reads it again, and compares the parameters bit by bit."""
@@ -117,18 +116,9 @@ def _order(size: int) -> list[int]:
     return [BOS, PAD, *range(2, size)]
 
 
-def _write_tokenizer(
-    to: Path,
-    vocabulary: Vocabulary,
-    languages: tuple[str, str] | None,
-    *,
-    is_last: bool,
-) -> list[int]:
-    """Writes the files of a tokenizer, and returns the ids of the languages.
-
-    Args:
-      is_last: whether a source has its language after its eos.
-    """
+def _write_tokenizer(to: Path, original: Original) -> list[int]:
+    """Writes the files of a tokenizer, and returns the ids of the languages."""
+    vocabulary = original.model.vocabularies.target
     table = table_of(vocabulary)
     if table.get("source_tag") != "source":
         raise UserError(
@@ -141,21 +131,29 @@ def _write_tokenizer(
     first = min(ids)
     settings: dict[str, Any] = {
         "tokenizer_class": "NllbTokenizer",
-        "legacy_behaviour": is_last,
+        # A source has its language after its eos.
+        "legacy_behaviour": original.config.model.tag_position == "last",
     }
     if all(piece.startswith("__") for piece in table["language_tokens"].values()):
         pieces = {name: id_ for id_, name in enumerate(names[:first])}
         write_json(to / VOCABULARY, pieces)
         codes = _language_codes(vocabulary.tags, first)
         settings = {"tokenizer_class": "M2M100Tokenizer", "language_codes": codes}
-    source, target = languages or (None, None)
+    source, target = original.languages or (None, None)
     if source and not _is_named(source, table["language_tokens"][source]):
         source = None
     special = {id_: names[id_] for id_ in (*range(4), *ids)}
     if _MASK in names[first:]:
         special[names.index(_MASK, first)] = _MASK
     settings |= {
-        "added_tokens_decoder": _added_tokens(special),
+        "added_tokens_decoder": {
+            str(id_): {
+                "content": name,
+                **dict.fromkeys(("lstrip", "normalized"), name == _MASK),
+                **{"rstrip": False, "single_word": False, "special": True},
+            }
+            for id_, name in special.items()
+        },
         "additional_special_tokens": [names[id_] for id_ in ids],
         "src_lang": source,
         "tgt_lang": target,
@@ -164,24 +162,10 @@ def _write_tokenizer(
     return ids
 
 
-def _added_tokens(special: Mapping[int, str]) -> dict[str, dict[str, Any]]:
-    """Returns special pieces by their ids, as HF's tokenizers list them."""
-    return {
-        str(id_): {
-            "content": name,
-            **dict.fromkeys(("lstrip", "normalized"), name == _MASK),
-            **{"rstrip": False, "single_word": False, "special": True},
-        }
-        for id_, name in special.items()
-    }
-
-
 def _language_codes(tags: Mapping[str, int], first: int) -> str:
     """Returns the name of the list that HF's tokenizer has the languages from."""
     for name, codes in LANGUAGES.items():
-        if [tags.get(code) for code in codes.split()] == [
-            *range(first, first + len(codes.split()))
-        ]:
+        if all(tags.get(code) == id_ for id_, code in enumerate(codes.split(), first)):
             return name
     raise UserError(
         "--format=m2m_100 requires the languages of a tokenizer of M2M-100 with their "

@@ -22,25 +22,26 @@ from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
     ExportSpec,
     Original,
+    Supported,
     even_heads,
+    imported_backend,
     require_sentencepiece,
     require_transformer,
 )
-from t2t_jax.exchange.exporting.model_dir import imported_backend
-from t2t_jax.exchange.exporting.verification import FLOAT32, Backend, Tolerance
+from t2t_jax.exchange.exporting.verification import Backend
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.layout import foreign_layers, foreign_matrices
 from t2t_jax.exchange.importing.marian import marian_name, read_marian
 from t2t_jax.model.config import TransformerConfig, decoder_layers
 from t2t_jax.types import EOS, UNK, Params
 
-_EPSILON = 1e-6
 _LENGTH_FACTOR = 3.0  # Marian's own
 ACTIVATIONS = ("relu", "swish", "gelu")
 """What Marian has; its gelu is the exact one (measured with 1.12.42 on a CPU)."""
-_SUPPORTED: Mapping[str, tuple[Any, ...]] = {
+_SUPPORTED: Supported = {
     "norm": ("layer",),
     # Marian (1.12.42, measured) does not normalize keys and values of the decoder's
     # self-attention after the first token.
@@ -52,17 +53,16 @@ _SUPPORTED: Mapping[str, tuple[Any, ...]] = {
     "positions": ("sinusoidal",),
     "scale_embeddings": (True,),
     "activation": ACTIVATIONS,
-    "layer_norm_epsilon": (_EPSILON,),
+    "layer_norm_epsilon": (1e-6,),
 }
 
 
-class MarianFormat:
+class MarianFormat(ExportFormat):
     """Models of Marian, which `--mode=import` reads as well."""
 
-    library: str = "marian"
-    tags: tuple[str, ...] = ("marian",)
-    verified_with: str = "these files, imported again"
-    tolerance: Tolerance = FLOAT32
+    library = "marian"
+    verified_with = "these files, imported again"
+    tags = ("marian",)
 
     def check_supported(self, config: Config) -> None:
         """Checks that Marian has such a model."""
@@ -76,15 +76,12 @@ class MarianFormat:
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the model, its vocabularies and the options of its decoder."""
         config, model = original.config, original.model
-        sizes = [side.size for side in model.vocabularies]
-        ids = [[EOS, UNK, *range(UNK + 1, size)] for size in sizes]
-        names = ["source.spm", "target.spm"]
-        if model.vocabularies.shared:
-            names = ["vocab.spm"] * 2
+        ids = [[EOS, UNK, *range(UNK + 1, side.size)] for side in model.vocabularies]
+        is_shared = model.vocabularies.shared
+        names = ["vocab.spm"] * 2 if is_shared else ["source.spm", "target.spm"]
         for name, side, of_side in zip(names, model.vocabularies, ids, strict=True):
             (to / name).write_bytes(_with_ids(side, of_side))
-        tensors = marian_tensors(model.params, config.model, ids=ids)
-        write_npz(to / "model.npz", tensors)
+        write_npz(to / "model.npz", marian_tensors(model.params, config.model, ids=ids))
         decoding = config.decoding
         options = {
             "relative-paths": True,
@@ -99,8 +96,7 @@ class MarianFormat:
             "maxi-batch": 100,
             "maxi-batch-sort": "src",
         }
-        lines = (f"{name}: {json.dumps(value)}\n" for name, value in options.items())
-        (to / "model.npz.decoder.yml").write_text("".join(lines), encoding="utf-8")
+        (to / "model.npz.decoder.yml").write_bytes(_yaml(options))
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Imports it, and compares the parameters bit by bit."""
@@ -184,19 +180,13 @@ def marian_tensors(
     for path, table in tables.items():
         tensors[_MATRICES[path]] = table[list(ids[path != "source_embedding"])]
     tensors["decoder_ff_logit_out_b"] = bias[None, list(ids[1])]
-    tensors = {
-        name: np.ascontiguousarray(array, np.float32) for name, array in tensors.items()
-    }
-    options = _options_of(config, sizes=[len(side) for side in ids])
-    return {**tensors, "special:model.yml": options}
-
-
-def _options_of(config: TransformerConfig, *, sizes: Sequence[int]) -> npt.NDArray[Any]:
+    for name, array in tensors.items():
+        tensors[name] = np.ascontiguousarray(array, np.float32)
     options = {
         **_OPTIONS,
         "dec-depth": decoder_layers(config),
         "dim-emb": config.d_model,
-        "dim-vocabs": list(sizes),
+        "dim-vocabs": [len(side) for side in ids],
         "enc-depth": config.num_layers,
         "tied-embeddings": config.tying == "decoder",
         "tied-embeddings-all": config.tying == "all",
@@ -207,11 +197,16 @@ def _options_of(config: TransformerConfig, *, sizes: Sequence[int]) -> npt.NDArr
         "transformer-postprocess-top": "",
         "transformer-preprocess": "",
     }
-    # A JSON value is one of YAML.
-    lines = (f"{key}: {json.dumps(options[key])}\n" for key in sorted(options))
-    text = "".join(lines).rstrip("\n").encode() + b"\0"
+    text = _yaml(dict(sorted(options.items()))).removesuffix(b"\n") + b"\0"
     padding = -len(text) % _ALIGNMENT
-    return np.frombuffer(text + padding * b"\0", np.int8)
+    content = np.frombuffer(text + padding * b"\0", np.int8)
+    return {**tensors, "special:model.yml": content}
+
+
+def _yaml(options: Mapping[str, Any]) -> bytes:
+    # A JSON value is one of YAML.
+    lines = (f"{key}: {json.dumps(value)}\n" for key, value in options.items())
+    return "".join(lines).encode()
 
 
 def write_npz(path: Path, tensors: Tensors) -> None:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -28,26 +27,31 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import padded_rows
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.scoring.teacher_forcing import token_log_probabilities
-from t2t_jax.decoding.search.beam_search import BeamResult, advance, collect, init_state
+from t2t_jax.decoding.search.beam_search import advance, collect, init_state
 from t2t_jax.decoding.search.beam_state import BeamSearch
 from t2t_jax.decoding.search.length_penalty import per_sentence_limits
 from t2t_jax.decoding.search.static_params import BeamParams, params_from_config
 from t2t_jax.devices.sharding.rules import leaves_by_path, path_of
-from t2t_jax.errors import UserError
+from t2t_jax.errors import UserError, require_package
 from t2t_jax.exchange.cards import fill_usage
-from t2t_jax.exchange.exporting.base import ExportSpec, Original, divisor, table_of
-from t2t_jax.exchange.exporting.model_dir import check_equal
+from t2t_jax.exchange.exporting.base import (
+    ExportFormat,
+    ExportSpec,
+    Original,
+    divisor,
+    table_of,
+    write_json,
+)
 from t2t_jax.exchange.exporting.verification import (
     SAME_SEARCH,
     Backend,
     Output,
-    Tolerance,
+    check_equal,
     search_config,
 )
 from t2t_jax.model.architectures import step_model
-from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.inference.model import TranslationModel, learned_positions
-from t2t_jax.types import BOS, EOS, PAD, UNK, Array, Params, StepModel
+from t2t_jax.types import BOS, EOS, PAD, UNK, Array, Params
 
 PLATFORMS = ("cpu", "cuda", "tpu")
 
@@ -61,21 +65,18 @@ _Flat: TypeAlias = Mapping[str, Array]
 _Results: TypeAlias = tuple[jax.Array, jax.Array, jax.Array]
 
 
-class StableHLOFormat:
+class StableHLOFormat(ExportFormat):
     """Programs of `jax.export`, with parameters and vocabularies beside them."""
 
-    library: str = "jax"
-    tags: tuple[str, ...] = ("stablehlo", "jax-export")
-    verified_with: str = "the exported programs"
-    tolerance: Tolerance = SAME_SEARCH
+    library = "jax"
+    verified_with = "the exported programs"
+    tags = ("stablehlo", "jax-export")
+    tolerance = SAME_SEARCH
 
     def check_supported(self, config: Config) -> None:
         """Checks that flatbuffers is installed, and that the model searches."""
-        if find_spec("flatbuffers") is None:
-            raise UserError(
-                "--format=stablehlo needs flatbuffers, in which JAX writes programs, "
-                "and it is not installed. Run: pip install 't2t-jax[export]'"
-            )
+        # In which JAX writes programs.
+        require_package("flatbuffers", user="--format=stablehlo", extra="export")
         if config.decoding.sample:
             raise UserError(
                 "--format=stablehlo exports beam search, but config.decoding.sample is "
@@ -93,38 +94,32 @@ class StableHLOFormat:
             )
         parameters = leaves_by_path(jax.tree.map(np.asarray, model.params))
         np.savez(to / PARAMETERS, **parameters)
-        programs: dict[str, Callable[..., Any]] = {
-            MODEL: _search(model, decoding),
-            GREEDY: _search(model, search_config(decoding, greedy=True)),
-            SCORE: _score(model),
+        extra = decoding.max_extra_tokens
+        greedy = search_config(decoding, greedy=True)
+        lowered = {
+            MODEL: _lower(_search(model, decoding), "b, s", model=model, extra=extra),
+            GREEDY: _lower(_search(model, greedy), "b, s", model=model, extra=extra),
+            SCORE: _lower(_score(model), "b, s", "b, t", model=model, extra=0),
         }
-        for name, program in programs.items():
-            axes = ("b, s", "b, t") if name == SCORE else ("b, s",)
-            extra = 0 if name == SCORE else decoding.max_extra_tokens
-            lowered = _lower(program, axes, model=model, extra=extra)
-            (to / name).write_bytes(lowered.serialize())
+        for name, program in lowered.items():
+            (to / name).write_bytes(program.serialize())
         model.vocabularies.save(to)
-        text = json.dumps(_facts(decoding), indent=2)
-        (to / "config.json").write_text(f"{text}\n", encoding="utf-8")
+        write_json(to / "config.json", _facts(decoding))
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads them with JAX alone, and compares the parameters bit by bit."""
         with np.load(directory / PARAMETERS) as written:
             check_equal(leaves_by_path(original.model.params), dict(written))
-        return StableHLOBackend(
-            directory,
-            vocabularies=original.model.vocabularies.load(
-                directory, config=original.config.vocabulary
-            ),
-        )
+        config, own = original.config.vocabulary, original.model.vocabularies
+        read = own.load(directory, config=config)
+        return StableHLOBackend(directory, vocabularies=read)
 
     def usage(self, original: Original, *, name: str) -> str:
         """Describes the programs, their arguments, and until when they can be read."""
         config = original.config
-        network, length = config.network, "any length"
-        if isinstance(network, TransformerConfig) and network.positions == "learned":
-            most = network.max_positions - config.decoding.max_extra_tokens
-            length = f"at most {most} tokens"
+        positions, length = learned_positions(original.model.module), "any length"
+        if positions:
+            length = f"at most {positions - config.decoding.max_extra_tokens} tokens"
         vocabularies = original.model.vocabularies
         # Nothing but this package reads a table of pieces.
         has_tables = any(map(table_of, vocabularies))
@@ -150,64 +145,36 @@ class StableHLOFormat:
 def _search(
     model: TranslationModel, decoding: DecodingConfig
 ) -> Callable[[_Flat, Array], _Results]:
-    """Returns (parameters, source_BxS) -> (tokens_BxT, scores_B, lengths_B)."""
+    """Returns (parameters, source_BxS) -> (tokens_BxT, scores_B, lengths_B).
 
-    def translate(parameters: _Flat, source_BxS: Array) -> _Results:
-        found = _growing_search(
-            step_model(model.module, _nested(parameters, model.params)),
-            source_BxS,
-            decoding,
-            forbidden=tuple(model.vocabularies.target.tags.values()),
-        )
-        return (
-            found.tokens_BxWxT[:, 0],
-            found.scores_BxW[:, 0],
-            found.lengths_BxW[:, 0],
-        )
-
-    return translate
-
-
-def _growing_search(
-    step_model: StepModel,
-    source_BxS: Array,
-    decoding: DecodingConfig,
-    *,
-    forbidden: tuple[int, ...],
-) -> BeamResult:
-    """Runs `beam_search` with a cache that grows, in one program."""
+    It is `beam_search` with a cache that grows, in one program.
+    """
     # Sampling is refused before.
-    search_params = cast(
-        BeamParams,
-        params_from_config(dataclasses.replace(decoding, n_best=1, mbr="none")),
-    )
-    search_params = dataclasses.replace(search_params, forbidden=forbidden)
+    found = params_from_config(dataclasses.replace(decoding, n_best=1, mbr="none"))
+    forbidden = tuple(model.vocabularies.target.tags.values())
+    search_params = dataclasses.replace(cast(BeamParams, found), forbidden=forbidden)
     # Not by max_length_ratio, as S is symbolic: that is a limit of each sentence.
     extra = decoding.max_extra_tokens
-    max_length = source_BxS.shape[1] + extra
-    ends = (*(end for end in _CACHE_LENGTHS if end <= extra), max_length)
-    memory = step_model.encode(source_BxS)
-    search = BeamSearch(step_model, search_params)
-    state = init_state(
-        search,
-        memory,
-        limits_B=per_sentence_limits(
-            source_BxS, search_params, max_extra_tokens=extra, max_length=max_length
-        ),
-        max_length=max_length,
-        cache_length=ends[0],
-    )
-    for end in ends:
-        state = state._replace(cache=step_model.grow(state.cache, end))
-        state = advance(search, state, memory=memory, until=end)
-    return collect(search, state)
 
+    def translate(parameters: _Flat, source_BxS: Array) -> _Results:
+        own_model = step_model(model.module, _nested(parameters, model.params))
+        longest = source_BxS.shape[1] + extra
+        ends = (*(end for end in _CACHE_LENGTHS if end <= extra), longest)
+        memory = own_model.encode(source_BxS)
+        search = BeamSearch(own_model, search_params)
+        limits_B = per_sentence_limits(
+            source_BxS, search_params, max_extra_tokens=extra, max_length=longest
+        )
+        state = init_state(
+            search, memory, limits_B=limits_B, max_length=longest, cache_length=ends[0]
+        )
+        for end in ends:
+            state = state._replace(cache=own_model.grow(state.cache, end))
+            state = advance(search, state, memory=memory, until=end)
+        best = collect(search, state)
+        return best.tokens_BxWxT[:, 0], best.scores_BxW[:, 0], best.lengths_BxW[:, 0]
 
-def _search_options(decoding: DecodingConfig) -> dict[str, Any]:
-    """Returns the keys of the configuration that `beam_search` follows."""
-    names = {"max_extra_tokens", *(one.name for one in dataclasses.fields(BeamParams))}
-    known = dataclasses.asdict(dataclasses.replace(decoding, n_best=1, mbr="none"))
-    return {name: value for name, value in known.items() if name in names}
+    return translate
 
 
 def _score(model: TranslationModel) -> Callable[[_Flat, Array, Array], jax.Array]:
@@ -225,17 +192,11 @@ def _score(model: TranslationModel) -> Callable[[_Flat, Array, Array], jax.Array
 
 
 def _nested(parameters: _Flat, like: Params) -> Params:
-    return jax.tree_util.tree_map_with_path(
-        lambda path, _: parameters[path_of(path)], like
-    )
+    return jax.tree.map_with_path(lambda path, _: parameters[path_of(path)], like)
 
 
 def _lower(
-    program: Callable[..., Any],
-    axes: tuple[str, ...],
-    *,
-    model: TranslationModel,
-    extra: int,
+    program: Callable[..., Any], *axes: str, model: TranslationModel, extra: int
 ) -> export.Exported:
     """Lowers a program for all platforms.
 
@@ -245,11 +206,8 @@ def _lower(
     """
     positions = learned_positions(model.module)
     limits = [f"{axis[-1]} <= {positions - extra}" for axis in axes if positions]
-    scope = export.SymbolicScope(limits)
-    tokens = [
-        jax.ShapeDtypeStruct(export.symbolic_shape(shape, scope=scope), np.int32)
-        for shape in axes
-    ]
+    symbolic = partial(export.symbolic_shape, scope=export.SymbolicScope(limits))
+    tokens = [jax.ShapeDtypeStruct(symbolic(shape), np.int32) for shape in axes]
     parameters = jax.tree.map(
         lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), leaves_by_path(model.params)
     )
@@ -258,20 +216,22 @@ def _lower(
 
 def _facts(decoding: DecodingConfig) -> dict[str, Any]:
     """Returns the content of config.json."""
+    # The keys that `beam_search` follows.
+    names = {"max_extra_tokens", *(one.name for one in dataclasses.fields(BeamParams))}
+    known = dataclasses.asdict(dataclasses.replace(decoding, n_best=1, mbr="none"))
     written = datetime.datetime.now(datetime.UTC).date()
+    inputs = ["parameters", "source [b, s] int32"]
     return {
         "format": "stablehlo",
         "programs": {
             MODEL: {
-                "inputs": ["parameters", "source [b, s] int32"],
+                "inputs": inputs,
                 "outputs": ["tokens [b, t] int32", "scores [b]", "lengths [b] int32"],
-                "search": _search_options(decoding),
+                "search": {key: value for key, value in known.items() if key in names},
             },
             GREEDY: {"like": MODEL, "search": "greedy"},
             SCORE: {
-                "inputs": [
-                    *("parameters", "source [b, s] int32", "targets [b, t] int32")
-                ],
+                "inputs": [*inputs, "targets [b, t] int32"],
                 "outputs": ["log-probabilities [b, t]"],
             },
         },
@@ -306,10 +266,8 @@ class StableHLOBackend:
         found: list[tuple[int, ...]] = []
         for source_BxS in _batches(sources):
             tokens, _, lengths = map(np.asarray, program(self._parameters, source_BxS))
-            found += [
-                tuple(row[:length].tolist())
-                for row, length in zip(tokens, lengths, strict=True)
-            ]
+            rows = zip(tokens.tolist(), lengths, strict=True)
+            found += [tuple(row[:length]) for row, length in rows]
         del found[len(lines) :]
         texts = self._vocabularies.target.decode(found)
         return [Output(*pair) for pair in zip(texts, found, strict=True)]
@@ -320,15 +278,11 @@ class StableHLOBackend:
         sides = (_batches([pair[side] for pair in pairs]) for side in (0, 1))
         for source_BxS, target_BxT in zip(*sides, strict=True):
             found += list(np.asarray(program(self._parameters, source_BxS, target_BxT)))
-        return [
-            logs[: len(target) + 1]
-            for logs, (_, target) in zip(found, pairs, strict=False)
-        ]
+        return [row[: len(to) + 1] for row, (_, to) in zip(found, pairs, strict=False)]
 
     def _program(self, name: str) -> Callable[..., Any]:
         written = bytearray((self._directory / name).read_bytes())
-        program: Callable[..., Any] = jax.jit(export.deserialize(written).call)
-        return program
+        return jax.jit(export.deserialize(written).call)
 
 
 def _batches(rows: Sequence[Sequence[int]]) -> Iterator[_Integers]:

@@ -7,9 +7,10 @@ model's outputs, and BLEU.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import jax
 import numpy as np
 
 from t2t_jax.data.vocabulary.tokenizers import split_tag, tag_piece
@@ -17,10 +18,13 @@ from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.text.translator import Translator
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bleu import corpus_scores
 from t2t_jax.run.inference.model import TranslationModel
-from t2t_jax.types import EOS
+from t2t_jax.types import EOS, Params
+
+_Pairs: TypeAlias = Sequence[tuple[str, str]]
 
 
 class Output(NamedTuple):
@@ -58,15 +62,11 @@ class JaxBackend:
         config = search_config(self._model.decoding, greedy=greedy)
         model = dataclasses.replace(self._model, decoding=config)
         # One thread: the caller's, as its matmul precision is thread-local.
-        translator = Translator(
+        found = Translator(
             model.step_model, model.vocabularies, config, max_concurrent=1
-        )
-        found = translator.translations(lines, target_language="")
-        best = [translation.hypotheses[0] for translation in found]
-        return [
-            Output(one.text, tuple(self._ids[piece] for piece in one.tokens))
-            for one in best
-        ]
+        ).translations(lines, target_language="")
+        best, id_of = [one.hypotheses[0] for one in found], self._ids.__getitem__
+        return [Output(one.text, tuple(map(id_of, one.tokens))) for one in best]
 
     def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores all positions of a target at once."""
@@ -76,18 +76,11 @@ class JaxBackend:
 
 def search_config(config: DecodingConfig, *, greedy: bool) -> DecodingConfig:
     """Returns the search of a comparison: that of a configuration, or a greedy one."""
-    own = dataclasses.replace(
-        config,
-        n_best=1,
-        mbr="none",
-        shortlist="",
-        sample=False,
-        compute_dtype="auto",
-        segment="lines",
-    )
-    if not greedy:
-        return own
-    return dataclasses.replace(own, beam_size=1, length_penalty=0.0, beam_rule="fixed")
+    changes: dict[str, Any] = {"n_best": 1, "mbr": "none", "sample": False}
+    changes |= {"shortlist": "", "compute_dtype": "auto", "segment": "lines"}
+    if greedy:
+        changes |= {"beam_size": 1, "length_penalty": 0.0, "beam_rule": "fixed"}
+    return dataclasses.replace(config, **changes)
 
 
 class VerificationText(NamedTuple):
@@ -100,12 +93,7 @@ class VerificationText(NamedTuple):
 
 
 def choose_lines(
-    name: str,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    vocabulary: Vocabulary,
-    longest: int,
-    most: int,
+    name: str, pairs: _Pairs, *, vocabulary: Vocabulary, longest: int, most: int
 ) -> VerificationText:
     """Selects the first lines that the model can translate without truncation.
 
@@ -116,28 +104,23 @@ def choose_lines(
       DataError: there is none.
     """
     encoded = vocabulary.encode_sources([pair[0] for pair in pairs], target_language="")
-    lengths = [len(ids) + 1 for ids in encoded]
-    kept: list[tuple[str, str]] = []
-    num_left_out = 0
-    for pair, length in zip(pairs, lengths, strict=True):
-        if len(kept) == most:
-            break
-        if pair[0].strip() and 1 < length <= longest:
-            kept.append(pair)
-        else:
-            num_left_out += 1
-    if not kept:
+    fitting = [
+        number
+        for number, ids in enumerate(encoded)
+        if pairs[number][0].strip() and 0 < len(ids) < longest
+    ]
+    if not fitting:
         raise DataError(
             f"{name} has no line of 1 to {longest - 1} subwords to verify the export "
             "with. Choose other files with --source and --reference."
         )
-    sources, references = zip(*kept, strict=True)
-    return VerificationText(name, sources, references, num_left_out)
+    kept = fitting[:most]
+    sources, references = zip(*(pairs[number] for number in kept), strict=True)
+    num_read = kept[-1] + 1 if len(kept) == most else len(pairs)
+    return VerificationText(name, sources, references, num_read - len(kept))
 
 
-def of_language(
-    pairs: Sequence[tuple[str, str]], vocabulary: Vocabulary, language: str
-) -> Sequence[tuple[str, str]]:
+def of_language(pairs: _Pairs, vocabulary: Vocabulary, language: str) -> _Pairs:
     """Selects the pairs of a target language, and gives sources without a tag its own.
 
     Args:
@@ -151,6 +134,28 @@ def of_language(
         for (_, tag, text), target in named
         if tag in ("", language)
     ]
+
+
+def check_equal(params: Params, written: Params) -> None:
+    """Checks that parameters were written bit by bit.
+
+    Args:
+      written: may have zeros beside them, such as biases that a format must have.
+
+    Raises:
+      DataError: they were not.
+    """
+    ours, theirs = (
+        leaves_by_path(jax.tree.map(np.asarray, tree)) for tree in (params, written)
+    )
+    none = np.zeros(0)
+    differing = [n for n in ours if ours[n].tobytes() != theirs.get(n, none).tobytes()]
+    differing += [one for one in theirs.keys() - ours if theirs[one].any()]
+    if differing:
+        raise DataError(
+            f"{len(differing)} of {len(ours)} arrays differ after writing and "
+            "reading them: the disk or the memory is failing. Nothing was kept."
+        )
 
 
 TIE = 1e-4  # tokens whose log-probabilities differ by at most this may swap
@@ -224,36 +229,33 @@ class Comparison:
 
     def problems(self, tolerance: Tolerance) -> list[str]:
         """Lists what exceeds a tolerance, one clause each."""
-        unequal = self.lines - self.equal
+        unequal, beams = self.lines - self.equal, self.lines - self.beam_equal
+        largest, mean = self.largest_difference, self.mean_difference
+        untied = unequal - self.ties if tolerance.unequal < 1 else 0
         # At least one line, however few there are.
-        most, most_beams = (
-            max(share * self.lines, bool(share))
-            for share in (tolerance.unequal, tolerance.unequal_beam)
-        )
-        unequal_beams = self.lines - self.beam_equal
-        must_tie = tolerance.unequal < 1
+        shares = (tolerance.unequal, tolerance.unequal_beam)
+        most, of_beams = (max(share * self.lines, bool(share)) for share in shares)
         lower = self.bleu - self.exported_bleu
         if self.same_penalty:
             lower = max(lower, self.beam_bleu - self.exported_beam_bleu)
-        checks = {
-            f"{unequal} of {self.lines} greedy outputs differ, and {most:g} may": (
-                unequal <= most
+        gap = f"with a gap of {self.largest_gap:.2g}"
+        checks = (
+            (unequal, most, f"{unequal} of {self.lines} greedy outputs differ"),
+            (untied, 0, f"{untied} of them are not ties, {gap}"),
+            (beams, of_beams, f"{beams} outputs of a beam of {self.beam_size} differ"),
+            (largest, tolerance.largest, f"a log-probability differs by {largest:.2g}"),
+            (
+                mean,
+                tolerance.mean,
+                f"log-probabilities differ by {mean:.2g} in mean",
             ),
-            f"{unequal - self.ties} of them are not ties, with a gap of "
-            f"{self.largest_gap:.2g}": not must_tie or unequal == self.ties,
-            f"{unequal_beams} outputs of a beam of {self.beam_size} differ, and "
-            f"{most_beams:g} may": unequal_beams <= most_beams,
-            f"a token's log-probability differs by {self.largest_difference:.2g}, and "
-            f"may by {tolerance.largest:g}": (
-                self.largest_difference <= tolerance.largest
-            ),
-            f"log-probabilities differ by {self.mean_difference:.2g} on average, and "
-            f"may by {tolerance.mean:g}": self.mean_difference <= tolerance.mean,
-            f"BLEU is lower by {lower:.2f}, and may be by {tolerance.bleu:g}": (
-                lower <= tolerance.bleu
-            ),
-        }
-        return [clause for clause, holds in checks.items() if not holds]
+            (lower, tolerance.bleu, f"BLEU is lower by {lower:.2f}"),
+        )
+        return [
+            f"{clause} (at most {limit:g})"
+            for found, limit, clause in checks
+            if not found <= limit  # of NaN, too
+        ]
 
     def require(self, tolerance: Tolerance, *, advice: str) -> None:
         """Checks that the export translates like its model.
@@ -288,31 +290,30 @@ def compare(
     beams = [side.search(text.sources, greedy=False) for side in (own, exported)]
     subwords = vocabulary.encode_sources(text.sources, target_language="")
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
-    differences = np.concatenate(
-        [
-            np.abs(np.subtract(*logs, dtype=np.float64))
-            for logs in zip(own.score(pairs), exported.score(pairs), strict=True)
-        ]
-    )
-    gaps = list(_gaps(own, subwords, *greedy))
-    scores = [
-        corpus_scores([one.text for one in found], text.references, metrics=("bleu",))
-        for found in (*greedy, *beams)
+    logs, their_logs = own.score(pairs), exported.score(pairs)
+    errors = np.abs(np.concatenate(logs, dtype=np.float64) - np.concatenate(their_logs))
+    unequal = _unequal(*greedy)
+    others = own.score([(subwords[n], greedy[1][n].subwords) for n in unequal])
+    gaps = [
+        _gap(greedy[0][n].tokens, greedy[1][n].tokens, logs[n], other)
+        for n, other in zip(unequal, others, strict=True)
     ]
+    outputs = ([one.text for one in found] for found in (*greedy, *beams))
+    scores = [corpus_scores(own, text.references, metrics=("bleu",)) for own in outputs]
     return Comparison(
         text=text.name,
         lines=len(text.sources),
         left_out=text.num_left_out,
-        equal=_equal(*greedy),
+        equal=len(text.sources) - len(unequal),
         ties=sum(gap <= TIE for gap in gaps),
         largest_gap=max(gaps, default=0.0),
-        largest_difference=float(differences.max()),
-        mean_difference=float(differences.mean()),
+        largest_difference=float(errors.max()),
+        mean_difference=float(errors.mean()),
         bleu=scores[0]["bleu"],
         exported_bleu=scores[1]["bleu"],
         beam_size=decoding.beam_size,
         length_penalty=decoding.length_penalty,
-        beam_equal=_equal(*beams),
+        beam_equal=len(text.sources) - len(_unequal(*beams)),
         beam_bleu=scores[2]["bleu"],
         exported_beam_bleu=scores[3]["bleu"],
         bleu_signature=scores[0]["bleu_signature"],
@@ -320,28 +321,15 @@ def compare(
     )
 
 
-def _equal(ours: Sequence[Output], theirs: Sequence[Output]) -> int:
-    return sum(a.tokens == b.tokens for a, b in zip(ours, theirs, strict=True))
+def _unequal(ours: Sequence[Output], theirs: Sequence[Output]) -> list[int]:
+    """Returns the numbers of the lines whose outputs differ."""
+    pairs = enumerate(zip(ours, theirs, strict=True))
+    return [number for number, (a, b) in pairs if a.tokens != b.tokens]
 
 
-def _gaps(
-    own: Backend,
-    sources: Sequence[Sequence[int]],
-    ours: Sequence[Output],
-    theirs: Sequence[Output],
-) -> Iterator[float]:
-    """Yields the model's preference for its own token where outputs first differ."""
-    unequal = [
-        (source, (a, b))
-        for source, a, b in zip(sources, ours, theirs, strict=True)
-        if a.tokens != b.tokens
-    ]
-    sides = [
-        own.score([(source, pair[side].subwords) for source, pair in unequal])
-        for side in (0, 1)
-    ]
-    for (_, (a, b)), *logs in zip(unequal, *sides, strict=True):
-        shared = zip(a.tokens, b.tokens, strict=False)
-        index = next((n for n, pair in enumerate(shared) if pair[0] != pair[1]), None)
-        # One output is a prefix of the other: it reached its limit too early.
-        yield np.inf if index is None else abs(float(logs[0][index] - logs[1][index]))
+def _gap(a: Sequence[int], b: Sequence[int], logs: Logs, their_logs: Logs) -> float:
+    """Returns the model's preference for its own token where outputs first differ."""
+    shared = zip(a, b, strict=False)
+    index = next((n for n, pair in enumerate(shared) if pair[0] != pair[1]), None)
+    # One output is a prefix of the other: it reached its limit too early.
+    return np.inf if index is None else abs(float(logs[index] - their_logs[index]))

@@ -22,10 +22,10 @@ from t2t_jax.exchange.importing.imported import (
     length_limits,
 )
 from t2t_jax.exchange.importing.layout import (
-    Array,
     Source,
     read_params,
     take_matrices,
+    torch_ignored,
     torch_layers,
 )
 from t2t_jax.exchange.importing.vocabularies import ADVICE, Ids, fairseq_vocabularies
@@ -50,29 +50,21 @@ _UNSUPPORTED = (
     "quant_noise_scalar tie_adaptive_weights"
 )
 _EQUAL_IN_BOTH = (
-    *("attention_heads", "embed_dim", "ffn_embed_dim", "learned_pos"),
-    "normalize_before",
+    "attention_heads embed_dim ffn_embed_dim learned_pos normalize_before".split()
 )
 _ACTIVATIONS = {"relu": "relu", "gelu": "gelu"}
-_DROPOUTS = {
-    "dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "activation_dropout": "relu_dropout",
-}
-_SIZES = {
-    "d_model": "encoder_embed_dim",
-    "d_ff": "encoder_ffn_embed_dim",
-    "num_heads": "encoder_attention_heads",
-    "num_layers": "encoder_layers",
-    "num_decoder_layers": "decoder_layers",
-}
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+_SIZES = (
+    "encoder_embed_dim encoder_attention_heads encoder_ffn_embed_dim encoder_layers "
+    "decoder_layers"
+).split()
+# The defaults of fairseq's decoding.
 _SEARCH = {
     "decoding.beam_size": 5,
     "decoding.length_normalization": "power",
     "decoding.length_penalty": 1.0,
     "decoding.min_tokens": 1,
 }
-"""The defaults of fairseq's decoding."""
 
 
 def is_fairseq(path: Path) -> bool:
@@ -103,11 +95,8 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
     settings = _settings_of(state, name=checkpoint)
     source = Source(state.get("model"), name=str(checkpoint))
     model = _config_of(settings, source)
-    languages = tuple(
-        language
-        for side in ("source", "target")
-        if _LANGUAGE.fullmatch(language := str(settings.get(f"{side}_lang", "")))
-    )
+    codes = (str(settings.get(f"{side}_lang", "")) for side in ("source", "target"))
+    languages = tuple(filter(_LANGUAGE.fullmatch, codes))
     found = fairseq_vocabularies(
         checkpoint.parent, languages=languages, given=options.vocabularies
     )
@@ -119,7 +108,7 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
     return ImportedModel(
         model=model,
         search=_SEARCH | length_limits(model),
-        params=_read_weights(source, model, found.ids),
+        params=_weights(source, model, found.ids),
         vocabularies=found.pair,
         files=(checkpoint, *found.files),
         notes=(*found.notes, *_notes_of(settings, model)),
@@ -130,10 +119,8 @@ def read_fairseq(path: Path, options: ImportOptions) -> ImportedModel:
 def _checkpoint_of(path: Path) -> Path:
     if not path.is_dir():
         return path
-    for name in _CHECKPOINTS:
-        if (path / name).is_file():
-            return path / name
-    found = sorted(path.glob("*.pt"))
+    known = [file for name in _CHECKPOINTS if (file := path / name).is_file()]
+    found = known[:1] or sorted(path.glob("*.pt"))
     if len(found) != 1:
         raise DataError(
             f"{path} must have a {', '.join(_CHECKPOINTS)} or a single other .pt file, "
@@ -146,8 +133,8 @@ def _settings_of(state: Mapping[Any, Any], *, name: Path) -> Settings:
     """Returns the arguments, in one level."""
     config = state.get("cfg")
     sections = config if isinstance(config, dict) else {}
-    flat = _flat(state.get("args"))
-    flat = flat or _flat(sections.get("task")) | _flat(sections.get("model"))
+    parts = _flat(sections.get("task")) | _flat(sections.get("model"))
+    flat = _flat(state.get("args")) or parts
     if not flat:
         raise DataError(
             f"{name} has no arguments of a model, neither 'args' nor 'cfg'. Pass a "
@@ -180,15 +167,14 @@ def _plain(value: Any) -> str | float | None:
 def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     """Returns `config.model`, by key."""
     settings.require(allowed((_UNSUPPORTED, (None, False, ""))))
-    for argument in _EQUAL_IN_BOTH:
-        settings.require_equal(f"encoder_{argument}", f"decoder_{argument}")
-    sizes = settings.sizes(_SIZES)
+    settings.require_equal(*_EQUAL_IN_BOTH)
+    sizes = settings.sizes(*_SIZES)
     width = (sizes["d_model"], None)
     settings.require(dict.fromkeys(("decoder_input_dim", "decoder_output_dim"), width))
     tied = "decoder" if settings.get("share_decoder_input_output_embed") else "none"
     config = {
         **sizes,
-        **settings.dropouts(_DROPOUTS),
+        **settings.dropouts(*_DROPOUTS),
         "norm_position": "pre" if settings.get("encoder_normalize_before") else "post",
         "activation": settings.choice("activation_fn", _ACTIVATIONS, default="relu"),
         "attention_biases": True,
@@ -202,10 +188,8 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     if settings.get("encoder_learned_pos"):
         shapes = [source.shape(f"{s}.embed_positions.weight") for s in _STACKS]
         rows = min(shape[0] if shape else 0 for shape in shapes)
-        config |= {
-            "positions": "learned",
-            "max_positions": max(rows - _FIRST_POSITION, 1),
-        }
+        config["positions"] = "learned"
+        config["max_positions"] = max(rows - _FIRST_POSITION, 1)
     return config
 
 
@@ -217,50 +201,18 @@ def _notes_of(settings: Settings, model: Mapping[str, Any]) -> tuple[str, ...]:
         "its beam; here it goes on until no other can overtake them.",
     ]
     if any(settings.get(f"{stack}_layerdrop") for stack in _STACKS):
-        notes.append(
-            "The model was trained with LayerDrop, which further training here lacks."
-        )
-    if model.get("positions") == "learned":
-        notes.append(
-            f"Sources and outputs have a limit of {model['max_positions']:,} tokens."
-        )
+        notes.append("Trained with LayerDrop, which further training here lacks.")
+    if rows := model.get("max_positions"):
+        notes.append(f"Sources and outputs have a limit of {rows:,} tokens.")
     return tuple(notes)
 
-
-_IGNORED = tuple(
-    f"{stack}.{name}"
-    for stack in _STACKS
-    for name in ("version", "embed_positions._float_tensor", "embed_positions.weights")
-)
-"""Tensors without an effect on the outputs; sinusoids are computed."""
 
 _OUTPUTS = ["decoder.output_projection.weight", "decoder.embed_out"]
 
 
-def _read_weights(
-    source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]
-) -> Params:
+def _weights(source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]) -> Params:
     """Reads the parameters of a `Transformer`."""
-    tables, positions = _matrices(source, config, ids), {}
-    if config.get("positions") == "learned":
-        # fairseq does not scale them.
-        width, is_scaled = config["d_model"], config["scale_embeddings"]
-        scale = np.sqrt(np.float32(width)) if is_scaled else np.float32(1)
-        rows = config["max_positions"] + config["first_position"]
-        for stack in _STACKS:
-            name = f"{stack}.embed_positions.weight"
-            table = source.take(name, *source.shape(name)[:1], width)
-            positions[stack] = table[:rows] * (1 / scale)
-    take = torch_layers(source)
-    return read_params(
-        source, config, take, tables, ids, positions=positions, ignored=_IGNORED
-    )
-
-
-def _matrices(
-    source: Source, config: Mapping[str, Any], ids: tuple[Ids, Ids]
-) -> dict[str, Array]:
-    sizes = len(ids[0]), len(ids[1])
+    sizes, positions = (len(ids[0]), len(ids[1])), {}
     inputs = [f"{stack}.embed_tokens.weight" for stack in _STACKS]
     for name, size in zip(inputs, sizes, strict=True):
         if (rows := (*source.shape(name), 0)[0]) != size:
@@ -268,4 +220,17 @@ def _matrices(
                 f"{source.name}: {name} has {rows:,} rows, and the dictionary {size:,} "
                 f"pieces, the four special ones included. {ADVICE}"
             )
-    return take_matrices(source, config, sizes, inputs=inputs, outputs=_OUTPUTS)
+    tables = take_matrices(source, config, sizes, inputs=inputs, outputs=_OUTPUTS)
+    if config.get("positions") == "learned":
+        width = config["d_model"]
+        # fairseq does not scale them.
+        scale = np.sqrt(np.float32(width if config["scale_embeddings"] else 1))
+        rows = config["max_positions"] + config["first_position"]
+        for stack in _STACKS:
+            name = f"{stack}.embed_positions.weight"
+            table = source.take(name, *source.shape(name)[:1], width)
+            positions[stack] = table[:rows] * (1 / scale)
+    take, ignored = torch_layers(source), torch_ignored()
+    return read_params(
+        source, config, take, tables, ids, positions=positions, ignored=ignored
+    )

@@ -12,6 +12,7 @@ bias of the logits, which Marian trains and HF does not.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,13 +74,9 @@ _NEUTRAL = allowed(
     ("cache_implementation", (None, "dynamic", "static", "offloaded")),
 )
 _MOST_EXTRA_TOKENS = 200
-_SIZES = {
-    "d_model": "d_model",
-    "d_ff": "encoder_ffn_dim",
-    "num_heads": "encoder_attention_heads",
-    "num_layers": "encoder_layers",
-    "num_decoder_layers": "decoder_layers",
-}
+_SIZES = (
+    "d_model encoder_attention_heads encoder_ffn_dim encoder_layers decoder_layers"
+).split()
 
 HF_EPSILON = 1e-5
 """Of torch's layer normalization, which no configuration of HF changes."""
@@ -114,17 +111,15 @@ class Architecture(NamedTuple):
       model: values of `config.model` by key.
       sizes: of the vocabularies of source and target.
       max_positions: most tokens of a source, and of an output.
-      start: id with which decoding starts.
+      ids: of special tokens by HF's names: pad, decoder_start, eos, and bos if it has
+        one.
       marker: what an export of ours noted; empty for other models.
     """
 
     model: dict[str, Any]
     sizes: tuple[int, int]
     max_positions: int
-    pad: int
-    start: int
-    eos: int
-    bos: int | None
+    ids: Mapping[str, int]
     marker: Mapping[str, Any]
 
 
@@ -157,9 +152,8 @@ def read_architecture(directory: Path, model_type: str = "marian") -> Architectu
     values = _values_of(directory / CONFIG)
     values.require({**_REQUIRED, **_REQUIRED_OF[model_type]})
     is_m2m_100 = model_type == "m2m_100"
-    values.require_equal("encoder_ffn_dim", "decoder_ffn_dim")
-    values.require_equal("encoder_attention_heads", "decoder_attention_heads")
-    model: dict[str, Any] = values.sizes(_SIZES)
+    values.require_equal("ffn_dim", "attention_heads")
+    model: dict[str, Any] = values.sizes(*_SIZES)
     if model["num_decoder_layers"] == model["num_layers"]:
         model["num_decoder_layers"] = 0
     shared = values.flag("share_encoder_decoder_embeddings", default=True)
@@ -175,20 +169,14 @@ def read_architecture(directory: Path, model_type: str = "marian") -> Architectu
     )
     model["scale_embeddings"] = values.flag("scale_embedding", default=is_m2m_100)
     model["tying"] = "all" if shared else "decoder" if tied else "none"
-    pad, start, eos = (
-        values.size(f"{name}_token_id", least=0, most=target_size - 1)
-        for name in ("pad", "decoder_start", "eos")
-    )
+    names, most = ["pad", "decoder_start", "eos"], target_size - 1
+    names += ["bos"] * (values.get("bos_token_id") is not None)
     marker = values.get(MARKER, {})
-    bos = values.size("bos_token_id", default=-1, least=0, most=target_size - 1)
     return Architecture(
         model=model,
         sizes=(size, target_size),
         max_positions=values.size("max_position_embeddings", default=1024),
-        pad=pad,
-        start=start,
-        eos=eos,
-        bos=None if bos < 0 else bos,
+        ids={one: values.size(f"{one}_token_id", least=0, most=most) for one in names},
         marker=marker if isinstance(marker, dict) else {},
     )
 
@@ -214,12 +202,9 @@ def read_generation(
     values = _values_of(path if path.exists() else directory / CONFIG)
     forced = {"forced_bos_token_id": (values.get("forced_bos_token_id"),)}
     values.require({**_NEUTRAL, **(forced if has_languages else {})})
-    for key, known in (
-        ("decoder_start_token_id", architecture.start),
-        ("eos_token_id", architecture.eos),
-        ("pad_token_id", architecture.pad),
-        ("forced_eos_token_id", architecture.eos),
-    ):
+    ids = {**architecture.ids, "forced_eos": architecture.ids["eos"]}
+    for name in ("decoder_start", "eos", "pad", "forced_eos"):
+        key, known = f"{name}_token_id", ids[name]
         if values.get(key) not in (None, known, [known]):
             values.refuse(key, f"{known}, as in {CONFIG}")
     never = values.get("bad_words_ids") or []
@@ -232,10 +217,8 @@ def read_generation(
     if new_tokens := values.size("max_new_tokens", default=0):
         max_length = new_tokens + 1  # of the two, HF takes this one
     # HF counts the start token.
-    least = max(
-        values.size("min_length", default=0, least=0) - 1,
-        values.size("min_new_tokens", default=0, least=0),
-    )
+    least = values.size("min_length", default=0, least=0) - 1
+    least = max(least, values.size("min_new_tokens", default=0, least=0))
     extra = min(_MOST_EXTRA_TOKENS, max_length or _MOST_EXTRA_TOKENS)
     return Generation(
         search={
@@ -271,30 +254,25 @@ class Trained(NamedTuple):
 
 
 def find_trained(
-    directory: Path,
-    source: Source,
-    *,
-    bias: Array,
-    architecture: Architecture,
-    wanted: str,
+    directory: Path, source: Source, *, bias: Array, architecture: Architecture, by: str
 ) -> Trained:
     """Finds how weights were trained.
 
     Args:
       source: stored tables of positions are taken from it.
       bias: [V] of the logits.
-      wanted: "huggingface" for what HF computes, "marian" for Marian's own, or "".
+      by: "huggingface" for what HF computes, "marian" for Marian's own, or "".
 
     Raises:
       DataError: stored positions are not sinusoids, or what an export noted is invalid.
     """
     stored = _stored_positions(source, architecture)
     noted = _noted(architecture.marker, directory) if architecture.marker else {}
-    if wanted == "huggingface":
+    if by == "huggingface":
         biases = {key: noted[key] for key in _BIASES if key in noted}
-        return Trained(wanted, "it was chosen", {**COMPUTED, **biases, **stored})
-    if wanted == "marian":
-        return Trained(wanted, "it was chosen", _MARIAN)
+        return Trained(by, "it was chosen", {**COMPUTED, **biases, **stored})
+    if by == "marian":
+        return Trained(by, "it was chosen", _MARIAN)
     if noted:
         return Trained("t2t_jax", "t2t_jax exported the model", noted)
     if stored.get("position_rates", "paper") != "paper":
@@ -315,13 +293,11 @@ def _stored_positions(source: Source, architecture: Architecture) -> dict[str, A
     tables = [source.take(name, *shape) for name in POSITION_TABLES if name in source]
     if not tables:
         return {}
-    for first in range(MOST_FIRST_POSITION + 1):
-        for rates in ("paper", "tensor2tensor"):
-            sinusoids = position_table(*shape, rates=rates, first=first)
-            if all(
-                np.abs(table - sinusoids).max() < _TABLE_TOLERANCE for table in tables
-            ):
-                return {"position_rates": rates, "first_position": first}
+    firsts = range(MOST_FIRST_POSITION + 1)
+    for first, rates in product(firsts, ("paper", "tensor2tensor")):
+        sinusoids = position_table(*shape, rates=rates, first=first)
+        if np.abs(np.stack(tables) - sinusoids).max() < _TABLE_TOLERANCE:
+            return {"position_rates": rates, "first_position": first}
     raise DataError(
         f"{POSITION_TABLES[0]} must be sinusoids with the rates of the paper or of "
         "Marian, and is not. Remove it, if HF's are to be used."
@@ -348,11 +324,10 @@ def _noted(marker: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     name, advice = f"{directory}: {MARKER} in {CONFIG}", "Export the model again."
     values = Settings(marker, name=name, advice=advice)
     rates = {name: name for name in ("paper", "tensor2tensor")}
+    first = values.size("first_position", least=0, most=MOST_FIRST_POSITION)
     return {
         "position_rates": values.choice("position_rates", rates),
-        "first_position": values.size(
-            "first_position", least=0, most=MOST_FIRST_POSITION
-        ),
+        "first_position": first,
         "layer_norm_epsilon": values.number("layer_norm_epsilon", most=1),
         **{key: values.flag(key) for key in _BIASES},
     }

@@ -12,7 +12,8 @@ from t2t_jax.errors import DataError, short_repr
 from t2t_jax.model.config import is_number
 from t2t_jax.types import Params
 
-_LARGEST = 1_000_000
+_MOST = 1_000_000
+_ADVICE = "Pass another model."
 
 
 class ImportOptions(NamedTuple):
@@ -94,11 +95,7 @@ class Settings:
     """
 
     def __init__(
-        self,
-        values: Mapping[str, Any],
-        *,
-        name: object,
-        advice: str = "Pass another model.",
+        self, values: Mapping[str, Any], *, name: object, advice: str = _ADVICE
     ):
         self._values, self._name, self._advice = values, name, advice
 
@@ -123,19 +120,14 @@ class Settings:
             if self.get(key, allowed[0]) not in allowed:
                 self.refuse(key, repr(allowed[0]))
 
-    def require_equal(self, first: str, *others: str) -> None:
-        """Checks that settings have one value, or none."""
-        for key in others:
+    def require_equal(self, *names: str) -> None:
+        """Checks that settings of encoder and decoder have one value, or none."""
+        for first, key in ((f"encoder_{one}", f"decoder_{one}") for one in names):
             if (self.get(key) or None) != (self.get(first) or None):
                 self.refuse(key, f"{short_repr(self.get(first))}, as {first}")
 
     def size(
-        self,
-        key: str,
-        *,
-        default: int | None = None,
-        least: int = 1,
-        most: int = _LARGEST,
+        self, key: str, *, default: int | None = None, least: int = 1, most: int = _MOST
     ) -> int:
         """Returns a whole number within bounds."""
         found = self.get(key)
@@ -145,18 +137,20 @@ class Settings:
             self.refuse(key, f"whole numbers from {least} to {most:,}")
         return found
 
-    def sizes(self, names: Mapping[str, str]) -> dict[str, int]:
+    def sizes(self, *names: str) -> dict[str, int]:
         """Returns the sizes of `config.model`, of heads that share d_model.
 
         Args:
-          names: the toolkit's setting of each.
+          names: the toolkit's settings of d_model, num_heads, d_ff, num_layers and
+            num_decoder_layers.
         """
-        sizes = {key: self.size(name) for key, name in names.items()}
-        d_model, heads = sizes["d_model"], sizes["num_heads"]
+        d_model, heads, d_ff, *depths = map(self.size, names)
         if d_model % 2 or d_model % heads:
-            key, of_heads = names["d_model"], f"{names['num_heads']}={heads}"
-            self.refuse(key, f"even numbers that are divisible by {of_heads}")
-        return {**sizes, "d_k": d_model // heads, "d_v": d_model // heads}
+            of_heads = f"{names[1]}={heads}"
+            self.refuse(names[0], f"even numbers that are divisible by {of_heads}")
+        sizes = {"d_model": d_model, "num_heads": heads, "d_ff": d_ff}
+        sizes |= zip(("num_layers", "num_decoder_layers"), depths, strict=True)
+        return sizes | dict.fromkeys(("d_k", "d_v"), d_model // heads)
 
     def number(
         self, key: str, *, default: float | None = None, most: float = 1_000
@@ -184,17 +178,17 @@ class Settings:
             self.refuse(key, ", ".join(known))
         return known[found]
 
-    def dropouts(self, names: Mapping[str, str]) -> dict[str, float]:
+    def dropouts(self, *names: str) -> dict[str, float]:
         """Returns the dropouts of the training, which no output depends on.
 
         Args:
-          names: our key of each of the toolkit's settings.
+          names: the toolkit's settings of dropout, attention_dropout and relu_dropout.
         """
-        rates = {key: self.get(theirs) for theirs, key in names.items()}
+        keys = ("dropout", "attention_dropout", "relu_dropout")
         return {
             key: float(rate)
-            for key, rate in rates.items()
-            if is_number(rate) and 0 <= rate < 1
+            for key, theirs in zip(keys, names, strict=True)
+            if is_number(rate := self.get(theirs)) and 0 <= rate < 1
         }
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from t2t_jax.config import Config, defaults, parse, set_keys
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import (
     ConfigError,
     DataError,
     InputMissingError,
     UserError,
+    require_package,
     short_repr,
 )
 from t2t_jax.exchange.cards import fill_template
@@ -136,22 +137,20 @@ def write_imported(
     config = _config_of(imported, path)
     _check(imported, config, path)
     sums = {path: sha256_of(path) for path in imported.files}
-    described: dict[str, Any] = {
+    known = {
         "format": name,
         "files": {path.name: digest for path, digest in sums.items()},
+        "languages": imported.languages,
+        "license": imported.license,
     }
-    known = {"languages": imported.languages, "license": imported.license}
-    described |= {key: value for key, value in known.items() if value}
+    described = {key: value for key, value in known.items() if value}
     origin = {"step": 0, "kinds": ["imported"], "imported": described}
     with atomic_directory(to) as directory:
+        params, own = imported.params, imported.vocabularies
         save_model_dir(
-            directory,
-            imported.params,
-            vocabularies=imported.vocabularies,
-            config=config,
-            origin=origin,
+            directory, params, vocabularies=own, config=config, origin=origin
         )
-        card = _card(imported, config, sums, name=to.resolve().name, format_name=name)
+        card = _card(imported, config, sums, to.resolve().name, FORMATS[name].toolkit)
         (directory / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         write_sha256sums(directory)
     return config
@@ -190,14 +189,14 @@ def _check_options(options: ImportOptions, name: str) -> None:
 
 
 def _config_of(imported: ImportedModel, path: Path) -> Config:
-    usual, given = defaults(), imported.config
+    values = {**defaults(), **imported.config}
     longest = sum(
-        given.get(f"decoding.{name}", usual[f"decoding.{name}"])
-        for name in ("max_source_length", "max_extra_tokens")
+        values[f"decoding.{one}"] for one in ("max_source_length", "max_extra_tokens")
     )
-    tokens = max(usual["decoding.tokens_per_batch"], longest)
+    tokens = max(DecodingConfig.tokens_per_batch, longest)
+    given = {"decoding.tokens_per_batch": tokens, **imported.config}
     try:
-        return parse(set_keys({}, {"decoding.tokens_per_batch": tokens, **given}))
+        return parse(set_keys({}, given))
     except ConfigError as error:
         problems = [f"{path}: {problem}" for problem in error.problems]
         raise DataError([*problems, "Such models are not supported."]) from error
@@ -209,18 +208,12 @@ def _check(imported: ImportedModel, config: Config, path: Path) -> None:
         require_params_of(make_module(config.network), imported.params)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    imported.vocabularies.check(
-        config.vocabulary, name=str(path), advice="Pass its own."
-    )
+    own, advice = config.vocabulary, "Pass its own."
+    imported.vocabularies.check(own, name=str(path), advice=advice)
 
 
 def _card(
-    imported: ImportedModel,
-    config: Config,
-    sums: Mapping[Path, str],
-    *,
-    name: str,
-    format_name: str,
+    imported: ImportedModel, config: Config, sums: dict[Path, str], name: str, kind: str
 ) -> str:
     """Fills `import_card.md`."""
     vocabulary = imported.vocabularies.source
@@ -230,13 +223,11 @@ def _card(
         "import_card",
         options=dict(needed) if vocabulary.reads_source else {},
         name=name,
-        languages=imported.languages,
-        toolkit=FORMATS[format_name].toolkit,
-        notes=imported.notes,
+        toolkit=kind,
+        imported=imported,
         sums=sums,
         parameters=count_parameters(config.network).total,
         departures=departures(config),
-        config=imported.config,
         usual=defaults(),
         versions=versions(),
         sha256sums=SHA256SUMS,
@@ -273,15 +264,12 @@ def resolve_hub(path: str) -> Path:
         raise UserError(
             f"{path} must be hf://ORGANIZATION/NAME[@REVISION]. Change --from."
         )
-    if find_spec("huggingface_hub") is None:
-        raise UserError(
-            f"{path} requires the package huggingface_hub, which is not installed. "
-            "Run: pip install 't2t-jax[exchange]', or pass a directory."
-        )
+    user = f"{path}, unlike a directory,"
+    require_package("huggingface_hub", user=user, extra="exchange")
     name, revision = match.groups()
     directory = _fetch(name, revision, _FILES)
-    known = ("*.safetensors", "*.npz", "*.pt")
-    if not any(file for pattern in known for file in directory.glob(pattern)):
+    known = (".safetensors", ".npz", ".pt")
+    if not any(file.suffix in known for file in directory.iterdir()):
         directory = _fetch(name, revision, (*_FILES, _PICKLES))
     return directory
 

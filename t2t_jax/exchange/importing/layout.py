@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,11 +29,11 @@ Array: TypeAlias = npt.NDArray[np.float32]
 _MAX_LISTED = 5
 
 
-class Source:
+class Source(dict[str, npt.NDArray[Any]]):
     """Tensors by name.
 
     Args:
-      tensors: by name, of any type of numbers; checked, as a file may hold anything.
+      tensors: of any type of numbers; checked, as a file may hold anything.
 
     Attributes:
       name: of the file, for messages.
@@ -47,18 +48,9 @@ class Source:
             for key, one in tensors.items()
         ):
             raise DataError(f"{name} has no tensors by name. Pass a complete model.")
+        super().__init__(tensors)
         self.name = name
-        self._tensors: dict[str, npt.NDArray[Any]] = tensors
         self._taken: set[str] = set()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tensors)
-
-    def __getitem__(self, tensor: str) -> npt.NDArray[Any]:
-        return self._tensors[tensor]
-
-    def __contains__(self, tensor: str) -> bool:
-        return tensor in self._tensors
 
     def shape(self, tensor: str) -> tuple[int, ...]:
         """Returns the shape of a tensor.
@@ -66,11 +58,11 @@ class Source:
         Raises:
           DataError: the model does not have it.
         """
-        if tensor not in self._tensors:
+        if tensor not in self:
             raise DataError(
                 f"{self.name} has no tensor {tensor}. Pass a complete model."
             )
-        return self._tensors[tensor].shape
+        return self[tensor].shape
 
     def take(self, tensor: str, *shape: int) -> Array:
         """Returns a tensor as float32.
@@ -88,7 +80,7 @@ class Source:
                 f"and has {found}. Pass the files of one model."
             )
         self._taken.add(tensor)
-        array = np.asarray(self._tensors[tensor], np.float32)
+        array = np.asarray(self[tensor], np.float32)
         if not np.isfinite(array).all():
             raise DataError(
                 f"{self.name}: {tensor} has infinities or NaN. Pass another checkpoint."
@@ -119,7 +111,7 @@ class Source:
         Raises:
           DataError: tensors are left over.
         """
-        left = sorted(set(self._tensors) - self._taken - set(ignored))
+        left = sorted(set(self) - self._taken - set(ignored))
         if left:
             more = f" and {len(left) - _MAX_LISTED:,} more" * (len(left) > _MAX_LISTED)
             raise DataError(
@@ -145,6 +137,20 @@ def interleaved_from_halves(d_model: int) -> npt.NDArray[np.intp]:
 _Shapes: TypeAlias = dict[str, tuple[int, ...]]
 
 
+PARTS = (
+    "self_attention/query self_attention/key self_attention/value "
+    "self_attention/output self_attention_norm cross_attention/query "
+    "cross_attention/key cross_attention/value cross_attention/output "
+    "cross_attention_norm feed_forward/inner feed_forward/outer feed_forward_norm"
+).split()
+"""The parts of a layer of the decoder; the encoder's has no cross-attention."""
+
+
+def part_names(names: str) -> dict[str, str]:
+    """Returns a toolkit's names of `PARTS`, which are given in this order."""
+    return dict(zip(PARTS, names.split(), strict=True))
+
+
 def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str, _Shapes]]:
     """Yields the parts of both stacks: their paths, and the shapes of their arrays.
 
@@ -155,30 +161,19 @@ def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str, _Shapes]]:
     """
     d_model, d_ff, heads = (config[key] for key in ("d_model", "d_ff", "num_heads"))
     keys, values = (d_model, heads * config["d_k"]), (d_model, heads * config["d_v"])
-    has_biases = config.get("attention_biases")
-    projections: dict[str, _Shapes] = {
-        name: {"kernel": shape, "bias": shape[1:]} if has_biases else {"kernel": shape}
-        for name, shape in (
-            *(("query", keys), ("key", keys), ("value", values)),
-            ("output", values[::-1]),
-        )
-    }
+    shapes = {"query": keys, "key": keys, "value": values, "output": values[::-1]}
+    shapes |= {"inner": (d_model, d_ff), "outer": (d_ff, d_model)}
     norm: _Shapes = {"scale": (d_model,), "bias": (d_model,)}
-    for stack, depth in (
-        ("encoder", config["num_layers"]),
-        ("decoder", config["num_decoder_layers"] or config["num_layers"]),
-    ):
-        attentions = ("self_attention", "cross_attention")[: 1 + (stack == "decoder")]
-        for layer in (f"{stack}/layer_{number}" for number in range(depth)):
-            for attention in attentions:
-                for name, shapes in projections.items():
-                    yield f"{layer}/{attention}/{name}", shapes
-                yield f"{layer}/{attention}_norm", norm
-            inner: _Shapes = {"kernel": (d_model, d_ff), "bias": (d_ff,)}
-            yield f"{layer}/feed_forward/inner", inner
-            outer: _Shapes = {"kernel": (d_ff, d_model), "bias": (d_model,)}
-            yield f"{layer}/feed_forward/outer", outer
-            yield f"{layer}/feed_forward_norm", norm
+    layer = dict.fromkeys(PARTS, norm)
+    for part in (one for one in PARTS if "/" in one):
+        shape = shapes[part.rpartition("/")[2]]
+        has_bias = config.get("attention_biases") or part.startswith("feed_forward")
+        layer[part] = {"kernel": shape} | ({"bias": shape[1:]} if has_bias else {})
+    depths = (config["num_layers"], config["num_decoder_layers"])
+    for stack, depth in zip(("encoder", "decoder"), depths, strict=True):
+        for number, (part, one) in product(range(depth or depths[0]), layer.items()):
+            if stack == "decoder" or not part.startswith("cross_attention"):
+                yield f"{stack}/layer_{number}/{part}", one
         if config.get("norm_position") == "pre":
             yield f"{stack}/final_norm", norm
 
@@ -217,10 +212,9 @@ def take_matrices(
         "none": [inputs[:1], inputs[1:], outputs],
     }
     paths = MATRICES[config["tying"]]
+    width = config["d_model"]
     return {
-        path: source.take_equal(
-            equal, sizes[path != "source_embedding"], config["d_model"]
-        )
+        path: source.take_equal(equal, sizes[path != "source_embedding"], width)
         for path, equal in zip(paths, names[config["tying"]], strict=True)
     }
 
@@ -315,8 +309,8 @@ def read_params(
         own = _select_rows(rows, ids[path != "source_embedding"])
         params[f"{path}/table"] = np.ascontiguousarray(own[:, order])
     for stack, rows in (positions or {}).items():
-        own = np.ascontiguousarray(rows[:, order])
-        params[f"{stack}/positions/learned/table"] = own
+        learned = np.ascontiguousarray(rows[:, order])
+        params[f"{stack}/positions/learned/table"] = learned
     if bias is not None:
         of_target = [*ids[1]]
         if of_target[BOS] in (of_target[PAD], of_target[EOS]):
@@ -337,24 +331,11 @@ def _select_rows(rows: Array, ids: Ids, *, fill: float = 0) -> Array:
     return found
 
 
-_PARTS = {
-    **{
-        f"{ours}/{name}": f"{theirs}.{projection}_proj"
-        for ours, theirs in (
-            *(("self_attention", "self_attn"), ("cross_attention", "encoder_attn")),
-        )
-        for name, projection in (
-            *(("query", "q"), ("key", "k"), ("value", "v"), ("output", "out")),
-        )
-    },
-    "self_attention_norm": "self_attn_layer_norm",
-    "cross_attention_norm": "encoder_attn_layer_norm",
-    "feed_forward/inner": "fc1",
-    "feed_forward/outer": "fc2",
-    "feed_forward_norm": "final_layer_norm",
-}
-"""Parts of a layer of ours, and their names."""
-
+_PARTS = part_names(
+    "self_attn.q_proj self_attn.k_proj self_attn.v_proj self_attn.out_proj "
+    "self_attn_layer_norm encoder_attn.q_proj encoder_attn.k_proj encoder_attn.v_proj "
+    "encoder_attn.out_proj encoder_attn_layer_norm fc1 fc2 final_layer_norm"
+)
 _STACKED = re.compile(r"(.*)\.([qkv])_proj\.(weight|bias)")
 _NORM = re.compile(r"((?:en|de)coder\.layers\.\d+)\.(\w+)_layer_norm\.(weight|bias)")
 
@@ -397,3 +378,14 @@ def torch_layers(source: Source, *, prefix: str = "") -> Take:
         return source.take(name, *shape[::-1]).T
 
     return take
+
+
+def torch_ignored(prefix: str = "") -> list[str]:
+    """Returns tensors of torch without an effect: versions, and computed sinusoids.
+
+    Args:
+      prefix: of the names of all tensors.
+    """
+    names = ("version", "embed_positions._float_tensor", "embed_positions.weights")
+    stacks = (f"{prefix}{stack}" for stack in ("encoder", "decoder"))
+    return [f"{stack}.{name}" for stack, name in product(stacks, names)]

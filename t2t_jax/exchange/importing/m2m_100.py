@@ -21,7 +21,10 @@ from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.hf_marian import (
+    TOKENIZER,
+    VOCABULARY,
     is_hf_marian,
+    read_table,
     read_weights,
     search_of,
     stopping_notes,
@@ -29,16 +32,14 @@ from t2t_jax.exchange.importing.hf_marian import (
 )
 from t2t_jax.exchange.importing.hf_settings import (
     CONFIG,
-    GENERATION,
     HF_EPSILON,
     M2M_100_IDS,
     Generation,
     read_architecture,
     read_generation,
 )
-from t2t_jax.exchange.importing.hf_vocabulary import TOKENIZER, VOCABULARY, read_table
 from t2t_jax.exchange.importing.imported import ImportedModel, ImportOptions, Settings
-from t2t_jax.exchange.importing.layout import read_params, torch_layers
+from t2t_jax.exchange.importing.layout import read_params, torch_ignored, torch_layers
 from t2t_jax.exchange.importing.vocabularies import Ids, our_ids, pieces_by
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
 
@@ -68,17 +69,9 @@ LANGUAGES = {
     "wmt21": "en ha is ja cs ru zh de",
 }
 """The languages of M2M-100's tokenizers by name, in the order of their ids."""
-_CLASSES = (
-    *("M2M100Tokenizer", "NllbTokenizer", "NllbTokenizerFast", "TokenizersBackend"),
-)
-"""Tokenizers that put tags where `Tokens` says; SMaLL-100's does not."""
+# Tokenizers that put tags where `Tokens` says; SMaLL-100's does not.
+_CLASSES = "M2M100Tokenizer NllbTokenizer NllbTokenizerFast TokenizersBackend".split()
 _LICENSES = {"M2M-100": "mit", "NLLB-200": "cc-by-nc-4.0"}
-_IGNORED = tuple(
-    f"model.{stack}.{name}"
-    for stack in ("encoder", "decoder")
-    for name in ("version", "embed_positions.weights")
-)
-"""Tensors without an effect on the outputs; sinusoids are computed."""
 
 
 def is_m2m_100(path: Path) -> bool:
@@ -110,14 +103,14 @@ def read_m2m_100(path: Path, options: ImportOptions) -> ImportedModel:
         model["tag_position"] = "last"
     tables, _ = take_tables(source, architecture)
     layers, ids = torch_layers(source, prefix="model."), (tokens.ids, tokens.ids)
-    files = (path / name for name in (CONFIG, GENERATION))
+    ignored = torch_ignored("model.")
     special, unk = {0, 1, *tokens.tags.values()}, M2M_100_IDS["unk"]
     return ImportedModel(
         model=model,
         search=search_of(generation, architecture.marker, special=special, unk=unk),
-        params=read_params(source, model, layers, tables, ids, ignored=_IGNORED),
+        params=read_params(source, model, layers, tables, ids, ignored=ignored),
         vocabularies=VocabularyPair(tokens.vocabulary, tokens.vocabulary),
-        files=(*weights, *filter(Path.exists, files), *tokens.files),
+        files=(*weights, *tokens.files),
         notes=_notes(tokens, generation),
         license=_LICENSES[tokens.kind],
     )
@@ -163,7 +156,7 @@ def read_tokens(directory: Path, size: int) -> Tokens:
     is_m2m = named == "M2M100Tokenizer" or (directory / VOCABULARY).exists()
     names = _m2m_names(directory, size) if is_m2m else _nllb_names(path, splitter)
     used = len(names)
-    _add(names, _added(directory, used, is_m2m=is_m2m), directory, size=size)
+    _add(names, directory, size=size, is_m2m=is_m2m)
     languages = {
         found[1] or found[2]: id_
         for id_, name in sorted(names.items())
@@ -190,15 +183,9 @@ def read_tokens(directory: Path, size: int) -> Tokens:
     return Tokens(kind, vocabulary, ids, languages, files, tag_is_last is True)
 
 
-def _add(
-    names: dict[int, str],
-    added: Iterable[tuple[int, str]],
-    directory: Path,
-    *,
-    size: int,
-) -> None:
+def _add(names: dict[int, str], directory: Path, *, size: int, is_m2m: bool) -> None:
     """Adds tokens to pieces, and checks that each has an id and each id one of them."""
-    for id_, name in added:
+    for id_, name in _added(directory, len(names), is_m2m=is_m2m):
         if names.setdefault(id_, name) != name:
             raise DataError(
                 f"{directory}: id {id_} is {names[id_]!r:.50} in one file and "
@@ -258,12 +245,12 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
     listed = fast.get("added_tokens")
     tokens = [*map(_object, listed if isinstance(listed, list) else [])]
     numbered = _object(tokenizer, "added_tokens_decoder")
-    tokens += [{**_object(one), "id": _number(id_)} for id_, one in numbered.items()]
+    for id_, one in numbered.items():
+        number = int(id_) if re.fullmatch("[0-9]{1,7}", id_) else None
+        tokens.append({**_object(one), "id": number})
     _refuse_ordinary(tokens, _read(directory, ADDED), directory)
-    explicit: list[tuple[Any, Any]] = [
-        *_object(fast, "model", "vocab").items(),
-        *((one.get("content"), one.get("id")) for one in tokens),
-    ]
+    named = ((one.get("content"), one.get("id")) for one in tokens)
+    explicit: list[tuple[Any, Any]] = [*_object(fast, "model", "vocab").items(), *named]
     for piece, id_ in explicit:
         if not isinstance(piece, str) or type(id_) is not int or id_ < 0:
             raise DataError(
@@ -274,8 +261,8 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
     if not explicit and not is_m2m:
         key = "additional_special_tokens"
         found = special.get(key) or tokenizer.get(key)
-        names = found if isinstance(found, list) else []
-        contents = (_object(one).get("content", one) for one in names)
+        listed = found if isinstance(found, list) else []
+        contents = (_object(one).get("content", one) for one in listed)
         yield from enumerate(map(str, contents), used)
 
 
@@ -318,11 +305,6 @@ def _read(directory: Path, name: str) -> dict[str, Any]:
     """Reads a file of JSON; {} if it is not there."""
     path = directory / name
     return read_json_object(path, advice=_ADVICE) if path.exists() else {}
-
-
-def _number(text: str) -> int | None:
-    """Returns an id that is the name of a member."""
-    return int(text) if re.fullmatch("[0-9]{1,7}", text) else None
 
 
 def _object(values: Any, *keys: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,20 @@ from t2t_jax.exchange.importing.imported import (
     allowed,
     length_limits,
 )
-from t2t_jax.exchange.importing.layout import MATRICES, Array, Source, read_params
-from t2t_jax.exchange.importing.vocabularies import Ids, marian_vocabularies
+from t2t_jax.exchange.importing.layout import (
+    Array,
+    Source,
+    part_names,
+    read_params,
+    take_matrices,
+)
+from t2t_jax.exchange.importing.vocabularies import marian_vocabularies
 from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive, read_npz
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml
 from t2t_jax.files import read_limited
 from t2t_jax.model.config import is_size
-from t2t_jax.types import Params
 
-_OPTIONS = "special:model.yml"
+_OPTIONS, _LOGITS = "special:model.yml", "decoder_ff_logit_out_Wt"
 _LAYER_NORM_EPSILON = 1e-6
 # Options whose other values would be another model.
 _REQUIRED = allowed(
@@ -45,23 +51,17 @@ _REQUIRED = allowed(
     ("transformer-rnn-projection transformer-pool layer-normalization", (False,)),
     ("transformer-disable-position-embeddings right-left skip ulr", (False,)),
 )
-_SIZES = {
-    "d_model": "dim-emb",
-    "num_heads": "transformer-heads",
-    "d_ff": "transformer-dim-ffn",
-    "num_layers": "enc-depth",
-    "num_decoder_layers": "dec-depth",
-}
-"""Keys of `config.model`, and Marian's options."""
-
+_SIZES = "dim-emb transformer-heads transformer-dim-ffn enc-depth dec-depth".split()
 _NORM_POSITIONS = {"post": ["", "dan", ""], "pre": ["n", "da", "n"]}
 # Its gelu is the exact one: measured with 1.12.42 on a CPU.
 _ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
 
-# Marian's own defaults of decoding.
-_BEAM_SIZE, _LENGTH_FACTOR = 12, 3
 _MAX_BEAM_SIZE = 10_000
 _MAX_NUMBER = 1e6  # of the decoder's other settings
+_HF_POSITIONS = (
+    "Positions are computed as Hugging Face computes them, not as Marian, with which "
+    "the model was trained: for comparisons."
+)
 _PRE_NORM = (
     "Marian's own decoder (1.12.42, measured) does not normalize keys and values of "
     "its self-attention after the first token; here they are normalized, so that "
@@ -71,10 +71,9 @@ _PRE_NORM = (
 
 def is_marian(path: Path) -> bool:
     """Returns whether a path is a model of Marian, or a directory with one."""
-    try:
+    with suppress(OSError):
         return _model_file(path) is not None
-    except OSError:
-        return False
+    return False
 
 
 def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
@@ -99,11 +98,24 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
     options_of_model = parse_yaml(content, name=f"{file}: {_OPTIONS}")
     model = _config_of(Settings(options_of_model, name=file), source)
     is_joint = "Wemb" in source
-    names = ["Wemb"] if is_joint else ["encoder_Wemb", "decoder_Wemb"]
-    sizes = [_rows(source, name) for name in names]
+    names = ["Wemb"] * 2 if is_joint else ["encoder_Wemb", "decoder_Wemb"]
+    sizes = [_rows(source, name) for name in dict.fromkeys(names)]
     decoder, files = _read_decoder(file)
     found = marian_vocabularies(file, decoder, given=options.vocabularies, sizes=sizes)
-    params = _read_weights(source, model, names, found.ids)
+    if (matrix := source.pop("decoder_ff_logit_out_W", None)) is not None:
+        source[_LOGITS] = matrix.T
+    ends = (sizes[0], sizes[-1])
+    tables = take_matrices(source, model, ends, inputs=names, outputs=[_LOGITS])
+    bias, positions = None, {}
+    if model["output_bias"]:
+        bias = source.take("decoder_ff_logit_out_b", 1, sizes[-1])[0]
+    if model["positions"] == "learned":
+        table = source.take("Wpos", model["max_positions"], model["d_model"])
+        positions = dict.fromkeys(("encoder", "decoder"), table)
+    take = functools.partial(_take, source, model)
+    params = read_params(
+        source, model, take, tables, found.ids, bias=bias, positions=positions
+    )
     if options.positions == "huggingface":
         model["position_rates"] = "paper"
     return ImportedModel(
@@ -112,7 +124,7 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
         params=params,
         vocabularies=found.pair,
         files=tuple(dict.fromkeys([file, *files, *found.files])),
-        notes=(*_notes(decoder, model, options), *found.notes),
+        notes=(*_notes(decoder, model, options.positions), *found.notes),
         shared_ids=is_joint,
     )
 
@@ -120,10 +132,8 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
 def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     """Returns `config.model`, by key."""
     settings.require(_REQUIRED)
-    around = [
-        settings.get(f"transformer-{place}") or ""
-        for place in ("preprocess", "postprocess", "postprocess-top")
-    ]
+    places = ("preprocess", "postprocess", "postprocess-top")
+    around = [settings.get(f"transformer-{place}") or "" for place in places]
     norms = [name for name, known in _NORM_POSITIONS.items() if known == around]
     if not norms:
         settings.refuse(
@@ -133,7 +143,7 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     tying = "decoder" if settings.get("tied-embeddings") else "none"
     learned = "Wpos" in source
     return {
-        **settings.sizes(_SIZES),
+        **settings.sizes(*_SIZES),
         "norm_position": norms[0],
         "activation": settings.choice(
             "transformer-ffn-activation", _ACTIVATIONS, default="swish"
@@ -172,50 +182,10 @@ def _take(
     return row
 
 
-def _read_weights(
-    source: Source, config: Mapping[str, Any], names: list[str], ids: tuple[Ids, Ids]
-) -> Params:
-    """Reads the parameters of a `Transformer`.
-
-    Args:
-      names: of the embeddings of source and target, or of both.
-    """
-    d_model, size = config["d_model"], _rows(source, names[-1])
-
-    def matrix(path: str) -> Array:
-        if path != "pre_softmax":
-            name = names[0 if path == "source_embedding" else -1]
-            return source.take(name, _rows(source, name), d_model)
-        if "decoder_ff_logit_out_W" in source:
-            return source.take("decoder_ff_logit_out_W", d_model, size).T
-        return source.take("decoder_ff_logit_out_Wt", size, d_model)
-
-    bias, positions = None, {}
-    if config["output_bias"]:
-        bias = source.take("decoder_ff_logit_out_b", 1, size)[0]
-    if config["positions"] == "learned":
-        table = source.take("Wpos", config["max_positions"], d_model)
-        positions = dict.fromkeys(("encoder", "decoder"), table)
-    take = functools.partial(_take, source, config)
-    tables = {path: matrix(path) for path in MATRICES[config["tying"]]}
-    return read_params(
-        source, config, take, tables, ids, bias=bias, positions=positions
-    )
-
-
-_PARTS = {
-    **{
-        f"{ours}/{name}": f"{theirs}_{{}}{name[0]}"
-        for ours, theirs in (("self_attention", "self"), ("cross_attention", "context"))
-        for name in ("query", "key", "value", "output")
-    },
-    "self_attention_norm": "self_Wo_ln_{}",
-    "cross_attention_norm": "context_Wo_ln_{}",
-    "feed_forward/inner": "ffn_{}1",
-    "feed_forward/outer": "ffn_{}2",
-    "feed_forward_norm": "ffn_ffn_ln_{}",
-}
-"""Parts of a layer of ours, and their names."""
+_PARTS = part_names(
+    "self_{}q self_{}k self_{}v self_{}o self_Wo_ln_{} context_{}q context_{}k "
+    "context_{}v context_{}o context_Wo_ln_{} ffn_{}1 ffn_{}2 ffn_ffn_ln_{}"
+)
 
 
 def marian_name(path: str, kind: str) -> str:
@@ -266,44 +236,28 @@ def _read_decoder(model: Path) -> tuple[Settings, list[Path]]:
         content = read_limited(file, max_bytes=MAX_YAML_BYTES, advice="Restore it.")
         values = parse_yaml(content, name=str(file))
     # `normalize: true` is an exponent of 1.
-    numbers = {
-        key: float(value) if isinstance(value, bool) else value
-        for key, value in values.items()
-    }
+    numbers = {key: float(v) if isinstance(v, bool) else v for key, v in values.items()}
     advice = "Change it, or remove the file."
     return Settings(numbers, name=(*files, model)[0], advice=advice), files
 
 
 def _search(decoder: Settings, model: Mapping[str, Any]) -> dict[str, Any]:
-    factor = decoder.number(
-        "max-length-factor", default=_LENGTH_FACTOR, most=_MAX_NUMBER
-    )
+    # Marian's own defaults.
+    number = functools.partial(decoder.number, most=_MAX_NUMBER)
+    beam_size = decoder.size("beam-size", default=12, most=_MAX_BEAM_SIZE)
     return {
-        "decoding.beam_size": decoder.size(
-            "beam-size", default=_BEAM_SIZE, most=_MAX_BEAM_SIZE
-        ),
-        "decoding.length_penalty": decoder.number(
-            "normalize", default=0.0, most=_MAX_NUMBER
-        ),
+        "decoding.beam_size": beam_size,
+        "decoding.length_penalty": number("normalize", default=0.0),
         "decoding.length_normalization": "power",
         "decoding.beam_rule": "shrinking",
-        "decoding.max_length_ratio": factor,
+        "decoding.max_length_ratio": number("max-length-factor", default=3.0),
         "decoding.allow_unk": bool(decoder.get("allow-unk")),
         **length_limits(model),
     }
 
 
-def _notes(
-    decoder: Settings, model: Mapping[str, Any], options: ImportOptions
-) -> list[str]:
-    notes = []
-    if options.positions == "huggingface":
-        notes.append(
-            "Positions are computed as Hugging Face computes them, not as Marian, with "
-            "which the model was trained: for comparisons."
-        )
+def _notes(decoder: Settings, model: Mapping[str, Any], positions: str) -> list[str]:
+    notes = [_HF_POSITIONS] * (positions == "huggingface")
     if penalty := decoder.get("word-penalty"):
         notes.append(f"word-penalty={short_repr(penalty)} is left out.")
-    if model["norm_position"] == "pre":
-        notes.append(_PRE_NORM)
-    return notes
+    return notes + [_PRE_NORM] * (model["norm_position"] == "pre")

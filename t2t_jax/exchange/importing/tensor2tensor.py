@@ -11,7 +11,7 @@ import glob
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,13 @@ from t2t_jax.exchange.importing.imported import (
     Settings,
     allowed,
 )
-from t2t_jax.exchange.importing.layout import MATRICES, Array, Source, read_params
+from t2t_jax.exchange.importing.layout import (
+    MATRICES,
+    Array,
+    Source,
+    part_names,
+    read_params,
+)
 from t2t_jax.exchange.importing.vocabularies import (
     FoundVocabularies,
     Ids,
@@ -31,6 +37,8 @@ from t2t_jax.exchange.importing.vocabularies import (
 )
 from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_checkpoint
 from t2t_jax.files import read_json_object, read_limited
+
+_Tensors: TypeAlias = Mapping[str, npt.NDArray[Any]]
 
 _HPARAMS = "hparams.json"
 _SPACE = "target_space_id"
@@ -53,62 +61,40 @@ _REQUIRED = allowed(
     ("self_attention_type", ("dot_product",)),
 )
 _NORM_POSITIONS = {("", "an"): "post", ("n", "a"): "pre"}
-_DROPOUTS = {
-    "layer_prepostprocess_dropout": "dropout",
-    "attention_dropout": "attention_dropout",
-    "relu_dropout": "relu_dropout",
-}
+_DROPOUTS = ("layer_prepostprocess_dropout", "attention_dropout", "relu_dropout")
+# Hyper-parameters of which 0 stands for the default.
 _SIZES = (
     *("hidden_size", "filter_size", "num_heads", "num_hidden_layers"),
     *("num_encoder_layers", "num_decoder_layers", "vocab_divisor"),
     *("attention_key_channels", "attention_value_channels"),
 )
-"""Hyper-parameters of which 0 stands for the default."""
 
+# State of the optimizer, and statistics.
 _IGNORED = re.compile(
     r"(training|OptimizeLoss|losses_avg|train_stats)/|(global_step|beta\d_power)$"
 )
-"""State of the optimizer, and statistics."""
 
 _FIRST_KERNEL = "encoder/layer_0/self_attention/multihead_attention/q/kernel"
 _NORM_SCOPES = ("layer_prepostprocess", "layer_postprocess", "layer_prepostprocess_1")
 _MATRIX = re.compile(r"(?:.*/)?symbol_modality_(\d{1,9})_\d+/\w+/weights_\d+")
-_NORMS = {
-    "self_attention_norm": "self_attention",
-    "cross_attention_norm": "encdec_attention",
-    "feed_forward_norm": "ffn",
-}
-_PARTS = {
-    **{
-        f"{ours}/{name}": f"{_NORMS[f'{ours}_norm']}/multihead_attention/{theirs}"
-        for ours in ("self_attention", "cross_attention")
-        for name, theirs in (
-            *(("query", "q"), ("key", "k"), ("value", "v")),
-            ("output", "output_transform"),
-        )
-    },
-    "feed_forward/inner": "ffn/conv1",
-    "feed_forward/outer": "ffn/conv2",
-}
-"""Parts of a layer of ours, and their names."""
-
+_PARTS = part_names(
+    "self_attention/q self_attention/k self_attention/v self_attention/output_transform"
+    " self_attention encdec_attention/q encdec_attention/k encdec_attention/v"
+    " encdec_attention/output_transform encdec_attention ffn/conv1 ffn/conv2 ffn"
+)
+# Rows of the embedding of target spaces.
 _TARGET_SPACES = 32
-"""Rows of the embedding of target spaces."""
 
 
 def is_t2t(path: Path) -> bool:
     """Returns whether a path is a checkpoint of TensorFlow, or a directory with one."""
-    prefixes = _prefixes_in(path) if path.is_dir() else [_prefix_of_file(path)]
+    files = path.glob(f"*{_INDEX}") if path.is_dir() else [path]
     # Files of other programs may end in `.index`, too.
     return any(
         _index_of(prefix).is_file()
         and (prefix.with_name(_HPARAMS).is_file() or len(_files_of(prefix)) > 1)
-        for prefix in prefixes
+        for prefix in map(_prefix_of_file, files)
     )
-
-
-def _prefixes_in(directory: Path) -> list[Path]:
-    return [_prefix_of_file(path) for path in directory.glob(f"*{_INDEX}")]
 
 
 def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
@@ -128,15 +114,11 @@ def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
     hparams = _read_hparams(prefix.with_name(_HPARAMS))
     model = _config_of(hparams)
     tensors = read_tensorflow_checkpoint(prefix)
-    source = Source(
-        {name: one for name, one in tensors.items() if not _IGNORED.match(name)},
-        name=str(prefix),
-    )
+    kept = {name: one for name, one in tensors.items() if not _IGNORED.match(name)}
+    source = Source(kept, name=str(prefix))
+    sizes, divisor = _matrix_sizes(source), hparams.size("vocab_divisor")
     found = t2t_vocabularies(
-        prefix.parent,
-        given=options.vocabularies,
-        sizes=_matrix_sizes(source),
-        divisor=hparams.size("vocab_divisor"),
+        prefix.parent, given=options.vocabularies, sizes=sizes, divisor=divisor
     )
     body = _body_of(source)
 
@@ -169,15 +151,17 @@ def _checkpoint_of(directory: Path) -> Path:
         name = Path(named[1].decode(errors="replace")).name if named else ""
         if name and _index_of(directory / name).is_file():
             return directory / name
-    steps: dict[Path, int] = {}
-    for prefix in _prefixes_in(directory):
-        number = prefix.name.rpartition("-")[2]
-        steps[prefix] = int(number) if re.fullmatch(r"[0-9]{1,18}", number) else -1
-    if not steps:
+    prefixes = list(map(_prefix_of_file, directory.glob(f"*{_INDEX}")))
+    if not prefixes:
         raise InputMissingError(
             f"{directory} has no checkpoint of TensorFlow, *{_INDEX}. {_ADVICE}"
         )
-    return max(steps, key=lambda prefix: (steps[prefix], prefix))
+
+    def step(prefix: Path) -> tuple[int, Path]:
+        found = re.search(r"(?:^|-)([0-9]{1,18})$", prefix.name)
+        return int(found[1]) if found else -1, prefix
+
+    return max(prefixes, key=step)
 
 
 def _prefix_of_file(path: Path) -> Path:
@@ -206,11 +190,8 @@ def _read_hparams(path: Path) -> Settings:
     found = read_json_object(path, advice=_ADVICE)
     values = {key: one for key, one in found.items() if one or key not in _SIZES}
     layers, width = values.get("num_hidden_layers"), values.get("hidden_size")
-    defaults = {
-        **dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), layers),
-        **dict.fromkeys(("attention_key_channels", "attention_value_channels"), width),
-        "vocab_divisor": 1,
-    }
+    # After the first four.
+    defaults = dict(zip(_SIZES[4:], (layers, layers, 1, width, width), strict=True))
     advice = "Pass the hparams.json of this model."
     return Settings({**defaults, **values}, name=path, advice=advice)
 
@@ -219,20 +200,13 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
     """Returns `config.model`, by key, but for the tying."""
     hparams.require(_REQUIRED)
     # Dropout has no effect on outputs.
-    norms = tuple(
-        re.sub(
-            "^none$|d| ", "", short_repr(hparams.get(f"layer_{place}_sequence"))[1:-1]
-        )
-        for place in ("preprocess", "postprocess")
-    )
+    places = ("preprocess", "postprocess")
+    texts = (short_repr(hparams.get(f"layer_{one}_sequence"))[1:-1] for one in places)
+    norms = tuple(re.sub("^none$|d| ", "", text) for text in texts)
     if norms not in _NORM_POSITIONS:
-        hparams.refuse(
-            "layer_postprocess_sequence", "'da' after 'n', 'dan' after 'none'"
-        )
+        hparams.refuse("layer_postprocess_sequence", "'da' after 'n', 'dan' after none")
     d_model, heads = hparams.size("hidden_size"), hparams.size("num_heads")
-    keys, values = (
-        hparams.size(f"attention_{kind}_channels") for kind in ("key", "value")
-    )
+    keys, values = map(hparams.size, _SIZES[-2:])
     if d_model % 2 or keys % heads or values % heads:
         hparams.refuse(
             "num_heads",
@@ -247,7 +221,7 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
         "d_v": values // heads,
         "num_layers": hparams.size("num_encoder_layers"),
         "num_decoder_layers": hparams.size("num_decoder_layers"),
-        **hparams.dropouts(_DROPOUTS),
+        **hparams.dropouts(*_DROPOUTS),
         "norm_position": _NORM_POSITIONS[norms],
         "output_bias": True,
         "position_rates": "tensor2tensor",
@@ -261,11 +235,8 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
 
 def _body_of(source: Source) -> str:
     """Returns with what the names of both stacks begin, such as `transformer/body/`."""
-    roots = [
-        name.removesuffix(_FIRST_KERNEL)
-        for name in source
-        if name.endswith(_FIRST_KERNEL)
-    ]
+    found = (one for one in source if one.endswith(_FIRST_KERNEL))
+    roots = [name.removesuffix(_FIRST_KERNEL) for name in found]
     if len(roots) != 1:
         raise DataError(
             f"{source.name} must have one tensor …/{_FIRST_KERNEL}, and has "
@@ -278,20 +249,17 @@ def _body_of(source: Source) -> str:
 def _tensor_name(source: Source, body: str, path: str, kind: str) -> str:
     """Returns the name of the tensor of a part; see `layout.Take`."""
     stack, layer, *part = path.split("/")
+    within = f"{stack}/{layer}/{_PARTS['/'.join(part)]}" if part else stack
     if not path.endswith("_norm"):
-        return f"{body}{stack}/{layer}/{_PARTS['/'.join(part)]}/{kind}"
-    within = f"{stack}/{layer}/{_NORMS[part[0]]}" if part else stack
-    names = [
-        f"{body}{within}/{scope}/layer_norm/layer_norm_{kind}" for scope in _NORM_SCOPES
-    ]
+        scope = within.replace("_attention/", "_attention/multihead_attention/")
+        return f"{body}{scope}/{kind}"
+    form = f"{body}{within}/{{}}/layer_norm/layer_norm_{kind}"
+    names = list(map(form.format, _NORM_SCOPES))
     return next((name for name in names if name in source), names[0])
 
 
 def _target_space(
-    source: Source,
-    body: str,
-    tensors: Mapping[str, npt.NDArray[Any]],
-    hparams: Settings,
+    source: Source, body: str, tensors: _Tensors, hparams: Settings
 ) -> tuple[Array | None, tuple[str, ...]]:
     """Returns the vector that is added to every input of the encoder, and a note."""
     name = f"{body}target_space_embedding/kernel"
@@ -315,7 +283,7 @@ def _target_space(
     return source.take(name, _TARGET_SPACES, width)[space], (note,)
 
 
-def _trained_target_spaces(tensors: Mapping[str, npt.NDArray[Any]]) -> list[int]:
+def _trained_target_spaces(tensors: _Tensors) -> list[int]:
     """Returns which rows of the embedding of target spaces got a gradient.
 
     The rows of the others are as they were initialized, and those of the optimizer's
@@ -355,11 +323,8 @@ def _matrices(
             )
         shards = sum(name.startswith(f"{scope}/weights_") for name in source)
         rows = [size // shards + (n < size % shards) for n in range(shards)]
-        parts = [
-            source.take(f"{scope}/weights_{number}", length, width)
-            for number, length in enumerate(rows)
-        ]
-        return scope, np.concatenate(parts)
+        named = ((f"{scope}/weights_{n}", length) for n, length in enumerate(rows))
+        return scope, np.concatenate([source.take(*one, width) for one in named])
 
     scope, table = read(found.ids[0], "input_emb", "shared")
     target_scope, target = read(found.ids[1], "target_emb", "shared")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -28,7 +29,8 @@ from t2t_jax.exchange.importing.imported import Settings
 from t2t_jax.exchange.readers.yaml_file import parse_ids
 from t2t_jax.files import MAX_VOCABULARY_BYTES, read_limited, read_text
 
-Ids: TypeAlias = list[int | None]
+Id: TypeAlias = int | None
+Ids: TypeAlias = list[Id]
 """The foreign id of each of ours; None for those that the toolkit does not have."""
 
 ADVICE = "Pass the vocabularies of this model with --vocabularies."
@@ -86,11 +88,6 @@ class _Side(NamedTuple):
     ids: Ids
     splits: bool = True
 
-    @property
-    def rows(self) -> int:
-        """Pieces of the foreign vocabulary."""
-        return len(self.ids) - self.ids.count(None)
-
 
 def _found(
     sides: Sequence[_Side], names: Sequence[Path], files: Sequence[Path], *notes: str
@@ -111,23 +108,15 @@ def _found(
 def _ends(given: Sequence[Path]) -> tuple[Path, Path]:
     """Returns the files of source and target, of one or two."""
     if len(given) > 2:
-        raise DataError(
-            f"A model has one or two vocabularies, not {len(given)}. Change them."
-        )
+        raise DataError(f"Pass one or two vocabularies, not {len(given)}.")
     return given[0], given[-1]
 
 
-def _split_by(
-    splitter: Path | None, pieces: Sequence[str], *, language_tokens: bool = False
-) -> bytes:
-    """Returns pieces that a SentencePiece model makes of text; or that are the text."""
-    if splitter is None:
-        return table_file("byte_pairs", pieces, merges=None)
+def _split_by(splitter: Path, pieces: Sequence[str], *, language_tokens: bool) -> bytes:
+    """Returns pieces that a SentencePiece model makes of text."""
+    kind, model = "sentencepiece_table", _read(splitter)
     return table_file(
-        "sentencepiece_table",
-        pieces,
-        sentencepiece=_read(splitter),
-        language_tokens=language_tokens,
+        kind, pieces, sentencepiece=model, language_tokens=language_tokens
     )
 
 
@@ -135,14 +124,7 @@ def _read(path: Path) -> bytes:
     return read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=ADVICE)
 
 
-def our_ids(
-    size: int,
-    *,
-    eos: int,
-    unk: int | None,
-    bos: int | None = None,
-    pad: int | None = None,
-) -> Ids:
+def our_ids(size: int, *, eos: int, unk: Id, bos: Id = None, pad: Id = None) -> Ids:
     """Returns the foreign id of each of our ids: pad, bos, eos, unk, and the rest.
 
     Args:
@@ -175,18 +157,16 @@ def fairseq_vocabularies(
     dictionaries = _ends(given) if given else _dictionaries(directory, languages)
     names = (*_SENTENCEPIECE, *_CODES)
     splitter = next((p for n in names if (p := directory / n).is_file()), None)
-    note = _NOTE_PIECES if splitter is None else f"Lines are split by {splitter.name}."
-    merges = None
+    make, note = partial(table_file, "byte_pairs", merges=None), _NOTE_PIECES
     if splitter and splitter.name in _CODES:
         merges, note = read_merges(_text(splitter), name=str(splitter)), _NOTE_CODES
-    sides = []
-    for path in dictionaries:
-        pieces = read_dictionary(_text(path), name=str(path))
-        if merges is None:
-            model = _split_by(splitter, pieces)
-        else:
-            model = table_file("byte_pairs", pieces, merges=merges)
-        sides.append(_Side(model, our_ids(len(pieces), bos=0, pad=1, eos=2, unk=3)))
+        make = partial(table_file, "byte_pairs", merges=merges)
+    elif splitter:
+        make = partial(_split_by, splitter, language_tokens=False)
+        note = f"Lines are split by {splitter.name}."
+    named = [read_dictionary(_text(path), name=str(path)) for path in dictionaries]
+    ids = (our_ids(len(pieces), bos=0, pad=1, eos=2, unk=3) for pieces in named)
+    sides = list(map(_Side, map(make, named), ids))
     files = [*dictionaries, *([splitter] if splitter else [])]
     # A damaged file of pieces or of SentencePiece is found here.
     return _found(sides, [splitter or path for path in dictionaries], files, note)
@@ -259,8 +239,8 @@ def t2t_vocabularies(
     paths = list(given)
     for path in () if given else sorted(directory.glob("vocab*")):
         with suppress(DataError):  # another file
-            if _t2t_side(path, divisor=divisor).rows in sizes:
-                paths.append(path)
+            ids = _t2t_side(path, divisor=divisor).ids
+            paths += [path] * (len(ids) - ids.count(None) in sizes)
     if not given and len(paths) != 1:
         wanted = " or ".join(f"{size:,}" for size in sorted(sizes))
         raise InputMissingError(
@@ -295,8 +275,9 @@ def _t2t_side(path: Path, *, divisor: int) -> _Side:
     names += [f"{mark}{number}" for number in unused]
     ids = our_ids(len(names), pad=0, eos=1, unk=unk)
     pieces = pieces_by(dict(enumerate(names)), ids)
-    model = _split_by(None, pieces) if is_tokens else table_file("subwords", pieces)
-    return _Side(model, ids, splits=not is_tokens)
+    if is_tokens:
+        return _Side(table_file("byte_pairs", pieces, merges=None), ids, splits=False)
+    return _Side(table_file("subwords", pieces), ids)
 
 
 def pieces_by(names: Mapping[int, str], ids: Ids) -> list[str]:
@@ -351,12 +332,12 @@ def _marian_paths(model: Path, decoder: Settings) -> list[Path]:
     found = []
     if isinstance(named, list) and len(named) in (1, 2):
         found.append([directory / _file_name(name) for name in named])
-    for pattern in ("vocab*.spm", "*.vocab.yml", "vocab*.yml", "vocab*.json"):
-        matching = sorted(directory.glob(pattern))
-        found.append(matching if len(matching) == 1 else [])
+    patterns = ("vocab*.spm", "*.vocab.yml", "vocab*.yml", "vocab*.json")
+    matching = (list(directory.glob(pattern)) for pattern in patterns)
+    found += [paths for paths in matching if len(paths) == 1]
     found.append([directory / f"{side}.spm" for side in _SIDES])
     for paths in found:
-        if paths and all(path.is_file() for path in paths):
+        if all(path.is_file() for path in paths):
             return paths
     raise InputMissingError(
         f"{directory} has no vocabulary of {model.name} that is found by its name. "
@@ -382,29 +363,23 @@ def _marian_side(path: Path, size: int, *, splitter: Path) -> _Side:
     if is_list:
         foreign = _listed(path, content)
         names = [foreign.get(number, f"<id_{number}>") for number in range(size)]
-        pad, eos, unk = (
-            names.index(piece) if piece in names else None
-            for piece in ("<pad>", "</s>", "<unk>")
-        )
-        bos = None
+        first = {piece: id_ for id_, piece in reversed([*enumerate(names)])}
+        pad, eos, unk, bos = *map(first.get, ("<pad>", "</s>", "<unk>")), None
         count = min(len(foreign), size)  # it may have more than the model
     else:
         count = piece_count(content, name=name)
         pad, bos, eos, unk = special_ids(content, name=name)
     if count != size:
-        raise DataError(
-            f"{name} has {count:,} pieces, and the model {size:,}. {ADVICE}"
-        )
+        raise DataError(f"{name} has {count:,} pieces, the model {size:,}. {ADVICE}")
     if eos is None or unk is None:
         raise DataError(f"{name} has no pieces </s> and <unk>. {ADVICE}")
     ids = our_ids(size, pad=pad, bos=bos, eos=eos, unk=unk)
     if not is_list:
         return _Side(with_our_ids(content, ids, name=name), ids)
-    known = splitter if splitter.is_file() else None
-    model = _split_by(
-        known, pieces_by(dict(enumerate(names)), ids), language_tokens=True
-    )
-    return _Side(model, ids, splits=known is not None)
+    pieces = pieces_by(dict(enumerate(names)), ids)
+    if not splitter.is_file():
+        return _Side(table_file("byte_pairs", pieces, merges=None), ids, splits=False)
+    return _Side(_split_by(splitter, pieces, language_tokens=True), ids)
 
 
 def _listed(path: Path, content: bytes) -> dict[int, str]:

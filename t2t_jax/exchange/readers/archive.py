@@ -138,21 +138,16 @@ def read_npz(path: Path) -> dict[str, Array]:
             names = [name.removesuffix(".npy") for name in archive.sizes]
             if len({*names}) != len(names):
                 raise ValueError("two arrays have one name")
-            return {
-                name: _read_array(archive.read_member(member))
-                for name, member in zip(names, archive.sizes, strict=True)
-            }
+            named = zip(names, archive.sizes, strict=True)
+            return {name: _read_array(archive.read_member(one)) for name, one in named}
     except (*BAD_ZIP_ERRORS, *_BAD_ARRAY_ERRORS) as error:
         raise DataError(f"{path} is not a readable .npz file: {error}.") from error
 
 
 def _read_array(content: bytes) -> Array:
     file = io.BytesIO(content)
-    read_header = {
-        (1, 0): npy.read_array_header_1_0,
-        (2, 0): npy.read_array_header_2_0,
-    }[npy.read_magic(file)]
-    shape, is_fortran, dtype = read_header(file)
+    headers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    shape, is_fortran, dtype = headers[npy.read_magic(file)](file)
     if dtype.kind not in _KINDS:
         raise ValueError(f"it has an array of type {dtype}")
     size = math.prod(shape)

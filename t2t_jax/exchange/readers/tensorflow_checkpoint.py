@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,7 +17,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.errors import DataError, InputMissingError, UserError
+from t2t_jax.errors import DataError, InputMissingError, require_package
 from t2t_jax.files import read_limited
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -43,6 +42,10 @@ _DTYPES: Mapping[int, npt.DTypeLike] = {
     14: ml_dtypes.bfloat16,
     19: np.float16,
 }
+
+
+# What a damaged file raises, beside `struct.error`.
+_DAMAGED = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 
 
 class _Entry(NamedTuple):
@@ -70,11 +73,8 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
       DataError: the checkpoint is damaged, or of another kind.
       UserError: the package google-crc32c is not installed.
     """
-    if find_spec("google_crc32c") is None:
-        raise UserError(
-            "Checkpoints of TensorFlow require the package google-crc32c, which is not "
-            "installed. Run: pip install 't2t-jax[exchange]'"
-        )
+    user = "A checkpoint of TensorFlow"
+    require_package("google_crc32c", user=user, extra="exchange")
     index = prefix.with_name(f"{prefix.name}.index")
     try:
         content = read_limited(
@@ -90,10 +90,7 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
             f"{prefix} is not a complete checkpoint of TensorFlow: {error.filename} "
             "does not exist. Copy all its files."
         ) from error
-    except (
-        *(ArithmeticError, LookupError, TypeError, ValueError, struct.error),
-        MemoryError,
-    ) as error:
+    except (*_DAMAGED, struct.error) as error:
         raise DataError(
             f"{prefix} is not a readable checkpoint of TensorFlow: {error}."
         ) from error

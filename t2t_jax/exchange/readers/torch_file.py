@@ -61,18 +61,16 @@ _NAMESPACE = "argparse.Namespace"
 _TENSOR = "torch._utils._rebuild_tensor_v2"
 _PARAMETER = "torch._utils._rebuild_parameter"
 _ENCODE = "_codecs.encode"  # how bytes are written
-_ALLOWED = frozenset(
-    {_ORDERED_DICT, _NAMESPACE, _TENSOR, _PARAMETER, _ENCODE, *_DTYPES}
-)
+_ALLOWED = {_ORDERED_DICT, _NAMESPACE, _TENSOR, _PARAMETER, _ENCODE, *_DTYPES}
 
+# What a damaged file raises.
 _UNREADABLE = (
     *BAD_ZIP_ERRORS,
     *(ArithmeticError, MemoryError, RecursionError, TypeError),
 )
-"""What a damaged file raises."""
 
+# (key, element type, number of elements) -> the elements; None leaves them out.
 _LoadStorage: TypeAlias = Callable[[str, npt.DTypeLike, int], Array | None]
-"""(key, element type, number of elements) -> the elements; None leaves them out."""
 
 
 class _Name(str):
@@ -106,15 +104,11 @@ def read_torch_file(path: Path) -> Any:
             file.seek(0)
             found = _read_zip(file) if is_zip else _read_legacy(file)
             size, copied = file.seek(0, io.SEEK_END), _copied_bytes(found, {})
-    except DataError as error:
-        raise DataError(f"{path} is not a readable file of torch.save: {error}") from (
-            error
-        )
     except _UNREADABLE as error:
-        raise DataError(
-            f"{path} is not a readable file of torch.save: it is truncated or "
-            f"malformed ({str(error)[:200]})."
-        ) from error
+        damaged = f"it is truncated or malformed ({str(error)[:200]})."
+        reason = error if isinstance(error, DataError) else damaged
+        what = f"{path} is not a readable file of torch.save"
+        raise DataError(f"{what}: {reason}") from error
     if copied > MAX_RATIO * size:
         raise DataError(
             f"{path}: the tensors of a file must take at most {MAX_RATIO} times its "
@@ -325,9 +319,7 @@ def _as(kind: type[Any], value: Any) -> Any:
 def _key(value: Any) -> Any:
     """Returns a key of a dict, whose hash takes little time."""
     is_plain = value is None or type(value) in (str, bytes, bool, float)
-    if not is_plain and not (
-        type(value) is int and value.bit_length() <= _MAX_KEY_BITS
-    ):
+    if not is_plain and (type(value) is not int or value.bit_length() > _MAX_KEY_BITS):
         raise DataError(f"a dict has the key {short_repr(value)}.")
     return value
 
@@ -385,6 +377,7 @@ _LITERALS = (
     *("BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"),
     *("BINSTRING", "SHORT_BINSTRING", "BINBYTES", "SHORT_BINBYTES"),
 )
+# What an opcode pushes, of its argument.
 _PUSHED: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(_LITERALS, lambda argument: argument),
     "NONE": lambda _: None,
@@ -396,8 +389,8 @@ _PUSHED: Mapping[str, Callable[[Any], Any]] = {
     "EMPTY_DICT": lambda _: {},
     "GLOBAL": lambda name: _allowed(name.replace(" ", ".", 1)),
 }
-"""What an opcode pushes, of its argument."""
 
+# What an opcode changes.
 _ACTIONS: Mapping[str, Callable[[_Interpreter, Any], Any]] = {
     "POP": lambda it, _: it.stack.pop(),
     "MEMOIZE": lambda it, _: it.memoize(len(it.memo)),
@@ -421,4 +414,3 @@ _ACTIONS: Mapping[str, Callable[[_Interpreter, Any], Any]] = {
     "BUILD": _Interpreter.set_state,
     "REDUCE": _Interpreter.call,
 }
-"""What an opcode changes."""

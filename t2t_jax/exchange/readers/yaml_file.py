@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from t2t_jax.errors import DataError, UserError
+from t2t_jax.errors import DataError, require_package
 
 MAX_YAML_BYTES = 64 << 10
 """Size limit of options; Marian's take 8 KB, and a second is taken by 64 KiB."""
@@ -100,13 +100,9 @@ def _check_size(content: bytes, most: int) -> None:
 
 
 def _yaml() -> Any:
-    try:
-        import yaml  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise UserError(
-            "Files of Marian are YAML, which needs pyyaml, not installed here. Run: "
-            "pip install 't2t-jax[exchange]'"
-        ) from error
+    require_package("yaml", user="Reading the YAML of Marian", extra="exchange")
+    import yaml  # type: ignore[import-untyped]
+
     return yaml
 
 

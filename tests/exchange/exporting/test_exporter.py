@@ -22,7 +22,7 @@ from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import DataError, UserError
-from t2t_jax.exchange.exporting import ctranslate2, model_dir, stablehlo
+from t2t_jax.exchange.exporting import ctranslate2, exporter, stablehlo
 from t2t_jax.exchange.exporting import huggingface as hf_marian
 from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.exporter import FORMATS
@@ -135,8 +135,8 @@ ARRAYS = r"1 of \d+ arrays differ after writing"
     [
         ("ctranslate2", ctranslate2, "fill_stacks", number_changed, "differs from the"),
         ("hf_marian", hf_marian, "to_tensors", tensor_changed, ARRAYS),
-        ("model_dir", model_dir, "save_model_dir", bit_changed, ARRAYS),
-        ("safetensors", model_dir, "save_model_dir", bit_changed, ARRAYS),
+        ("model_dir", exporter, "save_model_dir", bit_changed, ARRAYS),
+        ("safetensors", exporter, "save_model_dir", bit_changed, ARRAYS),
         ("stablehlo", stablehlo, "_search", another_alpha, "outputs of a beam of 4"),
         ("stablehlo", np, "savez", array_changed, ARRAYS),
     ],

@@ -46,7 +46,9 @@ CONFIG = Config(
 )
 ORIGIN = {"step": 3000, "kinds": ["best"], "examples": ['Say "yes".', "No."]}
 ORIGINAL = Original(
-    model=SimpleNamespace(params={}, vocabularies=VocabularyPair(*[Pieces()] * 2)),
+    model=SimpleNamespace(
+        module=None, params={}, vocabularies=VocabularyPair(*[Pieces()] * 2)
+    ),
     config=CONFIG,
     origin=ORIGIN,
     languages=("en", "fr"),

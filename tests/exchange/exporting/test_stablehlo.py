@@ -150,7 +150,7 @@ def test_a_recurrent_model_is_searched_as_it_is_here():
     both = VocabularyPair(Untagged(), Untagged())
     model = SimpleNamespace(module=module, params=params, vocabularies=both)
     search = stablehlo._search(model, DecodingConfig(min_tokens=0))
-    program = stablehlo._lower(search, ("b, s",), model=model, extra=50)
+    program = stablehlo._lower(search, "b, s", model=model, extra=50)
     found = jax.jit(program.call)(leaves_by_path(params), SOURCE)
     wanted = jax.jit(beam_search)(step_model(module, params), SOURCE)
     best = wanted.tokens_BxWxT, wanted.scores_BxW, wanted.lengths_BxW

@@ -254,7 +254,7 @@ REFUSED = {
     ("marian", make_marian): [
         (text("vocab.spm", "x"), "SentencePiece"),
         (lambda folder: (folder / "vocab.spm").unlink(), "Pass --vocabularies=SOURCE,"),
-        (given(listed("abcdefghijklmnopqrstuvw")), "has 23 pieces, and the model 24"),
+        (given(listed("abcdefghijklmnopqrstuvw")), "has 23 pieces, the model 24"),
         (given(listed("abcdefghijklmnopqrstuvwx")), "has no pieces </s> and <unk>"),
         (
             given(listed(["</s>", "<unk>", *"abcdefghijklmnopqrstuv"]), "vocab.spm"),
