@@ -8,7 +8,7 @@ again: escapes such as `&apos;` are then in the translations as in the reference
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,8 +50,7 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
             f"--target_language={language} must be a language of sacremoses: "
             f"{', '.join(known)}."
         )
-    tokenizer = sacremoses.MosesTokenizer(lang=language)
-    return partial(tokenizer.tokenize, return_str=True)
+    return partial(sacremoses.MosesTokenizer(lang=language).tokenize, return_str=True)
 
 
 def tokenized_bleu(
@@ -103,15 +102,16 @@ def tokenized_bleu(
         bleu=BleuSettings(tokenize="none", lowercase=lowercase),
         baseline=None if baseline is None else tokens(baseline),
     )
-    scores = {
-        "score": found["bleu"],
-        "signature": moses_signature(found["bleu_signature"], language),
-        "label": LABEL,
-        "interval": found["intervals"]["bleu"],
-    }
+    scores = _labelled(found, language, LABEL)
+    scores["interval"] = found["intervals"]["bleu"]
     if "paired_test" in found:
         scores["paired_test"] = found["paired_test"]["bleu"]
     return scores
+
+
+def _labelled(scores: Mapping[str, Any], language: str, label: str) -> dict[str, Any]:
+    signature = moses_signature(scores["bleu_signature"], language)
+    return {"score": scores["bleu"], "signature": signature, "label": label}
 
 
 def moses_signature(signature: str, language: str) -> str:
@@ -140,8 +140,7 @@ def share_of_tokenized(lines: Sequence[str]) -> float | None:
     ends = [end for line in lines if (end := _SENTENCE_END.search(line))]
     if len(ends) < len(lines) / 4:
         return None
-    spaced = sum(end["before"] == " " for end in ends)
-    return spaced / len(ends) if ends else None
+    return sum(end["before"] == " " for end in ends) / len(ends) if ends else None
 
 
 PAPER_LABEL = "paper-style, not comparable with sacreBLEU"
@@ -190,18 +189,12 @@ def paper_bleu(
       >>> round(found["score"]), found["label"]
       (100, 'paper-style, not comparable with sacreBLEU')
     """
-    ours, theirs = (
-        [
-            split_compounds(tokenize(line))
-            for line in as_lines(lines, caller="paper_bleu")
-        ]
-        for lines in (hypotheses, references)
+
+    def tokens(lines: Iterable[str]) -> list[str]:
+        lines = as_lines(lines, caller="paper_bleu")
+        return [split_compounds(tokenize(line)) for line in lines]
+
+    both, bleu = (tokens(hypotheses), tokens(references)), BleuSettings("none")
+    return _labelled(
+        corpus_scores(*both, metrics=["bleu"], bleu=bleu), language, PAPER_LABEL
     )
-    found = corpus_scores(
-        ours, theirs, metrics=["bleu"], bleu=BleuSettings(tokenize="none")
-    )
-    return {
-        "score": found["bleu"],
-        "signature": moses_signature(found["bleu_signature"], language),
-        "label": PAPER_LABEL,
-    }

@@ -140,7 +140,7 @@ def _paper(runs: Sequence[Run]) -> Iterator[Table]:
     notes = [
         "What the paper prints is of newstest2013: tokenized, compound-split BLEU, and "
         "perplexity of its own subwords; ours is of data.dev, sacreBLEU on raw text. "
-        "They compare only if the report of a run has no departures by choice.",
+        "They compare only if the report of a run has no departures by choice."
     ]
     if rows:
         yield Table("Table 3 of the paper", header, rows, range(2, 8), notes)

@@ -58,7 +58,7 @@ def run_page(
     Args:
       scores: of the best evaluation, from `comparison.scores_of`; None to leave out
         intervals, which take seconds.
-      attention: from `attention.attention_of`.
+      attention: from `attention_maps.attention_of`.
       is_over: whether the training of this process has ended.
 
     Raises:

@@ -38,9 +38,10 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
     Raises:
       UserError: a file, flag or package is missing or invalid, or the language.
     """
-    from t2t_jax.evaluation import protocol
-    from t2t_jax.evaluation.bleu import BleuSettings
-    from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
+    from t2t_jax.evaluation.bleu import METRICS, BleuSettings
+    from t2t_jax.evaluation.protocol import protocol_scores
+    from t2t_jax.evaluation.significance import scores_and_tests
+    from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer, tokenized_bleu
 
     errors, is_tokenized = ErrorCollector(), options.tokenize == "none"
     language = re.split("[_-]", options.target_language)[0]
@@ -54,19 +55,18 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
     errors.raise_if_any()
     warn_of_tokenization(options, corpus.references)
     translated = translate_corpus(options, corpus)
-    settings: dict[str, Any] = {
-        "tokenize": tokenize,
-        "language": language,
-        "baseline": corpus.baseline,
-        "bleu": BleuSettings(options.tokenize),
-    }
-    scores = protocol.protocol_scores
+    both, baseline = (translated.hypotheses, corpus.references), corpus.baseline
+    tokens: dict[str, Any] = {"tokenize": tokenize, "language": language}
+    of_text: Any = {"baseline": baseline, "bleu": BleuSettings(options.tokenize)}
     if options.protocol == TOKENIZED:
-        scores = protocol.tokenized_scores
-        settings["lowercase"] = options.lowercase
+        scores = scores_and_tests(*both, metrics=METRICS, **of_text)
+        tokens |= {"lowercase": options.lowercase, "baseline": baseline}
+        scores["tokenized_bleu"] = tokenized_bleu(*both, **tokens)
+    else:
+        scores = protocol_scores(*both, **tokens, **of_text)
     return {
         "protocol": options.protocol,
-        **scores(translated.hypotheses, corpus.references, **settings),
+        **scores,
         "target_language": language or None,
         "is_tokenized": is_tokenized,
         "sentences": len(corpus.references),

@@ -21,13 +21,7 @@ from t2t_jax.cli.flags.modes import (
 )
 from t2t_jax.cli.flags.options import OPTIONS, RunOptions
 from t2t_jax.cli.flags.values import SWITCH
-from t2t_jax.config import (
-    ARCHITECTURES,
-    alternatives,
-    defaults,
-    did_you_mean,
-    sections,
-)
+from t2t_jax.config import ARCHITECTURES, alternatives, defaults, did_you_mean, sections
 from t2t_jax.config_files import default_row, shipped_directory, shipped_names
 from t2t_jax.errors import UserError
 

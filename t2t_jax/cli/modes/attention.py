@@ -32,7 +32,7 @@ _KINDS = {
 }
 
 
-def run(options: AttentionOptions) -> int:
+def run(options: AttentionOptions) -> None:
     """Writes and plots the attention weights of `options.text` and its translation."""
     options.workdir.require()
     selection = _select(options)
@@ -69,7 +69,6 @@ def run(options: AttentionOptions) -> int:
         f"Wrote {num_plots} plots and the attention weights to {to}.",
         file=sys.stderr,
     )
-    return 0
 
 
 def _select(options: AttentionOptions) -> dict[str, list[int]]:

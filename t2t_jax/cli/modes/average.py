@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HEADER = ("steps", "first", "newest", "average_bleu", "newest_bleu", "gaps")
 
 
-def run(options: AverageOptions) -> int:
+def run(options: AverageOptions) -> None:
     """Averages checkpoints of the workdir into `options.to`, or scores windows.
 
     Raises:
@@ -44,7 +44,7 @@ def run(options: AverageOptions) -> int:
             check_new_dir(options.workdir, to)
         steps = _slide(options)
         if not options.to:
-            return 0
+            return
     steps = average_checkpoints(
         options.workdir,
         to=to,
@@ -57,7 +57,6 @@ def run(options: AverageOptions) -> int:
         f"Averaged the checkpoints {', '.join(f'{step:,}' for step in steps)} into "
         f"{options.to}. Use it with --workdir={options.to}."
     )
-    return 0
 
 
 def _slide(options: AverageOptions) -> tuple[int, ...]:
@@ -136,24 +135,20 @@ def _score(
 
 def _write(folder: Workdir, result: Mapping[str, Any]) -> None:
     """Writes the results as JSON, and as a plot if Matplotlib is installed."""
-    from t2t_jax.evaluation.plots import render_png, require_matplotlib
+    from t2t_jax.evaluation.plots import plot_averages, render_png
 
     name = f"last={result['last']}"
     folder.write_json(f"{name}.json", result)
     log(f"Wrote {folder.path / f'{name}.json'}.")
-    try:
-        require_matplotlib()
-    except UserError as error:
-        log(f"No plot was written. {error}")
-        return
-    from t2t_jax.evaluation.plots import plot_averages
-
     steps, averages, singles = (
         [window[key] for window in result["windows"]] for key in _HEADER[2:5]
     )
-    figure = plot_averages(
-        steps, averages=averages, singles=singles, last=result["last"]
-    )
+    try:
+        figure = plot_averages(
+            steps, averages=averages, singles=singles, last=result["last"]
+        )
+    except UserError as error:  # Matplotlib is not installed.
+        return log(f"No plot was written. {error}")
     atomic_write(folder.path / f"{name}.png", render_png(figure))
     log(f"Wrote {folder.path / f'{name}.png'}.")
 

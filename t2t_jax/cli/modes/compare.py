@@ -28,7 +28,7 @@ System = tuple[Callable[[Sequence[str]], Sequence[str]], float]
 """Translates lines; and the megabytes of its parameters."""
 
 
-def run(options: CompareOptions) -> int:
+def run(options: CompareOptions) -> None:
     """Prints the comparison, and writes it to `options.to` if that is given.
 
     Raises:
@@ -49,7 +49,6 @@ def run(options: CompareOptions) -> int:
         from t2t_jax.report.comparison import compare_page
 
         write_file(to, compare_page(runs, tables))
-    return 0
 
 
 def _compare_models(options: CompareOptions) -> list[Table]:

@@ -24,8 +24,8 @@ _PARTS = ("train", "dev")
 _MOST_DEVICES = 10_000  # JAX takes about 10 s to simulate 2,000
 
 
-def run(options: DescribeOptions) -> int:
-    """Prints a report on stdout, as tables or one JSON object; returns 0.
+def run(options: DescribeOptions) -> None:
+    """Prints a report on stdout, as tables or one JSON object.
 
     Raises:
       UserError: a corpus is invalid, or the devices do not fit the mesh.
@@ -59,12 +59,11 @@ def run(options: DescribeOptions) -> int:
     )
     if options.format == "json":
         print(json.dumps(description, indent=2))
-        return 0
+        return
     from t2t_jax.cli.console.describe_report import sections
     from t2t_jax.cli.console.tables import show
 
     show(sections(description), file=sys.stdout)
-    return 0
 
 
 def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:

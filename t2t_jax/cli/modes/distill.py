@@ -71,7 +71,7 @@ _SHORT_WORDS, _SHORT_CHARACTERS = 3, 20
 _LEAST_LINES, _MOST_LINES, _SHARDS = 1_000, 10_000, 100
 
 
-def run(options: DistillOptions) -> int:
+def run(options: DistillOptions) -> None:
     """Writes pairs of sources and translations; prints what was left out, and why.
 
     Of several processes, each translates shards; process 0 does the rest.
@@ -102,7 +102,6 @@ def run(options: DistillOptions) -> int:
         back = _translate(_reversed(options), targets, to / "back.tsv")
     if processes.is_first:
         _write_pairs(options, sources, found, back)
-    return 0
 
 
 def _sources(options: DistillOptions) -> Iterator[str]:

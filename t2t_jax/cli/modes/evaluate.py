@@ -30,7 +30,7 @@ from t2t_jax.evaluation.robustness import (
 from t2t_jax.run.workdir import ROBUSTNESS
 
 
-def run(options: EvaluateOptions) -> int:
+def run(options: EvaluateOptions) -> None:
     """Prints the scores as one JSON object on stdout, and BLEU and chrF on stderr.
 
     With a protocol or --robustness, also prints a table on stderr. Of several
@@ -43,7 +43,7 @@ def run(options: EvaluateOptions) -> int:
     start_processes(options)
     if not options.processes.is_first:
         serve(load_job(options), options.processes)
-        return 0
+        return
     from t2t_jax.cli.evaluation import protocols
 
     if options.last:
@@ -64,7 +64,6 @@ def run(options: EvaluateOptions) -> int:
         _show_and_keep(result, options)
     protocols.show_scores(result, file=sys.stderr)
     print(json.dumps(result))
-    return 0
 
 
 def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:

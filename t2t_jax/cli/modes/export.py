@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2t_jax.exchange.exporting.verification import Comparison
 
 
-def run(options: ExportOptions) -> int:
+def run(options: ExportOptions) -> None:
     """Exports a checkpoint of the workdir to `options.to`, and verifies it.
 
     Prints the result of the verification as one JSON object on stdout.
@@ -67,7 +67,6 @@ def run(options: ExportOptions) -> int:
     )
     _report(comparison, max_bleu_loss=tolerance_of(spec).bleu)
     log(f"Wrote {to}.{' See its README.md for usage.' * to.is_dir()}")
-    return 0
 
 
 def _warn_of_license(options: ExportOptions) -> None:

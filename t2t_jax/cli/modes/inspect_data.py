@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from t2t_jax.report.inspection.report import Report
 
 
-def run(options: InspectDataOptions) -> int:
-    """Prints a summary; writes the table or page, and the filtered corpus; returns 0.
+def run(options: InspectDataOptions) -> None:
+    """Prints a summary; writes the table or page, and the filtered corpus.
 
     Raises:
       UserError: the workdir, its text or a flag is invalid; before JAX is imported.
@@ -66,7 +66,6 @@ def run(options: InspectDataOptions) -> int:
         with closing(found.pairs):
             report = Report(corpus.spec, total, found, locator(corpus))
             _write(options, names, outputs, report)
-    return 0
 
 
 def _open(options: InspectDataOptions) -> Corpus:

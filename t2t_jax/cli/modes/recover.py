@@ -44,7 +44,7 @@ class _CheckpointMeta(NamedTuple):
     files: dict[str, bytes]
 
 
-def run(options: RecoverOptions) -> int:
+def run(options: RecoverOptions) -> None:
     """Restores config.json, vocabulary and fingerprints.json if missing or corrupt.
 
     Raises:
@@ -63,12 +63,11 @@ def run(options: RecoverOptions) -> int:
         written = _write(workdir, saved)
     if not written:
         log(f"Nothing to restore in {workdir.path}: no file is missing or corrupt.")
-        return 0
+        return
     log(
         f"Restored {', '.join(written)} in {workdir.path} from the checkpoint of step "
         f"{saved.step:,}. Rerun the training command to resume."
     )
-    return 0
 
 
 def _read(options: RecoverOptions) -> _CheckpointMeta:

@@ -22,7 +22,7 @@ from t2t_jax.run.workdir import Workdir
 _SEARCHED = 50  # development sentences, of which a few short ones are shown
 
 
-def run(options: ReportOptions) -> int:
+def run(options: ReportOptions) -> None:
     """Writes the page to `options.to` and prints its path.
 
     What cannot be computed is logged, and left out of the page.
@@ -43,7 +43,6 @@ def run(options: ReportOptions) -> int:
         scores = scores_of(output, workdir.read_config())
     attention = _attention(options, output)
     write_file(to, run_page(workdir, scores=scores, attention=attention))
-    return 0
 
 
 def _best_output(workdir: Workdir) -> DevOutput | None:
@@ -62,7 +61,7 @@ def _attention(
     """Computes attention maps with a checkpoint; empty if that is not possible."""
     if options.config.architecture != "transformer":
         return ()
-    from t2t_jax.report.attention import attention_of
+    from t2t_jax.evaluation.attention_maps import attention_of
 
     log(f"Computing attention with the {options.checkpoint} checkpoint …")
     try:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _COLUMNS = "line score log_probability num_tokens per_token source_cut".split()
 
 
-def run(options: ScoreOptions) -> int:
+def run(options: ScoreOptions) -> None:
     """Scores each line of `options.reference` given its line of `options.source`.
 
     Raises:
@@ -45,7 +45,6 @@ def run(options: ScoreOptions) -> int:
         scores = [found[number] for number in range(len(pairs[0]))]
         write_lines(out, _lines(scores, as_json=options.format == "jsonl"))
     print(_summary(scores), file=sys.stderr)
-    return 0
 
 
 def _lines(scores: Sequence[PairScore], *, as_json: bool) -> Iterator[str]:

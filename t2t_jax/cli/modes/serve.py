@@ -34,7 +34,7 @@ _MAX_KEY_BYTES = 1 << 16
 _XLA_THREADS = 3
 
 
-def run(options: ServeOptions) -> int:
+def run(options: ServeOptions) -> None:
     """Serves the models of `options.workdir` until a signal.
 
     Raises:
@@ -71,7 +71,6 @@ def run(options: ServeOptions) -> int:
         # A program is being compiled, during which the interpreter cannot end.
         flush_before_exit()
         os._exit(0)
-    return 0
 
 
 def _serving_config(options: ServeOptions) -> ServingConfig:

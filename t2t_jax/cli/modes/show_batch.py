@@ -18,8 +18,8 @@ _PIECES = ("source_subwords", "target_subwords")
 """Columns of the sides with BPE-dropout, whose subwords differ in each epoch."""
 
 
-def run(options: ShowBatchOptions) -> int:
-    """Prints the pairs of a batch as tab-separated lines; returns 0.
+def run(options: ShowBatchOptions) -> None:
+    """Prints the pairs of a batch as tab-separated lines.
 
     Does not write to the workdir, so it can be used during training.
 
@@ -49,7 +49,6 @@ def run(options: ShowBatchOptions) -> int:
     )
     with open_output("-") as out:
         write_lines(out, _table(batch.pairs, config.data.bpe_dropout))
-    return 0
 
 
 def _table(

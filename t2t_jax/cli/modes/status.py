@@ -13,8 +13,8 @@ from t2t_jax.quantities import format_duration
 from t2t_jax.run.status import goodput_line, read_status
 
 
-def run(options: StatusOptions) -> int:
-    """Prints the status of a run in five lines, or as JSON; returns 0.
+def run(options: StatusOptions) -> None:
+    """Prints the status of a run in five lines, or as JSON.
 
     Raises:
       UserError: the workdir is not a run or a model, or its config.json is damaged.
@@ -28,7 +28,6 @@ def run(options: StatusOptions) -> int:
         print(json.dumps(status, ensure_ascii=False))
     else:
         print("\n".join(status_lines(status)))
-    return 0
 
 
 def status_lines(status: Mapping[str, Any]) -> Iterator[str]:

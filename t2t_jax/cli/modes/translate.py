@@ -27,7 +27,7 @@ from t2t_jax.errors import UserError
 _ROW_GROWTH = 8
 
 
-def run(options: TranslateOptions) -> int:
+def run(options: TranslateOptions) -> None:
     """Translates `options.input` to `options.output`, line by line.
 
     On a terminal it runs a prompt; `options.stream` translates lines as they arrive,
@@ -46,7 +46,6 @@ def run(options: TranslateOptions) -> int:
         _translate(options)
     else:
         serve(load_job(options), options.processes)
-    return 0
 
 
 def _translate(options: TranslateOptions) -> None:

@@ -43,11 +43,7 @@ from t2t_jax.cli.translation.job import (
 )
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.config import Config, flatten, to_dict
-from t2t_jax.data.files.lines import (
-    BYTE_ORDER_MARK,
-    bounded_lines,
-    open_bytes,
-)
+from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (
     ConfigError,

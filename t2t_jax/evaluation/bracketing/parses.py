@@ -62,9 +62,7 @@ def _score(
 
 
 def parsing_scores(
-    gold: Sequence[Tree],
-    parses: Sequence[Parse],
-    parameters: Parameters = STANDARD,
+    gold: Sequence[Tree], parses: Sequence[Parse], parameters: Parameters = STANDARD
 ) -> dict[str, Any]:
     """Computes all scores of the protocol `parsing`.
 

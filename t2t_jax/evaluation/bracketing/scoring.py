@@ -105,11 +105,7 @@ def read_spans(line: str, parameters: Parameters) -> Spans:
 
 
 def _add_word(
-    found: Spans,
-    tag: str,
-    word: str,
-    around: tuple[int, ...],
-    parameters: Parameters,
+    found: Spans, tag: str, word: str, around: tuple[int, ...], parameters: Parameters
 ) -> None:
     found.length += tag not in parameters.deleted_for_length
     if parameters.is_quote(tag, word):

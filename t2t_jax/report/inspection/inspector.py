@@ -14,11 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.token_cache.filters import (
-    DuplicateFilter,
-    pair_hashes,
-    text_hashes,
-)
+from t2t_jax.data.token_cache.filters import DuplicateFilter, pair_hashes, text_hashes
 from t2t_jax.data.vocabulary.tokenizers import tag_piece
 from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.report.inspection.findings import (
@@ -83,8 +79,7 @@ class Inspection:
 
     def ranking(self) -> Indices:
         """Returns [P] the pairs by falling loss, unscored ones last, ties in order."""
-        keys = np.where(self.is_scored, -self.losses, np.inf)
-        return np.argsort(keys, kind="stable")
+        return np.argsort(np.where(self.is_scored, -self.losses, np.inf), kind="stable")
 
     def worst(self, share: float) -> Indices:
         """Returns the pairs of the highest loss, a share of those scored."""
@@ -147,7 +142,8 @@ def inspect(
             columns.add(window, scorer, max_length=max_length)
             advance(len(window))
         found = columns.finish()
-        _find_length_outliers(found)
+        ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
+        found.findings["length_ratio"] = unusual_ratios(ratios, among=found.is_scored)
         _find_rare_text(found, columns)
         _find_suspects(found, columns, scorer, seed=seed)
     except BaseException:
@@ -166,7 +162,7 @@ class _Columns:
         self.scripts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self.trigrams = (Trigrams(), Trigrams())
         self._seen = DuplicateFilter()
-        self._parts: list[tuple[npt.NDArray[Any], ...]] = []
+        self._parts: list[tuple[Any, ...]] = []
 
     def add(
         self, window: Sequence[tuple[int, Pair]], scorer: Scorer, *, max_length: int
@@ -184,32 +180,25 @@ class _Columns:
         copies = [bool(s.strip()) and s.strip() == t.strip() for s, t in texts]
         for counts, side in zip(self.trigrams, sides, strict=True):
             counts.add(side)
-        hashes = pair_hashes(*(text_hashes(side) for side in sides))
-        is_repeated = ~self._seen.is_new(hashes)
-        shown = (~is_scored, copies, is_repeated, unknown)
-        findings = np.array(shown, np.bool_).T
-        numbers = np.array([number for number, _ in window])
-        languages = self._directions_of(numbers)
+        is_new = self._seen.is_new(pair_hashes(*map(text_hashes, sides)))
+        findings = np.array((~is_scored, copies, ~is_new, unknown), np.bool_).T
+        numbers, known = [number for number, _ in window], self._directions
+        languages = [known[number] if known else "" for number in numbers]
         losses = _losses(scorer, texts, np.flatnonzero(is_scored), languages)
-        self._parts.append((numbers, losses, lengths, findings))
+        self._parts.append((numbers, losses, lengths, findings, languages))
         for pair in texts:
             self.pairs.add(pair)
             self.characters.update(set(pair.source) | set(pair.target))
             for scripts, line in zip(self.scripts, pair, strict=True):
                 scripts[script_of(line)] += 1
 
-    def _directions_of(self, numbers: npt.NDArray[Any]) -> list[str]:
-        known = self._directions
-        return [known[int(number)] if known else "" for number in numbers]
-
     def finish(self) -> Inspection:
         """Joins the windows."""
-        empty = (np.zeros(0), np.zeros(0), np.zeros((0, 2)), np.zeros((0, 4)))
+        empty = ([], [], np.zeros((0, 2)), np.zeros((0, len(_SHOWN))), [])
         columns = zip(*(self._parts or [empty]), strict=True)
-        numbers, losses, lengths, shown = map(np.concatenate, columns)
+        numbers, losses, lengths, shown, languages = map(np.concatenate, columns)
         findings = {kind: np.zeros(len(losses), np.bool_) for kind in KINDS}
-        for kind, column in zip(_SHOWN, shown.T, strict=True):
-            findings[kind] |= column > 0
+        findings |= zip(_SHOWN, shown.T > 0, strict=True)
         return Inspection(
             pairs=self.pairs,
             numbers=numbers.astype(np.int64),
@@ -217,7 +206,7 @@ class _Columns:
             gains=np.full(len(losses), np.nan, np.float32),
             lengths=lengths.astype(np.int32),
             findings=findings,
-            directions=self._directions_of(numbers),
+            directions=languages.tolist(),
         )
 
 
@@ -235,12 +224,6 @@ def _losses(
     for number, score in scorer.iter_scores(sources, targets):
         losses[chosen[number]] = -score.per_token
     return losses
-
-
-def _find_length_outliers(found: Inspection) -> None:
-    """Marks pairs whose ratio of lengths is far from the usual one."""
-    ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
-    found.findings["length_ratio"] |= unusual_ratios(ratios, among=found.is_scored)
 
 
 def unusual_ratios(
@@ -277,11 +260,11 @@ def _find_rare_text(found: Inspection, columns: _Columns) -> None:
     rare = {one for one, count in columns.characters.items() if count <= most}
     usual = [_usual_script(counts) for counts in columns.scripts]
     for number, pair in enumerate(found.pairs):
-        if not rare.isdisjoint(pair.source) or not rare.isdisjoint(pair.target):
-            found.findings["rare_characters"][number] = True
-        for line, script in zip(pair, usual, strict=True):
-            if script and script_of(line) not in ("", script):
-                found.findings["script"][number] = True
+        found.findings["rare_characters"][number] = not rare.isdisjoint("".join(pair))
+        found.findings["script"][number] = any(
+            script and script_of(line) not in ("", script)
+            for line, script in zip(pair, usual, strict=True)
+        )
 
 
 def _usual_script(counts: Counter[str]) -> str:
