@@ -99,8 +99,7 @@ def command_of(mode: str) -> list[str]:
     """
     started = sys.argv[0]
     if Path(started).name == "t2t-jax":
-        is_found = shutil.which("t2t-jax") == started
-        return ["t2t-jax" if is_found else started, mode]
+        return ["t2t-jax" if shutil.which("t2t-jax") == started else started, mode]
     module = "t2t_jax" if Path(started).name == "__main__.py" else "t2t_jax.main"
     return ["python", "-m", module, f"--mode={mode}"]
 

@@ -87,10 +87,9 @@ def _select(options: AttentionOptions) -> dict[str, list[int]]:
         problems.check(lines == 1, rule)
     # A layer that only one of the stacks has is plotted for that one.
     num_layers = max(config.model.num_layers, decoder_layers(config.model))
-    heads = config.model.num_heads
     selection = {
         "layers": _numbers("layer", options.layer, num_layers, problems),
-        "heads": _numbers("head", options.head, heads, problems),
+        "heads": _numbers("head", options.head, config.model.num_heads, problems),
     }
     problems.raise_if_any(UserError)
     return selection

@@ -59,8 +59,7 @@ def _compare_models(options: CompareOptions) -> list[Table]:
     files = {"source": options.source, "reference": options.reference}
     configs = _configs(options.workdirs)
     base = next(iter(configs.values()))
-    joiner = base.data.subword_joiner
-    sources, references = read_aligned(files, joiner=joiner).values()
+    sources, references = read_aligned(files, joiner=base.data.subword_joiner).values()
     languages = _languages(options, configs)
     quality, costs, first = [], [], None
     for shown, (name, config) in zip(

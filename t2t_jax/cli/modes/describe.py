@@ -118,11 +118,9 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     Raises:
       ConfigError: `devices` does not fit, or there are more than can be simulated.
     """
-    # -1 takes all remaining devices.
-    sizes = {"data": config.data, "fsdp": config.fsdp, "tensor": config.tensor}
-    text = "mesh " + " x ".join(f"{axis}={size}" for axis, size in sizes.items())
-    fewest = math.prod(max(size, 1) for size in sizes.values())
-    is_open = -1 in sizes.values()
+    text = "mesh " + " x ".join(f"{axis}={size}" for axis, size in config.axes.items())
+    fewest = math.prod(max(size, 1) for size in config.axes.values())
+    is_open = -1 in config.axes.values()  # which takes all remaining devices
 
     def fits(number: int) -> bool:
         return number % fewest == 0 if is_open else number == fewest
@@ -149,11 +147,10 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     simulated = " simulated ones" * (here < fewest)
     if simulated:
         _simulate(fewest)
-    note = (
+    return make_mesh(jax.devices()[:fewest], **config.axes), (
         f"{text} does not fit the {here} devices of this machine: described for "
         f"{fewest}{simulated}."
     )
-    return make_mesh(jax.devices()[:fewest], **config.axes), note
 
 
 def _simulate(devices: int) -> None:

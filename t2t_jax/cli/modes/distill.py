@@ -90,9 +90,8 @@ def run(options: DistillOptions) -> None:
         make_directory(options.to)
         _write_once(sources, _sources(options))
     barrier(processes, "sources are written")
-    languages = {"source": options.source_language, "target": options.target_language}
-    # Without --reverse, one that the teacher does not take is refused.
-    teacher = _with_languages(options, **languages) if options.reverse else options
+    # Without --reverse, a language that the teacher does not take is refused.
+    teacher = _with_known_languages(options) if options.reverse else options
     found = _translate(teacher, sources, to / "translations.tsv")
     back = None
     if options.reverse:
@@ -147,15 +146,9 @@ def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
     if options.processes.is_first:
         log(f"Translating {source} with {options.workdir.path} …")
     advice = "With --mode=distill, which resumes: remove the file, or change --to."
+    job = dataclasses.replace(options, input=str(source), output=str(to))
     with rewording(lambda problem: f"{problem} {advice}"):
-        translate_shards(
-            dataclasses.replace(
-                options,
-                input=str(source),
-                output=str(to),
-                shards=options.shards or shards,
-            )
-        )
+        translate_shards(dataclasses.replace(job, shards=options.shards or shards))
     return to
 
 
@@ -163,26 +156,22 @@ def _reversed(options: DistillOptions) -> DistillOptions:
     """Returns the options of translating back, by the model's own beam search."""
     workdir = Workdir(Path(options.reverse))
     config = workdir.read_config()
-    found = dataclasses.replace(config.decoding, sample=False, n_best=1, mbr="none")
-    return _with_languages(
-        dataclasses.replace(
-            options,
-            workdir=workdir,
-            checkpoint="best",
-            ensemble=(),
-            config=dataclasses.replace(config, decoding=found),
-        ),
-        source=options.target_language,
-        target=options.source_language,
-    )
+    own = dataclasses.replace(config.decoding, sample=False, n_best=1, mbr="none")
+    changes: dict[str, Any] = {
+        "workdir": workdir,
+        "config": dataclasses.replace(config, decoding=own),
+        "checkpoint": "best",
+        "ensemble": (),
+        "source_language": options.target_language,
+        "target_language": options.source_language,
+    }
+    return _with_known_languages(dataclasses.replace(options, **changes))
 
 
-def _with_languages(
-    options: DistillOptions, *, source: str, target: str
-) -> DistillOptions:
-    """Returns the options with those of two languages that the model's tags name."""
-    languages: dict[str, Any] = {"source_language": source, "target_language": target}
-    if source or target:
+def _with_known_languages(options: DistillOptions) -> DistillOptions:
+    """Returns the options with those of the languages that the model's tags name."""
+    languages: dict[str, Any] = options.languages
+    if any(languages.values()):
         side = options.workdir.read_vocabularies(options.config.vocabulary).source
         languages = known_languages(side, **languages)
     return dataclasses.replace(options, **languages)
@@ -195,8 +184,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
       DataError: a line is missing.
     """
     rows = (line.split("\t") for line in read_lines(path))
-    best = (row for row in rows if row[1] == "1")
-    for number, row in enumerate(best, start=1):
+    for number, row in enumerate((row for row in rows if row[1] == "1"), start=1):
         if row[0] != str(number):
             raise DataError(f"{path} lacks line {number:,}. Remove it.")
         yield row
@@ -284,11 +272,10 @@ def _facts(source: str, row: list[str], agreement: tuple[float, ...]) -> Any:
     """Returns what decides about a pair; of short ones copies and ratios do not."""
     target = row[-1]
     has_words = len(words_of(source)) > _SHORT_WORDS
-    repeats = _REPETITION.search(target) and not _REPETITION.search(source)
     return (
         row[2] not in _GOOD,
         has_words and source.strip() == target.strip(),
-        bool(repeats),
+        bool(_REPETITION.search(target) and not _REPETITION.search(source)),
         max(len(source), len(target)) > _SHORT_CHARACTERS,
         math.log((len(target) + 1) / (len(source) + 1)),
         float(row[4]) / max(int(row[5]), 1),

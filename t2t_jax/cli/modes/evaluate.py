@@ -68,14 +68,12 @@ def run(options: EvaluateOptions) -> None:
 
 def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     """Evaluates one checkpoint with the run's configuration."""
-    corpus = read_corpus(options)
+    lines = corpus = read_corpus(options)
     pairs = [*zip(corpus.sources, corpus.references, strict=True)]
     if options.robustness:
         every = (changed_pairs(pairs, change) for change in CHANGES)
         sources, references = zip(*chain.from_iterable(every), strict=True)
         lines = Corpus([*sources], [*references], None)
-    else:
-        lines = corpus
     translated = translate_corpus(options, lines)
     hypotheses = translated.hypotheses[: len(corpus.references)]
 
@@ -96,16 +94,15 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
             hypotheses, corpus.references, baseline=corpus.baseline, bleu=bleu
         )
     if options.robustness:
-        found = robustness_scores(pairs, translated.hypotheses, bleu=bleu)
-        result["robustness"] = found
+        every_line = translated.hypotheses
+        result["robustness"] = robustness_scores(pairs, every_line, bleu=bleu)
     return result
 
 
 def _show_and_keep(result: dict[str, Any], options: EvaluateOptions) -> None:
     """Prints the scores of the changed sets, and writes them for the model's page."""
     rows = robustness_rows(result["robustness"])
-    table = Section("Robustness", rows, HEADER, right=(1, 2, 3))
-    show([table], file=sys.stderr)
+    show([Section("Robustness", rows, HEADER, right=(1, 2, 3))], file=sys.stderr)
     try:
         record = {**result, "source": options.source, "reference": options.reference}
         options.workdir.write_json(ROBUSTNESS, record)

@@ -53,8 +53,7 @@ def run(options: InspectDataOptions) -> None:
 
         model = load_model(options)
         number = min(options.lines or total, total)
-        labels = ProgressLabels("scored", "pairs")
-        with start_progress(labels, number) as progress:
+        with start_progress(ProgressLabels("scored", "pairs"), number) as progress:
             found = inspect(
                 select(corpus, total=total, most=options.lines),
                 scorer=model.scorer(),

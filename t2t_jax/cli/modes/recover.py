@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import chain, count, filterfalse
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -174,8 +174,7 @@ def _write(workdir: Workdir, saved: _CheckpointMeta) -> list[str]:
 
     for name in _names(saved.config):
         if is_lost(name, _read_vocabulary):
-            vocabulary = Vocabulary(saved.files[name])
-            vocabulary.save(workdir.path, name=Path(name).stem)
+            Vocabulary(saved.files[name]).save(workdir.path, name=Path(name).stem)
             written.append(name)
     read_object = partial(read_json_object, advice="")
     for name in ("overrides.json", "data.json"):  # optional files
@@ -193,10 +192,8 @@ def _set_aside(path: Path) -> None:
     """Renames a corrupt file, so that it can be inspected."""
     if not os.path.lexists(path):
         return
-    aside = path.with_name(f"corrupt-{path.name}")
-    for number in count(2):
-        if not os.path.lexists(aside):
-            break
-        aside = path.with_name(f"corrupt-{number}-{path.name}")
+    numbers = chain([""], (f"{number}-" for number in count(2)))
+    names = (path.with_name(f"corrupt-{number}{path.name}") for number in numbers)
+    aside = next(filterfalse(os.path.lexists, names))
     path.rename(aside)
     log(f"WARNING: {path} is corrupt; renamed to {aside.name}.")

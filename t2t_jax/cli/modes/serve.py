@@ -51,18 +51,15 @@ def run(options: ServeOptions) -> None:
     from t2t_jax.serving.server import open_socket, serve, url_of
 
     with open_socket(options.host, options.port) as opened:
-        threads = max(_XLA_THREADS, usable_processors())
-        os.environ.setdefault("PJRT_NPROC", str(threads))
+        os.environ.setdefault("PJRT_NPROC", str(max(_XLA_THREADS, usable_processors())))
         # Imports JAX: after all that can be wrong without it.
         from t2t_jax.serving.app import make_app
         from t2t_jax.serving.languages import Languages
         from t2t_jax.serving.worker import TranslationWorker
 
-        loaded: dict[Path, TranslationModel] = {}
-        for workdir in workdirs.values():
-            if workdir.path not in loaded:
-                loaded[workdir.path] = _load(options, workdirs, workdir)
-        models = {pair: loaded[workdir.path] for pair, workdir in workdirs.items()}
+        each = dict.fromkeys(workdirs.values())
+        loaded = {workdir: _load(options, workdirs, workdir) for workdir in each}
+        models = {pair: loaded[workdir] for pair, workdir in workdirs.items()}
         worker = TranslationWorker(Languages(models), capacity=config.max_waiting)
         worker.warm_up()
         app, url = make_app(models, config, worker=worker), url_of(options.host, opened)
@@ -200,6 +197,5 @@ def _load(
     decoding = dataclasses.replace(workdir.read_config().decoding, **own)
     model = load(workdir.path, checkpoint=options.checkpoint, decoding=decoding)
     pairs = ["-".join(pair) for pair, one in workdirs.items() if one == workdir]
-    names = truncate(", ".join(pairs))
-    log(f"Loaded {names}: {workdir.path}, step {model.step:,}.")
+    log(f"Loaded {truncate(', '.join(pairs))}: {workdir.path}, step {model.step:,}.")
     return model

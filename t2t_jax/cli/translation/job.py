@@ -253,14 +253,13 @@ class TranslationJob:
           output.
         """
         output = [""] * len(window.lines)
-        translations = self.translator.iter_translations(
+        for number, translation in self.translator.iter_translations(
             [undo_joins(line, self.joiner) for line in window.lines],
             first=window.first,
             prefixes=window.prefixes,
             terms=window.terms and [self._terms(line) for line in window.terms],
             **self.languages,
-        )
-        for number, translation in translations:
+        ):
             rendered = self.render(window.first + number, translation)
             output[number] = f"{','.join(translation.statuses)} {rendered}"
             seen(1)
@@ -326,14 +325,12 @@ def load_job(options: TranslateOptions) -> TranslationJob:
     Raises:
       UserError: as `inference.load.load`.
     """
-    config, scores = options.config, options.token_scores
-    model = load_one(options, checkpoint=options.checkpoint, decoding=config.decoding)
-    translator = model.translator(token_scores=scores, attention=options.alignments)
+    model, scores = load_one(options), options.token_scores
     return TranslationJob(
         model,
-        translator,
+        model.translator(token_scores=scores, attention=options.alignments),
         make_formatter(options),
-        joiner=config.data.subword_joiner,
+        joiner=options.config.data.subword_joiner,
         languages=options.languages,
     )
 

@@ -120,10 +120,8 @@ class TranslationProgress:
             seconds = time.monotonic() - self._began
             rate = self._lines / max(seconds, 1e-3)
             pace = f" in {seconds:.1f} s, {rate:,.1f} lines/s"
-        return (
-            f"Translated {self._lines:,} line{'s' * (self._lines != 1)}{pace}"
-            f"{': ' if odd else ''}{', '.join(odd)}."
-        )
+        lines = f"{self._lines:,} line{'s' * (self._lines != 1)}"
+        return f"Translated {lines}{pace}{': ' * bool(odd)}{', '.join(odd)}."
 
 
 def start_progress(
@@ -136,8 +134,7 @@ def start_progress(
       done: units done before, excluded from the rate.
     """
     log = print_line if is_enabled else None
-    progress = ProgressBar(log, work=work, patience=_PATIENCE)
-    return progress.start(total=total, done=done)
+    return ProgressBar(log, work=work, patience=_PATIENCE).start(total=total, done=done)
 
 
 def total_lines(name: str) -> int | None:
@@ -150,9 +147,8 @@ def total_lines(name: str) -> int | None:
       None for a pipe, for stdin, for more than 200 MB on disk, or if the file cannot
       be read.
     """
-    if name != "-" and Path(name).is_file():
-        with suppress(UserError, OSError):
-            if Path(name).stat().st_size > _COUNTED_BYTES:
-                return None
-            return count_lines(Path(name))
+    path = Path(name)
+    with suppress(UserError, OSError):
+        if name != "-" and path.is_file() and path.stat().st_size <= _COUNTED_BYTES:
+            return count_lines(path)
     return None

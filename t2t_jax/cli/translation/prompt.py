@@ -60,8 +60,8 @@ def is_interactive(options: TranslateOptions) -> bool:
     )
 
 
-def run_prompt(options: TranslateOptions) -> int:
-    """Translates typed lines until the user quits; returns the exit code, 0.
+def run_prompt(options: TranslateOptions) -> None:
+    """Translates typed lines until the user quits.
 
     Raises:
       UserError: there is no model.
@@ -71,15 +71,12 @@ def run_prompt(options: TranslateOptions) -> int:
     options.workdir.require()
     require_ensemble(options)
     _log("Loading …")
-    decoding = options.config.decoding
-    model = load_one(options, checkpoint=options.checkpoint, decoding=decoding)
-    prompt = _Prompt(model, options.languages)
+    prompt = _Prompt(load_one(options), options.languages)
     if examples := example_sentences(options.workdir):
         _log(f"Examples: {'  '.join(examples)}")
     _log(":help lists the commands.")
     with readline_history() as typed_so_far, raise_on_signals():
         prompt.run(typed_so_far)
-    return 0
 
 
 class _Prompt:

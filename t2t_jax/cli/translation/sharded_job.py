@@ -42,7 +42,7 @@ from t2t_jax.cli.translation.job import (
     windows,
 )
 from t2t_jax.cli.translation.progress import TranslationProgress
-from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.config import defaults
 from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (
@@ -82,7 +82,10 @@ def translate_shards(options: TranslateOptions) -> None:
 
     processes = options.processes
     texts, shards = _open_files(options)
-    content = _content_of(texts)
+    content = {
+        f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
+        for name in LINE_FILES
+    }
     # A job started with or without --resume is the same.
     made_of = {**settings_of(options), **content}
     del made_of["--resume"]
@@ -127,8 +130,7 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
     for name, path in {**files, "output": str(output)}.items():
         # A missing file is reported when it is opened.
         if os.path.exists(path) and not os.path.isfile(path):
-            kind = OutputError if name == "output" else InputMissingError
-            raise kind(
+            raise (OutputError if name == "output" else InputMissingError)(
                 f"--{name}={path} must be a file for --shards, which reads and writes "
                 "more than once. Pass a file, or leave --shards out."
             )
@@ -140,14 +142,6 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
     for name, text in texts.items():
         check_line_counts(text.count, lines=lines, flag=name)
     return texts, OutputShards(output, count=options.shards, lines=lines)
-
-
-def _content_of(texts: Mapping[str, LineIndex]) -> dict[str, str | None]:
-    """Returns hashes of the files of lines."""
-    return {
-        f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
-        for name in LINE_FILES
-    }
 
 
 def _translate(
@@ -164,8 +158,7 @@ def _translate(
     # shard locked elsewhere is tried again, since that process may be killed.
     start = processes.index * len(left) // processes.count
     left = left[start:] + left[:start]
-    is_enabled = processes.is_first
-    progress = TranslationProgress(total, is_enabled=is_enabled, done=done)
+    progress = TranslationProgress(total, is_enabled=processes.is_first, done=done)
 
     def output_of(lines: range) -> Iterator[str]:
         parts = {name: text.read_range(lines) for name, text in texts.items()}
@@ -459,14 +452,13 @@ def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -
     A key of the configuration that an earlier version lacked had its default. One that
     only the record has is another setting, or a corrupt record.
     """
-    values = flatten(to_dict(Config()))
-    defaults = json.loads(json.dumps({f"config.{key}": v for key, v in values}))
     recorded = was if isinstance(was, dict) else {}
+    known = {f"config.{key}": value for key, value in defaults().items()}
     # As JSON gives them back: lists for tuples.
-    wanted = json.loads(json.dumps(dict(now)))
+    known, wanted = json.loads(json.dumps([known, dict(now)]))
     # What is known later than this check is "the content of" something.
     settings = [name for name in recorded if not name.startswith("the ")]
-    before, now = defaults | recorded, dict.fromkeys(settings, "missing") | wanted
+    before, now = known | recorded, dict.fromkeys(settings, "missing") | wanted
     different = [
         f"{name} was {before.get(name, 'missing')!r} and is {value!r}"
         for name, value in now.items()

@@ -3,8 +3,8 @@ import sys
 
 import pytest
 
-from t2t_jax.cli.console import error_report
-from t2t_jax.cli.console.error_report import report_error
+from t2t_jax.cli.console import stderr
+from t2t_jax.cli.console.stderr import report_error
 from t2t_jax.devices.distributed.processes import Processes
 from t2t_jax.errors import DataError
 from tests.docs.commands import run
@@ -17,7 +17,7 @@ def test_every_line_of_one_of_several_processes_is_marked(monkeypatch, capsys):
     assert report_error(KeyError("lost")) == 70
     assert capsys.readouterr().err == "KeyError: 'lost'\n"
     third = Processes(index=3, count=5)
-    monkeypatch.setattr(error_report, "current_processes", lambda: third)
+    monkeypatch.setattr(stderr, "current_processes", lambda: third)
     assert report_error(DataError(["first", "second"])) == 65
     said = capsys.readouterr().err
     assert said == "[rank 3] error: first\n[rank 3] error: second\n"
@@ -44,9 +44,7 @@ class Two(Processes):
 def test_where_another_process_has_gone_it_is_named_and_no_traceback_shown(
     monkeypatch, capsys
 ):
-    monkeypatch.setattr(
-        error_report, "current_processes", lambda: Two(index=0, count=2)
-    )
+    monkeypatch.setattr(stderr, "current_processes", lambda: Two(index=0, count=2))
     assert report_error(JaxRuntimeError("out of memory")) == 70
     assert "FATAL" in capsys.readouterr().err
     monkeypatch.setattr(Two, "gone", [1])
@@ -60,7 +58,7 @@ def test_where_another_process_has_gone_it_is_named_and_no_traceback_shown(
 @pytest.mark.parametrize("platform", ["tpu", "nonsense"])
 def test_devices_that_jax_cannot_use_are_no_internal_error(platform):
     code = "import jax; jax.devices()"
-    call = f"from t2t_jax.cli.console.error_report import report_error\ntry:\n  {code}"
+    call = f"from t2t_jax.cli.console.stderr import report_error\ntry:\n  {code}"
     call += "\nexcept Exception as error:\n  raise SystemExit(report_error(error))"
     environ = {**os.environ, "JAX_PLATFORMS": platform}
     done = run([sys.executable, "-c", call], ROOT, environ=environ)
