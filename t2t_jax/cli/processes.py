@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,10 +137,7 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
 
 
 def load_one(
-    options: SearchOptions,
-    *,
-    checkpoint: str = "",
-    decoding: DecodingConfig | None = None,
+    options: SearchOptions, checkpoint: str = "", decoding: DecodingConfig | None = None
 ) -> TranslationModel:
     """Loads one checkpoint of the workdir, and the models of the ensemble.
 
@@ -166,9 +164,7 @@ def load_one(
     return load(path, checkpoint=step, decoding=decoding, ensemble=others)
 
 
-def load_mean(
-    options: EvaluateOptions, *, decoding: DecodingConfig
-) -> TranslationModel:
+def load_mean(options: EvaluateOptions, decoding: DecodingConfig) -> TranslationModel:
     """Averages checkpoints of a run in memory. Collective: call on every process.
 
     Raises:
@@ -179,9 +175,6 @@ def load_mean(
     from t2t_jax.run.inference.load import shared_steps
 
     workdir, force = options.workdir, options.force
-    steps = shared_steps(
-        options.processes,
-        workdir,
-        lambda: select_checkpoints(workdir, last=options.last, force=force).steps,
-    )
+    select = partial(select_checkpoints, workdir, last=options.last, force=force)
+    steps = shared_steps(options.processes, workdir, lambda: select().steps)
     return load_average(workdir, steps=steps, force=force, decoding=decoding)

@@ -69,14 +69,12 @@ def attention_maps(
             f"Attention maps need a Transformer, and this is a model of class "
             f"{type(module).__name__}. Load another model."
         )
-    sentences = {"source": source, "target_inputs": target_inputs}
-    for name, tokens in sentences.items():
+    for name, tokens in {"source": source, "target_inputs": target_inputs}.items():
         check_axes(**{name: (tokens, "L")})
         if not tokens.size or np.any(np.asarray(tokens) == PAD):
             raise ValueError(
-                f"{name} must be the tokens of one sentence, at least one and none of "
-                f"them pad={PAD}, not {np.asarray(tokens).tolist()}. Remove the "
-                "padding."
+                f"{name} must be the tokens of one sentence, none of them pad={PAD}, "
+                f"not {np.asarray(tokens).tolist()}. Remove the padding."
             )
     maps = _weights(module, params, source[None], target_inputs[None])
     return {kind: np.asarray(maps[kind][:, 0]) for kind in KINDS}
@@ -88,10 +86,8 @@ def _weights(
 ) -> dict[str, jax.Array]:
     """Returns the weights of every use, [N, B, H, Q, K]."""
     sown = sown_weights(module, {"params": params}, source_BxS, target_inputs_BxT)
-    depths = {
-        "encoder": module.config.num_layers,
-        "decoder": decoder_layers(module.config),
-    }
+    config = module.config
+    depths = {"encoder": config.num_layers, "decoder": decoder_layers(config)}
     return {
         kind: jnp.stack(
             [
@@ -157,7 +153,5 @@ def quantize(weights_NxHxQxK: Array) -> dict[str, Any]:
     """
     weights = np.asarray(weights_NxHxQxK, np.float32)
     steps = np.rint(np.clip(weights, 0.0, 1.0) * 255).astype(np.uint8)
-    return {
-        "shape": list(weights.shape),
-        "weights": base64.b64encode(steps.tobytes()).decode(),
-    }
+    content = base64.b64encode(steps.tobytes()).decode()
+    return {"shape": list(weights.shape), "weights": content}

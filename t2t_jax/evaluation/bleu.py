@@ -149,8 +149,7 @@ def check_aligned(
     references = as_lines(references, caller=caller, noun="references")
     if len(hypotheses) != len(references) or not references:
         raise DataError(
-            f"Scoring needs as many {noun} as references, and at least one: "
-            f"{len(hypotheses)} and {len(references)} came. Check that each line has "
-            "its reference."
+            f"Scoring needs as many {noun} as references, and at least one, not "
+            f"{len(hypotheses)} and {len(references)}. Pass a reference for each line."
         )
     return hypotheses, references

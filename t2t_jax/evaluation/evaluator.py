@@ -77,16 +77,13 @@ class Evaluator:
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""
-        sums = fetch_pipelined(
-            self._sums(params, batch) for batch in self._batches_with_progress()
-        )
+        batches = self._batches_with_progress()
+        sums = fetch_pipelined(self._sums(params, batch) for batch in batches)
         metrics = summarise(total([*sums]))
         del metrics["padding_fraction"]  # of these batches, not of training
         return metrics
 
-    def evaluate(
-        self, params: Params, *, step: int
-    ) -> tuple[dict[str, Any], list[str]]:
+    def evaluate(self, params: Params, step: int) -> tuple[dict[str, Any], list[str]]:
         """Scores `params`.
 
         Returns:

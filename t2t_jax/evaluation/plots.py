@@ -134,17 +134,16 @@ def plot_heat_maps(
         rows * (height + 0.35) + _label_length(keys) + 0.8,
     )
     selected = np.ma.masked_equal(np.asarray(weights_HxQxK)[list(heads)], 0.0)
-    for index, head in enumerate(heads):
-        panel = figure.add_subplot(rows, columns, index + 1, title=f"head {head}")
-        image = panel.imshow(
-            selected[index], cmap=COLOR_MAP, vmin=0.0, vmax=selected.max()
-        )
-        if is_lowest := index + columns >= len(heads):
+    for n, head in enumerate(heads):
+        panel = figure.add_subplot(rows, columns, n + 1, title=f"head {head}")
+        scale: Any = {"cmap": COLOR_MAP, "vmin": 0.0, "vmax": selected.max()}
+        image = panel.imshow(selected[n], **scale)
+        if is_lowest := n + columns >= len(heads):
             panel.set_xlabel(_KEY, color=_GRAY, size=8)
-        if is_leftmost := index % columns == 0:
+        if is_leftmost := n % columns == 0:
             panel.set_ylabel(_QUERY, color=_GRAY, size=8)
-        _set_labels(panel.xaxis, keys if is_lowest else (), cell=cell, rotation=90)
-        _set_labels(panel.yaxis, queries if is_leftmost else (), cell=cell, rotation=0)
+        _set_labels(panel.xaxis, keys if is_lowest else (), cell, rotation=90)
+        _set_labels(panel.yaxis, queries if is_leftmost else (), cell, rotation=0)
     figure.colorbar(image, ax=figure.axes, label="attention weight", shrink=0.6)
     figure.suptitle(title)
     return figure
@@ -205,9 +204,7 @@ def _label_length(words: Sequence[str]) -> float:
     return 0.07 * max(map(len, words))
 
 
-def _set_labels(
-    axis: Axis, words: Sequence[str], *, cell: float, rotation: int
-) -> None:
+def _set_labels(axis: Axis, words: Sequence[str], cell: float, rotation: int) -> None:
     shown = range(0, len(words), math.ceil(_LABEL_INCHES / cell))
     axis.set_ticks(shown)
     labels = [words[n] for n in shown]
@@ -220,7 +217,7 @@ def _lines(
     from matplotlib.collections import LineCollection
 
     drawn = [*zip(*np.nonzero(weights_QxK >= _MIN_WEIGHT), strict=True)]
-    lines = [[(0.0, heights_Q[q]), (1.0, heights_K[k])] for q, k in drawn]
+    lines: Any = [[(0, heights_Q[q]), (1, heights_K[k])] for q, k in drawn]
     # Rounding exceeds 1.
     colors = [(*_color(head)[:3], min(weights_QxK[q, k], 1.0)) for q, k in drawn]
     return LineCollection(lines, colors=colors, linewidths=1.6)
@@ -298,11 +295,7 @@ def plot_positions(length: int = 100, d_model: int = 128) -> Figure:
 
 
 def plot_averages(
-    steps: Sequence[int],
-    *,
-    averages: Sequence[float],
-    singles: Sequence[float],
-    last: int,
+    steps: list[int], *, averages: Sequence[float], singles: Sequence[float], last: int
 ) -> Figure:
     """Plots what checkpoint averaging gains over the course of a run.
 

@@ -51,9 +51,8 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
       DecodingConfig(beam_size=4, length_penalty=0.6, ..., max_extra_tokens=50, ...)
     """
     longest = own.max_source_length + _PAPER["max_extra_tokens"]
-    return dataclasses.replace(
-        own, **_PAPER, tokens_per_batch=max(own.tokens_per_batch, longest)
-    )
+    tokens = max(own.tokens_per_batch, longest)
+    return dataclasses.replace(own, **_PAPER, tokens_per_batch=tokens)
 
 
 def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:

@@ -121,9 +121,8 @@ def moses_signature(signature: str, language: str) -> str:
       >>> moses_signature("nrefs:1|tok:none", "fr"), moses_signature("tok:none", "")
       ('nrefs:1|tok:moses-fr', 'tok:none')
     """
-    return signature.replace(
-        "tok:none", f"tok:moses-{language}" if language else "tok:none"
-    )
+    name = f"moses-{language}" if language else "none"
+    return signature.replace("tok:none", f"tok:{name}")
 
 
 def share_of_tokenized(lines: Sequence[str]) -> float | None:
@@ -195,6 +194,5 @@ def paper_bleu(
         return [split_compounds(tokenize(line)) for line in lines]
 
     both, bleu = (tokens(hypotheses), tokens(references)), BleuSettings("none")
-    return _labelled(
-        corpus_scores(*both, metrics=["bleu"], bleu=bleu), language, PAPER_LABEL
-    )
+    found = corpus_scores(*both, metrics=["bleu"], bleu=bleu)
+    return _labelled(found, language, PAPER_LABEL)

@@ -111,9 +111,8 @@ def _standings(runs: Sequence[Run]) -> Table:
         rows.append((run.name, stands["state"], steps, time, size, *scores, at))
     header = ("run", "state", "steps", "time", "size", "BLEU", "ppl", "at step")
     notes = [
-        "size: parameters; ppl: perplexity per subword. Scores are those of the "
-        "development set, at the step of the best BLEU; of equal ones, of the lowest "
-        "loss."
+        "size: parameters; ppl: perplexity per subword. Scores are of the development "
+        "set, at the step of the best BLEU; of equal ones, of the lowest loss."
     ]
     if len({str(run.config.data.dev) for run in runs}) > 1:
         notes.append("The development sets differ: these scores are not comparable.")
@@ -181,9 +180,7 @@ def _evaluations(runs: Sequence[Run]) -> Iterator[Table]:
 
 def _tests(runs: Sequence[Run]) -> Table:
     """Tests the differences to the first run that has translations."""
-    name, config, base = next(
-        (run.name, run.config, run.output) for run in runs if run.output
-    )
+    base, own = next((run.output, run) for run in runs if run.output)
     rows, missing = [], []
     first: dict[str, Any] = {}
     for run in runs:
@@ -197,16 +194,15 @@ def _tests(runs: Sequence[Run]) -> Table:
             missing.append(f"{run.name}: not tested, as {reason}.")
             continue
         baseline = None if output is base else base.hypotheses
-        scores = scores_of(output, config, baseline=baseline)
+        scores = scores_of(output, own.config, baseline=baseline)
         first = first or scores
         rows.append((run.name, *test_cells(scores)))
     interval = first["intervals"]
     header = ("run", *TEST_COLUMNS)
     notes = [
         f"Best evaluations; {interval['level']:.0%} intervals and paired tests against "
-        f"{name}, the first with translations, by {interval['resamples']:,} bootstrap "
-        "samples. "
-        "p is the chance of so large a difference between equally good systems.",
+        f"{own.name}, the first with translations, by {interval['resamples']:,} "
+        "bootstrap samples. p: chance of so large a difference of equal systems.",
         f"{first['bleu_signature']}; {first['chrf_signature']}",
         *missing,
     ]
@@ -236,17 +232,13 @@ def _translations(runs: Sequence[Run]) -> Iterator[Table]:
     found = [_translated(run) for run in runs]
     pairs = list(dict.fromkeys(pair for one in found for pair in one))
     shared = [pair for pair in pairs if sum(pair in one for one in found) > 1]
-    differing = [
-        pair for pair in shared if len({one[pair] for one in found if pair in one}) > 1
-    ]
-    rows = []
-    for source, reference in (differing or shared)[:_MAX_SENTENCES]:
-        rows.append(("source", truncate(source, _MAX_LETTERS)))
-        rows.append(("reference", truncate(reference, _MAX_LETTERS)))
-        for run, one in zip(runs, found, strict=True):
-            rows.append(
-                (run.name, truncate(one.get((source, reference), NONE), _MAX_LETTERS))
-            )
+    differing = [p for p in shared if len({one[p] for one in found if p in one}) > 1]
+    names = ("source", "reference", *(run.name for run in runs))
+    rows: list[tuple[str, str]] = []
+    for pair in (differing or shared)[:_MAX_SENTENCES]:
+        texts = (*pair, *(one.get(pair, NONE) for one in found))
+        shown = (truncate(text, _MAX_LETTERS) for text in texts)
+        rows += zip(names, shown, strict=True)
     if rows:
         same = len(shared) - len(differing)
         notes = [

@@ -79,8 +79,7 @@ def check_devices(
             timeout=timeout,
             check=False,
         )
-        found = json.loads(done.stdout.splitlines()[-1])
-        yield from _describe(found)
+        yield from _describe(json.loads(done.stdout.splitlines()[-1]))
     except subprocess.TimeoutExpired:
         yield _failure(f"JAX has not started within {timeout:.0f} s", environ)
     except OSError as error:
@@ -106,9 +105,8 @@ def _failure(message: str, environ: Mapping[str, str]) -> Check:
 def _describe(found: Mapping[str, Any]) -> Iterator[Check]:
     seconds = found["import_seconds"] + found["device_seconds"]
     about = (
-        f"JAX {found['jax']} computes on {found['platform']} in "
-        f"{found['compute_dtype']}, with the {found['attention']} attention kernel; "
-        f"ready after {seconds:.1f} s"
+        "JAX {jax} computes on {platform} in {compute_dtype}, with the {attention} "
+        "attention kernel; ready after {seconds:.1f} s".format(**found, seconds=seconds)
     )
     yield Check("devices", "jax", "ok", about, details=dict(found))
     for device in found["devices"]:

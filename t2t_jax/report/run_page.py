@@ -67,10 +67,8 @@ def run_page(
     config = workdir.read_config()
     records = steps_of(read_metrics(workdir.path / "metrics.jsonl"))
     stands = standing(workdir, config, records, is_over=is_over)
-    samples = read_samples(
-        workdir, keep=[stands["best"]["step"]] if stands["best"] else []
-    )
-    drawn = curves(records)
+    kept = [stands["best"]["step"]] if stands["best"] else []
+    samples, drawn = read_samples(workdir, keep=kept), curves(records)
     name = workdir.path.resolve().name
     sections: dict[str, Callable[[], Iterable[Part]]] = {
         "curves": lambda: [curves_part(drawn["curves"], drawn["thinned"])],
@@ -179,8 +177,7 @@ def _samples(samples: Mapping[str, Any]) -> Part:
         for one in samples["sentences"]
     ]
     header = ("source", "reference", "newest translation")
-    title = "Samples of the newest evaluation"
-    table = Table(title, header, rows, text=(0, 1, 2))
+    table = Table("Samples of the newest evaluation", header, rows, text=(0, 1, 2))
     return Block("samples.html", {"left_out": samples["left_out"], "table": table})
 
 
@@ -188,9 +185,7 @@ def _attention(config: Config, attention: Sequence[Mapping[str, Any]]) -> Part:
     if attention:
         return Block("attention.html", {"step": attention[0]["step"]})
     if config.architecture != "transformer":
-        return Note(
-            f"A model of architecture={config.architecture} has no such attention."
-        )
+        return Note(f"architecture={config.architecture} has no such attention.")
     return Note(
         "Not computed during training. --mode=report computes the attention of a few "
         "development sentences with the best checkpoint."
@@ -198,9 +193,7 @@ def _attention(config: Config, attention: Sequence[Mapping[str, Any]]) -> Part:
 
 
 def _scores(
-    records: Sequence[Record],
-    stands: Mapping[str, Any],
-    scores: Mapping[str, Any] | None,
+    records: Sequence[Record], stands: Mapping[str, Any], scores: dict[str, Any] | None
 ) -> Iterator[Part]:
     if stands["evaluation"] is None:
         yield Note("No evaluation has been made yet.")
@@ -215,9 +208,7 @@ def _scores(
     if scores:
         yield from _intervals(scores)
     elif stands["best"]:
-        yield Note(
-            "Intervals are not computed during training; --mode=report adds them."
-        )
+        yield Note("Intervals are not computed in training; --mode=report adds them.")
     yield _evaluations([record for record in records if record["kind"] == "eval"])
 
 
@@ -307,7 +298,10 @@ class ReportWriter:
         if start < self._not_before and not is_over:
             return
         try:
-            self._write_environment()
+            if not self._has_environment:
+                found = describe_environment(processes=self._processes)
+                self._workdir.write_json(ENVIRONMENT, found)
+                self._has_environment = True
             start = self._clock()
             page = run_page(self._workdir, is_over=is_over)
             atomic_write(report_path(self._workdir), page)
@@ -320,12 +314,6 @@ class ReportWriter:
                 )
         end = self._clock()
         self._not_before = end + (end - start) / MAX_SHARE
-
-    def _write_environment(self) -> None:
-        if not self._has_environment:
-            found = describe_environment(processes=self._processes)
-            self._workdir.write_json(ENVIRONMENT, found)
-            self._has_environment = True
 
 
 def describe_environment(*, processes: int = 1) -> dict[str, Any]:

@@ -168,9 +168,9 @@ def _lost_process_message(error: BaseException) -> str:
         return ""
     ranks = ", ".join(map(str, processes.unresponsive_ranks()))
     return ranks and (
-        f"Process {ranks} of {processes.count} has ended, or cannot be reached.\n"
-        f"JAX's error: {str(error).splitlines()[0][:200]}\n"
-        "Read the end of its log, and rerun the same commands."
+        f"Process {ranks} of {processes.count} has ended, or cannot be reached. Read "
+        "the end of its log, and rerun the same commands.\n"
+        f"JAX's error: {str(error).splitlines()[0][:200]}"
     )
 
 

@@ -72,11 +72,8 @@ def load_model(options: ModelOptions) -> TranslationModel:
     """
     from t2t_jax.run.inference.load import load
 
-    return load(
-        options.workdir.path,
-        checkpoint=options.checkpoint,
-        decoding=options.config.decoding,
-    )
+    path, decoding = options.workdir.path, options.config.decoding
+    return load(path, checkpoint=options.checkpoint, decoding=decoding)
 
 
 def open_pair(source: str, reference: str, *, joiner: str) -> TextCorpus:
@@ -170,10 +167,8 @@ def read_aligned(
         )
     errors.raise_if_any(DataError)
     for name in names.keys() - {"reference"}:
-        pairs = zip(
-            map(str.strip, lines[name]), map(str.strip, references), strict=True
-        )
-        copies = sum(a == b for a, b in pairs if a)
+        pairs = zip(lines[name], references, strict=True)
+        copies = sum(bool(a.strip()) and a.strip() == b.strip() for a, b in pairs)
         if copies and copies >= MANY_COPIES * len(references):
             log(
                 f"warning: {copies:,} of the {len(references):,} lines of --{name}="
@@ -204,15 +199,12 @@ def warn_of_exchange(model: TranslationModel, pair: Sequence[Sequence[str]]) -> 
 
 
 def translate_corpus(
-    options: EvaluateOptions,
-    corpus: Corpus,
-    *,
-    written: Callable[[list[str]], list[str]] = list,
+    options: EvaluateOptions, corpus: Corpus, *, shown: Callable[..., list[str]] = list
 ) -> TranslatedCorpus:
     """Translates the sources, and writes the hypotheses if a file is given.
 
     Args:
-      written: makes the lines of that file of the hypotheses.
+      shown: makes the lines of that file of the list of hypotheses.
 
     Raises:
       UserError: the file cannot be written.
@@ -237,7 +229,7 @@ def translate_corpus(
             hypotheses = [*progress.count_statuses(output, first=0)]
         seconds = time.perf_counter() - began
         if name:
-            write_lines(out, written(hypotheses))
+            write_lines(out, shown(hypotheses))
     statuses = {name: n for name, n in progress.statuses.items() if name != "ok"}
     return TranslatedCorpus(job.model, hypotheses, seconds, statuses)
 
@@ -282,15 +274,12 @@ def load_job(options: EvaluateOptions) -> TranslationJob:
 
 
 def protocol_record(
-    options: EvaluateOptions,
-    translated: TranslatedCorpus,
-    corpus: Corpus,
-    hypotheses: list[str],
+    options: EvaluateOptions, found: TranslatedCorpus, corpus: Corpus, lines: list[str]
 ) -> dict[str, Any]:
     """Returns what made the scores of a protocol: model, search, files, versions.
 
     Args:
-      hypotheses: as they are written to a file.
+      lines: the hypotheses, as they are written to a file.
     """
     from t2t_jax.evaluation import protocol
 
@@ -302,12 +291,12 @@ def protocol_record(
         "source": corpus.sources,
         "reference": corpus.references,
         "baseline": corpus.baseline,
-        "hypotheses": hypotheses,
+        "hypotheses": lines,
     }
-    model = translated.model
+    model = found.model
     return {
-        "statuses": translated.statuses,
-        "seconds": translated.seconds,
+        "statuses": found.statuses,
+        "seconds": found.seconds,
         "checkpoint_step": model.step,
         "averaged_steps": list(model.averaged_steps),
         "averaged_spacing": dict(model.spacing),

@@ -57,7 +57,8 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
     translated = translate_corpus(options, corpus)
     both, baseline = (translated.hypotheses, corpus.references), corpus.baseline
     tokens: dict[str, Any] = {"tokenize": tokenize, "language": language}
-    of_text: Any = {"baseline": baseline, "bleu": BleuSettings(options.tokenize)}
+    bleu = BleuSettings(options.tokenize)
+    of_text: dict[str, Any] = {"baseline": baseline, "bleu": bleu}
     if options.protocol == TOKENIZED:
         scores = scores_and_tests(*both, metrics=METRICS, **of_text)
         tokens |= {"lowercase": options.lowercase, "baseline": baseline}
@@ -140,7 +141,7 @@ def evaluate_trees(options: EvaluateOptions) -> dict[str, Any]:
         return [str(parse.tree) for parse in map(read_parse, sources, lines)]
 
     corpus = Corpus(sources, [str(tree) for tree in trees], None)
-    translated = translate_corpus(options, corpus, written=trees_of)
+    translated = translate_corpus(options, corpus, shown=trees_of)
     parses = list(map(read_parse, sources, translated.hypotheses))
     return {
         "protocol": options.protocol,

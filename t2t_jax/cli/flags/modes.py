@@ -28,11 +28,7 @@ _MODE = Flag(default="train", metavar="MODE", choices=tuple(MODES))
 
 def _flags(cls: type[Options]) -> dict[str, Flag]:
     # `from` is a keyword, so its field is `from_`.
-    return {
-        f.name.rstrip("_"): f.metadata["flag"]
-        for f in fields(cls)
-        if "flag" in f.metadata
-    }
+    return {f.name.rstrip("_"): f.metadata["flag"] for f in fields(cls) if f.metadata}
 
 
 _OF_PROCESSES = _flags(DistributedOptions).keys() - _flags(Options)

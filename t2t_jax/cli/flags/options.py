@@ -299,9 +299,7 @@ class DistillOptions(TranslateOptions, mode="distill"):
     resume: bool = True
 
 
-_OF_FILES = (
-    "source reference baseline protocol robustness source_language target_language"
-)
+_FILES = "source reference baseline protocol robustness source_language target_language"
 
 
 class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
@@ -345,7 +343,7 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     n_best: int = 1  # not a flag: the best is evaluated
     source: str = flag(FILE, required=True, unless="protocol=parsing corpus")
     reference: str = flag(FILE, required=True, unless="corpus")
-    corpus: str = flag(metavar="SPEC", excludes=_OF_FILES)
+    corpus: str = flag(metavar="SPEC", excludes=_FILES)
     protocol: str = flag(metavar="NAME", choices=PROTOCOLS, excludes="ensemble")
     baseline: str = flag(FILE)
     hypotheses: str = flag(FILE)

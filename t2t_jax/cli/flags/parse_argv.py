@@ -140,25 +140,22 @@ def _flag_problems(
         return
     own = flags_of(mode)
     for name in [name for name in given if name not in {*own, "mode"}]:
+        others = alternatives([*modes_of(name)])
         yield (
-            f"--mode={mode} does not take --{name}, which only "
-            f"--mode={alternatives([*modes_of(name)])} has. Choose another mode, or "
-            "remove the flag."
+            f"--mode={mode} does not take --{name}, which only --mode={others} has. "
+            "Choose another mode, or remove the flag."
         )
     for name, flag in own.items():
         # With --config the default is runs/NAME of that configuration, as in training.
         if not (name == "workdir" and has_config):
-            yield from _relation_problems(name, mode=mode, given=given)
+            yield from _relation_problems(name, mode, given)
         try:
-            text = given.get(name, flag.default)
-            into[name] = flag.parse(text, name=name, mode=mode)
+            into[name] = flag.parse(given.get(name, flag.default), name=name, mode=mode)
         except ValueError as error:
             yield str(error)
 
 
-def _relation_problems(
-    name: str, *, mode: str, given: Mapping[str, str]
-) -> Iterator[str]:
+def _relation_problems(name: str, mode: str, given: Mapping[str, str]) -> Iterator[str]:
     """Yields errors if a flag is missing, or others that it requires or excludes."""
     flag = flags_of(mode)[name]
     others = (other.partition("=") for other in flag.unless.split())

@@ -64,11 +64,8 @@ def run(options: AttentionOptions) -> None:
     plots = _plots(maps, pieces, **selection)
     for num_plots, (name, figure) in enumerate(plots, start=1):  # noqa: B007
         write_file(to / f"{name}.png", render_png(figure))
-    print(
-        f"Translation: {translation}\n"
-        f"Wrote {num_plots} plots and the attention weights to {to}.",
-        file=sys.stderr,
-    )
+    print(f"Translation: {translation}", file=sys.stderr)
+    print(f"Wrote {num_plots} plots and the weights to {to}.", file=sys.stderr)
 
 
 def _select(options: AttentionOptions) -> dict[str, list[int]]:
@@ -76,9 +73,8 @@ def _select(options: AttentionOptions) -> dict[str, list[int]]:
     config = options.config
     if config.architecture != "transformer":
         raise UserError(
-            f"--mode=attention needs a Transformer, but --workdir="
-            f"{options.workdir.path} has architecture={config.architecture!r}. Choose "
-            "another --workdir."
+            f"--mode=attention needs a Transformer: {options.workdir.path} has "
+            f"architecture={config.architecture!r}. Choose another --workdir."
         )
     problems = ErrorCollector()
     for flag, text in (("text", options.text), ("target", options.target)):

@@ -91,7 +91,7 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
         "windows": records,
     }
     _write(folder, result)
-    _log_best(options, best, folder)
+    _log_best(options, best, folder.path)
     return tuple(best["steps"])
 
 
@@ -125,9 +125,8 @@ def _score(
     sources, references = zip(*pairs, strict=True)
     with start_progress(TRANSLATING, len(pairs)) as progress:
         hypotheses = [""] * len(pairs)
-        for number, found in model.translator().iter_translations(
-            sources, target_language=""
-        ):
+        translate = model.translator().iter_translations
+        for number, found in translate(sources, target_language=""):
             hypotheses[number] = found.text
             progress.advance(1)
     return corpus_scores(hypotheses, references, metrics=("bleu",), bleu=bleu)
@@ -137,25 +136,21 @@ def _write(folder: Workdir, result: Mapping[str, Any]) -> None:
     """Writes the results as JSON, and as a plot if Matplotlib is installed."""
     from t2t_jax.evaluation.plots import plot_averages, render_png
 
-    name = f"last={result['last']}"
+    last, name = result["last"], f"last={result['last']}"
     folder.write_json(f"{name}.json", result)
     log(f"Wrote {folder.path / f'{name}.json'}.")
     steps, averages, singles = (
         [window[key] for window in result["windows"]] for key in _HEADER[2:5]
     )
     try:
-        figure = plot_averages(
-            steps, averages=averages, singles=singles, last=result["last"]
-        )
+        figure = plot_averages(steps, averages=averages, singles=singles, last=last)
     except UserError as error:  # Matplotlib is not installed.
         return log(f"No plot was written. {error}")
     atomic_write(folder.path / f"{name}.png", render_png(figure))
     log(f"Wrote {folder.path / f'{name}.png'}.")
 
 
-def _log_best(
-    options: AverageOptions, best: Mapping[str, Any], folder: Workdir
-) -> None:
+def _log_best(options: AverageOptions, best: Mapping[str, Any], place: Path) -> None:
     """Logs the best window, and the command line that writes its average."""
     steps, newest = best["steps"], best["newest"]
     log(
@@ -166,7 +161,7 @@ def _log_best(
         flags = [
             f"--workdir={options.workdir.path}",
             f"--average_steps={','.join(map(str, steps))}",
-            f"--to={folder.path / f'last={len(steps)}_step={newest}'}",
+            f"--to={place / f'last={len(steps)}_step={newest}'}",
         ]
         flags += ["--force"] * best["forced"] + ["--trained"] * options.trained
         log(f"To write it: {shlex.join([*command_of('average'), *flags])}")

@@ -40,11 +40,8 @@ def run(options: CompareOptions) -> None:
     to = check_page(options.to) if options.to else None
     runs = [] if options.source else open_runs(options.workdirs)
     tables = compare(runs, log=log) if runs else _compare_models(options)
-    sections = [
-        Section(one.title, one.rows, one.header, one.numbers, one.notes)
-        for one in tables
-    ]
-    show(sections, file=sys.stdout)
+    shown = [Section(t.title, t.rows, t.header, t.numbers, t.notes) for t in tables]
+    show(shown, file=sys.stdout)
     if to is not None:
         from t2t_jax.report.comparison import compare_page
 
@@ -129,16 +126,14 @@ def _languages(
     return {name: known_languages(side, **wanted) for name, side in sides.items()}
 
 
-def _open(
-    directory: Path, config: Config, languages: Mapping[str, str | None]
-) -> System:
+def _open(folder: Path, config: Config, languages: Mapping[str, str | None]) -> System:
     """Loads a model, or an export as CTranslate2, with a search over all processors."""
     import jax
 
-    if not (weights := directory / "model.bin").is_file():
+    if not (weights := folder / "model.bin").is_file():
         from t2t_jax.run.inference.load import load
 
-        model = load(directory)
+        model = load(folder)
         size = sum(array.nbytes for array in jax.tree.leaves(model.params))
         return partial(model.translate, segment="lines", **languages), size / 1e6
     from t2t_jax.exchange.exporting.ctranslate2 import (
@@ -148,8 +143,8 @@ def _open(
 
     require_ctranslate2()
     search = CTranslate2Backend(
-        directory,
-        vocabularies=Workdir(directory).read_vocabularies(config.vocabulary),
+        folder,
+        vocabularies=Workdir(folder).read_vocabularies(config.vocabulary),
         config=config,
         threads=os.cpu_count() or 1,
     ).search

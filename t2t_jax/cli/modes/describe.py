@@ -30,7 +30,8 @@ def run(options: DescribeOptions) -> None:
     Raises:
       UserError: a corpus is invalid, or the devices do not fit the mesh.
     """
-    require_configured(options.config)
+    config = options.config
+    require_configured(config)
     request, note, peak = None, "", options.peak_tflops
     if options.topology:
         from t2t_jax.devices.sharding.mesh import make_mesh
@@ -39,23 +40,18 @@ def run(options: DescribeOptions) -> None:
 
         topology = parse_topology(options.topology, peak_tflops=peak)
         request = TopologyRequest(topology, options.decode, options.save_hlo)
-        mesh = make_mesh(topology.devices(), **options.config.mesh.axes)
+        mesh = make_mesh(topology.devices(), **config.mesh.axes)
         peak = 0.0  # estimated otherwise
     else:
-        mesh, note = _mesh(options.config.mesh, devices=options.devices)
-    data = count_pairs_of(options.config, workdir=options.workdir)
+        mesh, note = _mesh(config.mesh, devices=options.devices)
+    data = count_pairs_of(config, workdir=options.workdir)
     if note:
         print(note, file=sys.stderr)
     print("Compiling the training step to read its costs …", file=sys.stderr)
     from t2t_jax.run.description.summary import describe
 
     description = describe(
-        options.config,
-        mesh=mesh,
-        data=data,
-        request=request,
-        peak_tflops=peak,
-        mfu=options.mfu,
+        config, mesh=mesh, data=data, request=request, peak_tflops=peak, mfu=options.mfu
     )
     if options.format == "json":
         print(json.dumps(description, indent=2))
@@ -147,10 +143,8 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     simulated = " simulated ones" * (here < fewest)
     if simulated:
         _simulate(fewest)
-    return make_mesh(jax.devices()[:fewest], **config.axes), (
-        f"{text} does not fit the {here} devices of this machine: described for "
-        f"{fewest}{simulated}."
-    )
+    note = f"{text} does not fit {here} devices: described for {fewest}{simulated}."
+    return make_mesh(jax.devices()[:fewest], **config.axes), note
 
 
 def _simulate(devices: int) -> None:

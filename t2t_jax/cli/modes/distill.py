@@ -243,12 +243,8 @@ def _judge(
     shown = [*REASONS][:3]
     columns = [*((name, "?") for name in (*shown, "long")), ("ratio", "f8")]
     columns += [("score", "f8"), *([("agreement", "f8")] if back else [])]
-    rows = zip(
-        read_lines(sources),
-        _rows(found),
-        _agreements(sources, back) if back else repeat(()),
-        strict=False,
-    )
+    agreements = _agreements(sources, back) if back else repeat(())
+    rows = zip(read_lines(sources), _rows(found), agreements, strict=False)
     facts = np.fromiter((_facts(*row) for row in rows), np.dtype(columns))
     reasons = np.full(len(facts), _KEPT, np.int8)
 
@@ -325,6 +321,5 @@ def _write_once(path: Path, lines: Iterable[str]) -> None:
     if not is_same:
         raise DataError(
             f"{path} is not what this command writes: its text, model or settings have "
-            "changed, or the file is corrupt. Remove it to make it again, or choose "
-            "another --to."
+            "changed, or it is corrupt. Remove it, or choose another --to."
         )

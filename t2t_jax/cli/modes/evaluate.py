@@ -51,9 +51,7 @@ def run(options: EvaluateOptions) -> None:
         with rewording(lambda problem: f"{flag}: {problem}"):
             options.workdir.require_run()
     if options.robustness and reads_trees(options.config.data.train):
-        raise UserError(
-            "--robustness is not for a model that writes trees. Leave it out."
-        )
+        raise UserError("--robustness is not for models of trees. Leave it out.")
     if not options.protocol:
         result = _evaluate_as_configured(options)
     elif options.protocol == PARSING:

@@ -47,7 +47,7 @@ def run(options: InspectDataOptions) -> None:
     names = list(dict.fromkeys(directions)) or [""]
     with ExitStack() as stack:
         inputs = [str(path) for path in files_of(corpus)]
-        outputs = _open_outputs(options, names, stack, inputs=inputs)
+        outputs = _open_outputs(options, names, stack, inputs)
         from t2t_jax.report.inspection.inspector import inspect, select
         from t2t_jax.report.inspection.report import Report
 
@@ -85,11 +85,7 @@ def _open(options: InspectDataOptions) -> Corpus:
 
 
 def _open_outputs(
-    options: InspectDataOptions,
-    directions: Sequence[str],
-    stack: ExitStack,
-    *,
-    inputs: Sequence[str],
+    options: InspectDataOptions, names: list[str], stack: ExitStack, inputs: list[str]
 ) -> dict[str, BinaryIO]:
     """Opens the files before the work begins, so that a wrong path fails early.
 
@@ -102,7 +98,7 @@ def _open_outputs(
     paths = [options.to] * bool(options.to)
     if options.drop_worst:
         stem = Path(options.to).with_suffix("")
-        parts = [f".{direction}" * bool(direction) for direction in directions]
+        parts = [f".{name}" * bool(name) for name in names]
         sides = product(parts, ("source", "target"))
         paths += [f"{stem}.kept{part}.{side}.txt" for part, side in sides]
     return {

@@ -90,16 +90,13 @@ def _quality(status: Mapping[str, Any]) -> str:
     if status["loss"] is None:
         return "no metrics yet"
     parts = [f"loss {status['loss']:.3f}"]
-    evaluation, best = status["evaluation"], status["best"]
-    key = "f1" if "f1" in (evaluation or {}) else "bleu"
-    if evaluation is None:
+    scored, best = status["evaluation"], status["best"]
+    key = "f1" if "f1" in (scored or {}) else "bleu"
+    if scored is None:
         parts.append("no evaluation yet")
     else:
-        score = evaluation[key]
-        shown = f"{score:.2f}" if score is not None else "not computed"
-        parts.append(
-            f"development {key.upper()} {shown} at step {evaluation['step']:,}"
-        )
+        shown = "not computed" if scored[key] is None else f"{scored[key]:.2f}"
+        parts.append(f"development {key.upper()} {shown} at step {scored['step']:,}")
     if best is not None:
         parts.append(f"best {best[key]:.2f} at step {best['step']:,}")
     return ", ".join(parts)

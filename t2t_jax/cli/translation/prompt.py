@@ -128,10 +128,8 @@ class _Prompt:
         elif command:
             text = line.replace("::", ":", 1) if command.startswith("::") else line
             number, self._lines = self._lines, self._lines + 1
-            began = time.perf_counter()
-            (translation,) = self._translator.translations(
-                [text], first=number, **self._languages
-            )
+            began, translate = time.perf_counter(), self._translator.translations
+            (translation,) = translate([text], first=number, **self._languages)
             _show(translation, time.perf_counter() - began)
 
     def _set(self, command: str, value: str) -> None:

@@ -359,9 +359,8 @@ class OutputShards:
             # Another job may have created it, or even merged it, just now.
             if not (self.check(made_of, resume=resume) or self.directory.is_dir()):
                 raise OutputError(
-                    f"Cannot write --output={self._output}: the directory of its "
-                    f"shards, {self.directory.name}, cannot be created "
-                    f"({error.strerror}). Choose another."
+                    f"Cannot write --output={self._output}: cannot create "
+                    f"{self.directory}: {error.strerror}. Choose another."
                 ) from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)

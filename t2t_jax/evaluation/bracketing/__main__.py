@@ -28,8 +28,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Scores parses against gold trees, by EVALB's rules, and prints "
         "one JSON object: recall, precision and f1 in percent, and counts; under "
         '"short", those of sentences up to the cutoff length.',
-        epilog="A tree is one line of brackets, such as "
-        "(S (NP (PRP We)) (VP (VBP sleep))).",
+        epilog="A tree is a line of brackets: (S (NP (PRP We)) (VP (VBP sleep))).",
         allow_abbrev=False,
     )
     add = parser.add_argument
@@ -67,10 +66,8 @@ def main(arguments: Sequence[str]) -> int:
         print(*(f"error: {p}" for p in error.problems), sep="\n", file=sys.stderr)
         return error.exit_code
     short = [score for score in scores if score.length <= parameters.cutoff_length]
-    found = summarize(scores) | {
-        "short": {"longest": parameters.cutoff_length} | summarize(short)
-    }
-    print(json.dumps(found))
+    of_short = {"longest": parameters.cutoff_length, **summarize(short)}
+    print(json.dumps({**summarize(scores), "short": of_short}))
     return 0
 
 

@@ -194,7 +194,7 @@ class _Columns:
 
     def finish(self) -> Inspection:
         """Joins the windows."""
-        empty = ([], [], np.zeros((0, 2)), np.zeros((0, len(_SHOWN))), [])
+        empty: Any = ([], [], np.zeros((0, 2)), np.zeros((0, len(_SHOWN))), [])
         columns = zip(*(self._parts or [empty]), strict=True)
         numbers, losses, lengths, shown, languages = map(np.concatenate, columns)
         findings = {kind: np.zeros(len(losses), np.bool_) for kind in KINDS}
@@ -211,10 +211,7 @@ class _Columns:
 
 
 def _losses(
-    scorer: Scorer,
-    pairs: Sequence[Pair],
-    chosen: npt.NDArray[Any],
-    directions: Sequence[str],
+    scorer: Scorer, pairs: Sequence[Pair], chosen: Indices, directions: Sequence[str]
 ) -> Floats:
     """Returns [P] the loss a token of the chosen pairs, NaN for the others."""
     losses = np.full(len(pairs), np.nan, np.float32)
@@ -286,10 +283,8 @@ def _find_suspects(
     found.gains[:] = _gains(found, np.union1d(sample, suspects), scorer, rng, sample)
     is_single = len({*found.directions}) == 1
     if not is_single:
-        found.notes.append(
-            "The text has several directions, so that lines in a wrong language are "
-            "not looked for."
-        )
+        several = "The text has several directions: no wrong languages are looked for."
+        found.notes.append(several)
     for side in range(2 * is_single):
         own, other = columns.trigrams[side], columns.trigrams[1 - side]
         lines = [found.pairs[int(index)][side] for index in suspects]

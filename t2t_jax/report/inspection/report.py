@@ -34,9 +34,7 @@ def escape_field(text: str) -> str:
       >>> print(escape_field("=1+1"))
       \u003d1+1
     """
-    return _ESCAPED.sub(
-        lambda match: _NAMED.get(match[0], f"\\u{ord(match[0]):04x}"), text
-    )
+    return _ESCAPED.sub(lambda m: _NAMED.get(m[0], f"\\u{ord(m[0]):04x}"), text)
 
 
 class Report(NamedTuple):
@@ -123,9 +121,8 @@ class Report(NamedTuple):
     def _section(self, name: str, title: str, indices: np.ndarray) -> Section:
         rows = [self._cells(index) for index in map(int, indices)]
         header, text = COLUMNS[1:], (0, len(COLUMNS) - 3, len(COLUMNS) - 2)
-        return Section(
-            name, title, [Table(title, header, rows, range(1, 6), text=text)]
-        )
+        table = Table(title, header, rows, range(1, 6), text=text)
+        return Section(name, title, [table])
 
 
 def _number(value: float) -> str:
