@@ -40,10 +40,7 @@ def require_matplotlib() -> None:
       UserError: it is not.
     """
     if find_spec("matplotlib") is None:
-        raise UserError(
-            "Plots need matplotlib, which is not installed. "
-            "Run: pip install 't2t-jax[plots]'"
-        )
+        raise UserError("Plots need matplotlib. Run: pip install 't2t-jax[plots]'")
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -211,13 +208,11 @@ def _set_labels(axis: Axis, words: Sequence[str], cell: float, rotation: int) ->
     axis.set_ticklabels(labels, rotation=rotation, parse_math=False, size=8)
 
 
-def _lines(
-    weights_QxK: Array, heights_Q: Array, heights_K: Array, head: int
-) -> LineCollection:
+def _lines(weights_QxK: Array, y_Q: Array, y_K: Array, head: int) -> LineCollection:
     from matplotlib.collections import LineCollection
 
     drawn = [*zip(*np.nonzero(weights_QxK >= _MIN_WEIGHT), strict=True)]
-    lines: Any = [[(0, heights_Q[q]), (1, heights_K[k])] for q, k in drawn]
+    lines: Any = [[(0, y_Q[q]), (1, y_K[k])] for q, k in drawn]
     # Rounding exceeds 1.
     colors = [(*_color(head)[:3], min(weights_QxK[q, k], 1.0)) for q, k in drawn]
     return LineCollection(lines, colors=colors, linewidths=1.6)

@@ -306,11 +306,7 @@ def compare_page(runs: Sequence[Run], tables: Sequence[Table]) -> str:
         Section(re.sub(r"\W+", "-", one.title.lower()), one.title, [one])
         for one in tables
     ]
-    chart = curves_part(
-        {key: True for one in drawn for key in one["curves"]},
-        any(one["thinned"] for one in drawn),
-    )
-    names = [run.name for run in runs]
+    chart, names = curves_part(*drawn), [run.name for run in runs]
     about = {"about": f"Comparison of {len(names)} runs", "names": names}
     return render(
         title=" · ".join(names),

@@ -33,10 +33,7 @@ from t2t_jax.version import __version__
 
 REPORT, ENVIRONMENT = "report.html", "environment.json"
 
-_PACKAGES = (
-    *("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy"),
-    *("sentencepiece", "sacrebleu"),
-)
+_LISTED = "jax jaxlib flax optax orbax-checkpoint numpy sentencepiece sacrebleu".split()
 
 MAX_SHARE = 0.01
 """Of the time that pages may take, but for the last one, which is always written."""
@@ -71,7 +68,7 @@ def run_page(
     samples, drawn = read_samples(workdir, keep=kept), curves(records)
     name = workdir.path.resolve().name
     sections: dict[str, Callable[[], Iterable[Part]]] = {
-        "curves": lambda: [curves_part(drawn["curves"], drawn["thinned"])],
+        "curves": lambda: [curves_part(drawn)],
         "samples": lambda: [_samples(samples)],
         "trees": lambda: sample_trees(samples),
         "attention": lambda: [_attention(config, attention)],
@@ -116,11 +113,15 @@ def page_data(
     }
 
 
-def curves_part(drawn: Mapping[str, Any], thinned: bool) -> Part:
-    """Returns the place of the charts, which the page's scripts draw."""
-    if not drawn:
+def curves_part(*drawn: Mapping[str, Any]) -> Part:
+    """Returns the place of the charts, which the page's scripts draw.
+
+    Args:
+      drawn: results of `curves`.
+    """
+    if not any(one["curves"] for one in drawn):
         return Note("No step has been recorded yet.")
-    return Block("curves.html", {"thinned": thinned})
+    return Block("curves.html", {"thinned": any(one["thinned"] for one in drawn)})
 
 
 def _read(parts: Callable[[], Iterable[Part]]) -> list[Part]:
@@ -170,12 +171,9 @@ def _figures(stands: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _samples(samples: Mapping[str, Any]) -> Part:
-    if not samples["sentences"]:
+    if not (found := samples["sentences"]):
         return Note("No evaluation has written samples yet.")
-    rows = [
-        (one["source"], one["reference"], newest_translation(one))
-        for one in samples["sentences"]
-    ]
+    rows = [(s["source"], s["reference"], newest_translation(s)) for s in found]
     header = ("source", "reference", "newest translation")
     table = Table("Samples of the newest evaluation", header, rows, text=(0, 1, 2))
     return Block("samples.html", {"left_out": samples["left_out"], "table": table})
@@ -330,7 +328,7 @@ def describe_environment(*, processes: int = 1) -> dict[str, Any]:
     return {
         "t2t_jax": __version__,
         "python": platform.python_version(),
-        "packages": installed_versions(_PACKAGES),
+        "packages": installed_versions(_LISTED),
         "system": platform.platform(),
         "processor": processor_name(),
         "cores": usable_processors(),

@@ -127,11 +127,9 @@ def read_corpus(options: EvaluateOptions) -> Corpus:
             pairs = list(with_tags(corpus, both.source))
         sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
         return Corpus(sources, references, None, directions_of_pairs(corpus))
-    names = {
-        name: path
-        for name in ("source", "reference", "baseline")
-        if (path := getattr(options, name))
-    }
+    names = {"source": options.source, "reference": options.reference}
+    if options.baseline:
+        names["baseline"] = options.baseline
     lines = read_aligned(names, joiner=joiner)
     return Corpus(lines["source"], lines["reference"], lines.get("baseline"))
 
@@ -156,10 +154,7 @@ def read_aligned(
     errors.raise_if_any()
     references, reference = lines["reference"], names["reference"]
     for name, found in lines.items():
-        errors.check(
-            bool(found) or may_be_empty,
-            f"--{name}={names[name]} must have lines, and is empty.",
-        )
+        errors.check(bool(found) or may_be_empty, f"--{name}={names[name]} is empty.")
         errors.check(
             len(found) == len(references),
             f"{name.capitalize()} and reference must have the same number of lines: "
@@ -265,11 +260,9 @@ def load_job(options: EvaluateOptions) -> TranslationJob:
         model = load_one(options, checkpoint=checkpoint, decoding=decoding)
     # Of a model without tags it is that of Moses's tokenization.
     is_tag = not options.protocol or model.vocabularies.source.tags
+    languages = options.languages if is_tag else {}
     return TranslationJob(
-        model,
-        model.translator(),
-        lambda _, found: found.text,
-        languages=options.languages if is_tag else {},
+        model, model.translator(), lambda _, found: found.text, languages=languages
     )
 
 

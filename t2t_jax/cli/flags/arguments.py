@@ -146,10 +146,7 @@ def _word_problems(line: CommandLine) -> Iterator[str]:
         near = near or f" Modes: {', '.join(MODES)}."
         yield f"{line.word!r} is neither a mode nor a flag.{near}"
     for before, text in line.stray:
-        advice = (
-            "Pass one mode, first, and values with their flags, as --name=value; MODE "
-            "--help lists them."
-        )
+        advice = "Pass the mode first, flags as --name=value; MODE --help lists them."
         first = text.split(" ")[0]
         if before and before.value and first not in MODES and "=" not in first:
             advice = (

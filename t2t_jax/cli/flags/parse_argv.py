@@ -90,10 +90,8 @@ def _read_command(argv: Sequence[str]) -> _Command:
         if (key := flag.name.removeprefix("config.")) != flag.name
     }
     named: dict[str, Any] = {}
-    problems = [
-        *_short_forms(given, into=overrides),
-        *_flag_problems(mode, given, has_config=bool(config), into=named),
-    ]
+    problems = [*_short_forms(given, into=overrides)]
+    problems += _flag_problems(mode, given, has_config=bool(config), into=named)
     if mode in MODES and not OPTIONS[mode].uses_jax and (config or overrides):
         names = [f"--config.{key}" for key in overrides] + ["--config"] * bool(config)
         refused = alternatives(names, word="and")
@@ -200,7 +198,7 @@ def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, A
     if not OPTIONS[command.mode].reads_config:
         return parse(command.values), command.overrides
     try:
-        return _configure_existing(command, workdir)
+        return _combine(command, workdir)
     except ConfigError:
         raise
     except UserError as error:
@@ -224,9 +222,7 @@ def require_own(workdir: Workdir, cause: UserError | None = None) -> None:
         ) from cause
 
 
-def _configure_existing(
-    command: _Command, workdir: Workdir
-) -> tuple[Config, dict[str, Any]]:
+def _combine(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any]]:
     workdir.require_complete()
     is_file = workdir.path.exists() and not workdir.path.is_dir()
     if command.mode == "describe" and "workdir" in command.given:

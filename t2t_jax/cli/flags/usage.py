@@ -224,10 +224,8 @@ def _about_section(section: str) -> str:
     """Formats the keys of a section; "" means those outside sections."""
     docs = [d for d in key_docs().values() if d.key.rpartition(".")[0] == section]
     title = f"Section {section}: {section_doc(section)}"
-    return _page(
-        _paragraph(title if section else "Keys outside sections:"),
-        "\n".join(map(_key_entry, docs)),
-    )
+    head = _paragraph(title if section else "Keys outside sections:")
+    return _page(head, "\n".join(map(_key_entry, docs)))
 
 
 def key_notes(key: str) -> list[str]:

@@ -115,10 +115,8 @@ PERCENT = FlagType(
 LANGUAGES = FlagType(
     _languages, "two codes of languages, such as en,de", "CODE,CODE", None, bool
 )
-_IDENTIFIER = re.compile("[a-z0-9]+([.-][a-z0-9]+)*")
-LICENSE = FlagType(
-    str, "an identifier such as apache-2.0", "ID", accepts=_IDENTIFIER.fullmatch
-)
+_ID = re.compile("[a-z0-9]+([.-][a-z0-9]+)*")
+LICENSE = FlagType(str, "an identifier such as apache-2.0", "ID", accepts=_ID.fullmatch)
 
 
 class Flag(NamedTuple):

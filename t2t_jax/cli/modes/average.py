@@ -45,13 +45,9 @@ def run(options: AverageOptions) -> None:
         steps = _slide(options)
         if not options.to:
             return
+    last, force, trained = options.last, options.force, options.trained
     steps = average_checkpoints(
-        options.workdir,
-        to=to,
-        last=options.last,
-        steps=steps,
-        force=options.force,
-        trained=options.trained,
+        options.workdir, to=to, last=last, steps=steps, force=force, trained=trained
     )
     log(
         f"Averaged the checkpoints {', '.join(f'{step:,}' for step in steps)} into "

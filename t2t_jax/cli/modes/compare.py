@@ -59,9 +59,8 @@ def _compare_models(options: CompareOptions) -> list[Table]:
     sources, references = read_aligned(files, joiner=base.data.subword_joiner).values()
     languages = _languages(options, configs)
     quality, costs, first = [], [], None
-    for shown, (name, config) in zip(
-        comparison.shown_names([*configs]), configs.items(), strict=True
-    ):
+    names = comparison.shown_names([*configs])
+    for shown, (name, config) in zip(names, configs.items(), strict=True):
         log(f"Translating {options.source} with {name} …")
         translate, megabytes = _open(Path(name), config, languages[name])
         translate(sources)  # compiles

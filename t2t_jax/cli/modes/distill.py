@@ -123,12 +123,9 @@ def _training_sources(options: DistillOptions) -> Iterator[str]:
     with rewording(lambda problem: f"{problem} Or pass --sources=FILE."):
         spec, _ = train_and_dev(data)
         corpus = open_corpus(spec, key="data.train", joiner=data.subword_joiner)
-    asked = options.source_language, options.target_language
-    fitting = [
-        pair
-        for pair in directions_of(corpus)
-        if all(want in ("", has) for want, has in zip(asked, pair, strict=True))
-    ]
+    source, target = options.source_language, options.target_language
+    every = directions_of(corpus)
+    fitting = [d for d in every if source in ("", d[0]) and target in ("", d[1])]
     if len(targets := sorted({target for _, target in fitting})) > 1:
         raise UserError(
             f"{options.workdir.path} translates into {', '.join(targets)}. Pass "

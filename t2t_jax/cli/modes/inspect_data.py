@@ -36,8 +36,7 @@ def run(options: InspectDataOptions) -> None:
     options.workdir.require()
     if options.to and Path(options.to).suffix not in (".tsv", ".html"):
         raise UserError(
-            f"--to={options.to} must end in .tsv, for a table of all pairs, or in "
-            ".html, for a page. Change --to."
+            f"--to={options.to} must end in .tsv (pairs) or .html (a page). Change it."
         )
     corpus = _open(options)
     total = corpus.num_pairs()
@@ -101,10 +100,8 @@ def _open_outputs(
         parts = [f".{name}" * bool(name) for name in names]
         sides = product(parts, ("source", "target"))
         paths += [f"{stem}.kept{part}.{side}.txt" for part, side in sides]
-    return {
-        path: stack.enter_context(open_output(path, flag="to", inputs=inputs))
-        for path in paths
-    }
+    opened = (open_output(path, flag="to", inputs=inputs) for path in paths)
+    return dict(zip(paths, map(stack.enter_context, opened), strict=True))
 
 
 def _write(

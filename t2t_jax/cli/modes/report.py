@@ -55,12 +55,10 @@ def _best_output(workdir: Workdir) -> DevOutput | None:
     return run.output or (outputs.read(newest[0]) if newest else None)
 
 
-def _attention(
-    options: ReportOptions, output: DevOutput | None
-) -> Sequence[dict[str, Any]]:
+def _attention(options: ReportOptions, best: DevOutput | None) -> list[dict[str, Any]]:
     """Computes attention maps with a checkpoint; empty if that is not possible."""
     if options.config.architecture != "transformer":
-        return ()
+        return []
     from t2t_jax.evaluation.attention_maps import attention_of
 
     log(f"Computing attention with the {options.checkpoint} checkpoint …")
@@ -68,10 +66,10 @@ def _attention(
         model = load_model(options)
         # Development sentences with translations of the checkpoint.
         sources: Sequence[str]
-        if output is not None and output.step == model.step:
-            sources, translations = output.sources, output.hypotheses
+        if best is not None and best.step == model.step:
+            sources, translations = best.sources, best.hypotheses
         else:
-            sources = output.sources if output else example_sentences(options.workdir)
+            sources = best.sources if best else example_sentences(options.workdir)
             translations = model.translate(sources[:_SEARCHED])
         pairs = list(islice(zip(sources, translations, strict=False), _SEARCHED))
         found = attention_of(model.module, model.params, model.vocabularies, pairs)
@@ -80,4 +78,4 @@ def _attention(
         if options.checkpoint != "best":  # Named by the user.
             raise
         log(f"WARNING: The page has no attention: {error}")
-        return ()
+        return []

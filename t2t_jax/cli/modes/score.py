@@ -37,14 +37,13 @@ def run(options: ScoreOptions) -> None:
         found: dict[int, PairScore] = {}
         labels = ProgressLabels("scored", "pairs")
         with start_progress(labels, len(pairs[0])) as progress:
-            for number, score in model.scorer().iter_scores(
-                pairs[0], pairs[1], **options.languages
-            ):
+            scores = model.scorer().iter_scores(*pairs, **options.languages)
+            for number, score in scores:
                 found[number] = score
                 progress.advance(1)
-        scores = [found[number] for number in range(len(pairs[0]))]
-        write_lines(out, _lines(scores, as_json=options.format == "jsonl"))
-    print(_summary(scores), file=sys.stderr)
+        in_order = [found[number] for number in range(len(pairs[0]))]
+        write_lines(out, _lines(in_order, as_json=options.format == "jsonl"))
+    print(_summary(in_order), file=sys.stderr)
 
 
 def _lines(scores: Sequence[PairScore], *, as_json: bool) -> Iterator[str]:

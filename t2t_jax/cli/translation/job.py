@@ -314,9 +314,7 @@ def validate_options(options: TranslateOptions) -> None:
         check_terms(options.config.decoding)
     stdin = [f"--{name}=-" for name, path in line_files(options).items() if path == "-"]
     if len(stdin) > 1:
-        raise UserError(
-            f"{' and '.join(stdin[::-1])} are the same standard input. Pass one file."
-        )
+        raise UserError(f"{' and '.join(stdin[::-1])} are one stdin. Pass one file.")
 
 
 def load_job(options: TranslateOptions) -> TranslationJob:

@@ -68,10 +68,8 @@ class TranslationProgress:
         self._total, self._done, self._is_stream = total, done, is_stream
         self.statuses: Counter[str] = Counter()
         self._lines, self._began = 0, time.monotonic()
-        self._progress = start_progress(
-            TRANSLATING, total, is_enabled=is_enabled, done=done
-        )
-        self.advance = self._progress.advance
+        self._bar = start_progress(TRANSLATING, total, is_enabled=is_enabled, done=done)
+        self.advance = self._bar.advance
 
     def __enter__(self) -> TranslationProgress:
         return self
@@ -96,17 +94,17 @@ class TranslationProgress:
             if (found := self.statuses[status]) <= _MAX_WARNINGS:
                 last = " (further lines are counted)" * (found == _MAX_WARNINGS)
                 text = f"warning: line {number:,} {WARNINGS[status]}{last}."
-                self._progress.log(text)
+                self._bar.log(text)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._progress.close()
+        self._bar.close()
         is_quiet = self._is_stream and not self.statuses.keys() & _NOTABLE
         if kind is not None or is_quiet:
             return
         lines = "line was" if self._done == 1 else "lines were"
         before = f" {self._done:,} {lines} translated before." if self._done else ""
         is_old = self._total and 0 < self._done == self._total
-        self._progress.log(f"{'All' if is_old else self._summary()}{before}")
+        self._bar.log(f"{'All' if is_old else self._summary()}{before}")
 
     def _summary(self) -> str:
         """Summarizes the statuses of all lines in one line; a line may have several."""

@@ -138,8 +138,7 @@ class _Prompt:
             number = read(value)
         except ValueError as error:
             raise UserError(
-                f"{command} must be followed by a number, such as {command} 2, not by "
-                f"{value!r}."
+                f"{command} must be followed by a number ({command} 2), not {value!r}."
             ) from error
         old = self._model.decoding
         values: dict[str, Any] = {name: number}
@@ -147,12 +146,10 @@ class _Prompt:
             values["beam_size"] = max(old.beam_size, int(number))
         if name == "beam_size":
             values["n_best"] = min(old.n_best, max(1, int(number)))
-        decoding = dataclasses.replace(old, **values)
-        self._use(dataclasses.replace(self._model, decoding=decoding))
-        _log(
-            f"n_best {decoding.n_best}, beam_size {decoding.beam_size}, length_penalty "
-            f"{decoding.length_penalty:g}"
-        )
+        new = dataclasses.replace(old, **values)
+        self._use(dataclasses.replace(self._model, decoding=new))
+        sizes = f"n_best {new.n_best}, beam_size {new.beam_size}"
+        _log(f"{sizes}, length_penalty {new.length_penalty:g}")
 
 
 def _show(found: Translation, seconds: float) -> None:

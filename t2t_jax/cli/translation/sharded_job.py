@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -109,9 +110,8 @@ def translate_shards(options: TranslateOptions) -> None:
     if processes.is_first:
         shards.create(made_of, resume=options.resume)
     barrier(processes, "shards are created")
-    if not wait_until_visible(
-        lambda: shards.is_visible(made_of), seconds=SHARED_FS_TIMEOUT
-    ):
+    is_visible = partial(shards.is_visible, made_of)
+    if not wait_until_visible(is_visible, seconds=SHARED_FS_TIMEOUT):
         raise OutputError(
             f"{shards.directory} must be on a file system that all processes share: "
             "this process does not see it. Choose another --output."
@@ -246,10 +246,8 @@ class LineIndex:
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
-        with (
-            io_errors_as_user_errors(self._name, self._flag),
-            open_bytes(self._name) as file,
-        ):
+        name = self._name
+        with io_errors_as_user_errors(name, self._flag), open_bytes(name) as file:
             self._require_unchanged(file)
             yield file
             self._require_unchanged(file)

@@ -88,10 +88,8 @@ def _summary(pairs: Sequence[tuple[SentenceScore, Parse]]) -> dict[str, Any]:
     leaves = (leaf for _, parse in pairs for leaf in parse.tree.leaves())
     if all(leaf.label == WORD for leaf in leaves):
         found["tagging_accuracy"] = found["correct_tags"] = None
-    return found | {
-        "repaired": sum(parse.repaired for _, parse in pairs),
-        "intervals": bracket_intervals(scores),
-    }
+    repaired = sum(parse.repaired for _, parse in pairs)
+    return found | {"repaired": repaired, "intervals": bracket_intervals(scores)}
 
 
 def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
@@ -149,7 +147,5 @@ def development_scores(
     gold = [delinearize(symbols.split(), line.split()) for line, symbols in pairs]
     parses = list(map(read_parse, sources, outputs))
     found = summarize(score_parses(gold, [parse.tree for parse in parses]))
-    return {
-        **{name: found[name] for name in ("f1", "precision", "recall")},
-        "repaired": sum(parse.repaired for parse in parses),
-    }
+    scores = {name: found[name] for name in ("f1", "precision", "recall")}
+    return scores | {"repaired": sum(parse.repaired for parse in parses)}

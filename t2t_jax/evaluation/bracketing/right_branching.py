@@ -73,10 +73,8 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         gold = read_trees(options.trees)
-        parses = [
-            right_branching(list(tree.leaves()), root=options.root, label=options.label)
-            for tree in gold
-        ]
+        labels = {"root": options.root, "label": options.label}
+        parses = [right_branching(list(tree.leaves()), **labels) for tree in gold]
         rules = load_parameters(options.parameters)
         scores = parsing_scores(gold, [Parse(tree, False) for tree in parses], rules)
         if options.output:

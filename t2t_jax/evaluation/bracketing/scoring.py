@@ -124,9 +124,7 @@ def restore_quotes(gold: Spans, test: Spans, rules: Parameters) -> None:
     for number, in_test in enumerate(test.quotes):
         index = in_test.index
         for other, in_gold in enumerate(gold.quotes):
-            gold_lost, test_lost = (
-                quote.tag in rules.deleted for quote in (in_gold, in_test)
-            )
+            gold_lost, test_lost = (q.tag in rules.deleted for q in (in_gold, in_test))
             if in_gold.index == index and gold_lost != test_lost:
                 _restore(*((gold, other) if gold_lost else (test, number)))
 

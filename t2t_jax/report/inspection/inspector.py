@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
 from t2t_jax.data.token_cache.filters import DuplicateFilter, pair_hashes, text_hashes
 from t2t_jax.data.vocabulary.tokenizers import tag_piece
@@ -145,7 +146,7 @@ def inspect(
         ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
         found.findings["length_ratio"] = unusual_ratios(ratios, among=found.is_scored)
         _find_rare_text(found, columns)
-        _find_suspects(found, columns, scorer, seed=seed)
+        _explain(found, columns, scorer, seed=seed)
     except BaseException:
         columns.pairs.close()
         raise
@@ -170,10 +171,8 @@ class _Columns:
         """Scores consecutive pairs, and finds what each shows by itself."""
         texts = [pair for _, pair in window]
         sides = tuple(zip(*texts, strict=True))
-        ids = [
-            vocabulary.encode(side)
-            for vocabulary, side in zip(scorer.vocabularies, sides, strict=True)
-        ]
+        both = zip(scorer.vocabularies, sides, strict=True)
+        ids = [vocabulary.encode(side) for vocabulary, side in both]
         lengths = np.array([[len(one) + 1 for one in side] for side in ids]).T
         is_scored = (lengths.min(1) > 1) & (lengths.max(1) <= max_length)
         unknown = [UNK in one or UNK in other for one, other in zip(*ids, strict=True)]
@@ -270,7 +269,7 @@ def _usual_script(counts: Counter[str]) -> str:
     return next((one for one, count in counts.items() if one and 2 * count > total), "")
 
 
-def _find_suspects(
+def _explain(
     found: Inspection, columns: _Columns, scorer: Scorer, *, seed: int
 ) -> None:
     """Finds the likely reason for a high loss: another language, or another source."""
@@ -315,11 +314,7 @@ def _suspects(found: Inspection) -> Indices:
 
 
 def _gains(
-    found: Inspection,
-    chosen: npt.NDArray[Any],
-    scorer: Scorer,
-    rng: np.random.Generator,
-    sample: npt.NDArray[Any],
+    found: Inspection, chosen: Indices, scorer: Scorer, rng: Generator, sample: Indices
 ) -> Floats:
     """Returns [P] how much lower a loss is than with the source of a sampled pair.
 

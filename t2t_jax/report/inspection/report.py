@@ -103,10 +103,8 @@ class Report(NamedTuple):
         """Returns an HTML page: summary, worst pairs, examples by kind."""
         ranking = self.found.ranking()
         notes = [Note(line, "") for line in self.summary(examples=0)]
-        sections = [
-            Section("summary", "Summary", notes),
-            self._section("worst", "The highest loss", ranking[:_WORST]),
-        ]
+        sections = [Section("summary", "Summary", notes)]
+        sections.append(self._section("worst", "The highest loss", ranking[:_WORST]))
         for kind, count in self.found.counts().items():
             if count:
                 has = self.found.findings[kind][ranking]
@@ -114,9 +112,8 @@ class Report(NamedTuple):
                 sections.append(self._section(kind, title, ranking[has][:_EXAMPLES]))
         about = f"{self.read:,} pairs read, {len(self.found.losses):,} inspected"
         header = Block("names_header.html", {"about": about, "names": [self.title]})
-        return render(
-            title=self.title, header=header, sections=sections, data=page_data([])
-        )
+        data = page_data([])
+        return render(title=self.title, header=header, sections=sections, data=data)
 
     def _section(self, name: str, title: str, indices: np.ndarray) -> Section:
         rows = [self._cells(index) for index in map(int, indices)]
