@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, zip_longest
 from typing import Any
@@ -28,13 +28,10 @@ def first_of_each(names: Sequence[str], most: int) -> list[int]:
       >>> first_of_each(["en-de", "en-de", "de-en", "en-de"], 1)
       [0, 2]
     """
-    seen: Counter[str] = Counter()
-    chosen = []
+    numbers = defaultdict(list)
     for number, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] <= most:
-            chosen.append(number)
-    return chosen
+        numbers[name].append(number)
+    return sorted(chain.from_iterable(some[:most] for some in numbers.values()))
 
 
 PROBE = 64  # sentences translated first, to detect translations that do not end

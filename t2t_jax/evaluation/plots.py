@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -100,28 +100,34 @@ def label_of(piece: str) -> str:
     return f"·{piece}" if piece[:1].isalnum() else piece
 
 
-def plot_heat_maps(
-    weights_HxQxK: Array,
-    *,
-    queries: Sequence[str],
-    keys: Sequence[str],
-    heads: Sequence[int],
-    title: str,
-) -> Figure:
+class LayerAttention(NamedTuple):
+    """The attention of one layer, to be plotted.
+
+    Attributes:
+      weights_HxQxK: of all heads.
+      queries: Q labels, of the rows of a heat map.
+      keys: K labels, of its columns.
+      heads: to be plotted, indices from 0.
+      title: of the figure.
+    """
+
+    weights_HxQxK: Array
+    queries: Sequence[str]
+    keys: Sequence[str]
+    heads: Sequence[int]
+    title: str
+
+
+def plot_heat_maps(layer: LayerAttention) -> Figure:
     """Plots attention weights as heat maps, one panel per head.
 
     All panels share one scale from 0. Weights of exactly 0 are masked and stay white.
     If labels do not fit, only every second or third is shown.
 
-    Args:
-      weights_HxQxK: of one layer, all heads.
-      queries: Q labels of the rows.
-      keys: K labels of the columns.
-      heads: indices from 0.
-
     Raises:
       UserError: matplotlib is not installed.
     """
+    weights_HxQxK, queries, keys, heads, title = layer
     cell = min(0.4, _MAX_PANEL / max(len(queries), len(keys)))
     width, height = (max(cell * len(words), 0.9) for words in (keys, queries))
     columns = min(len(heads), math.ceil(math.sqrt(len(heads) * height / width)))
@@ -146,30 +152,19 @@ def plot_heat_maps(
     return figure
 
 
-def plot_lines(
-    weights_HxQxK: Array,
-    *,
-    queries: Sequence[str],
-    keys: Sequence[str],
-    heads: Sequence[int],
-    title: str,
-) -> Figure:
+def plot_lines(layer: LayerAttention) -> Figure:
     """Plots attention weights as lines between two columns of words.
 
-    A line connects a query with a key, with the weight as opacity, if that is at least
-    0.05. A head has the same colour in every figure; several heads are offset.
-
-    Args:
-      weights_HxQxK: of one layer, all heads.
-      queries: Q labels, on the left.
-      keys: K labels, on the right.
-      heads: indices from 0.
+    A line connects a query, on the left, with a key, with the weight as opacity, if
+    that is at least 0.05. A head has the same colour in every figure; several heads
+    are offset.
 
     Raises:
       UserError: matplotlib is not installed.
 
     Paper: Figures 3, 4 and 5.
     """
+    weights_HxQxK, queries, keys, heads, title = layer
     rows = max(len(queries), len(keys))
     row = min(0.22, _MAX_HEIGHT / rows)
     figure = new_figure(6.0 + min(rows / 20, 4.0), row * (rows + 1) + 1.4)

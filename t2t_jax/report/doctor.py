@@ -167,22 +167,13 @@ def check_environment(workdir: Path, *, is_given: bool) -> dict[str, Any]:
         except Exception as error:  # A fault of a check must not hide the others.
             message = f"this check failed: {type(error).__name__}: {error}"
             checks.append(Check(group, "failed", "warning", message))
+    statuses = [check.status for check in checks]
     return {
         "t2t_jax": __version__,
-        "status": worst(checks),
+        "status": max(statuses, key=_SEVERITY.index, default="ok"),
         "checks": [asdict(check) for check in checks],
         "seconds": round(time.perf_counter() - began, 2),
     }
-
-
-def worst(checks: Iterable[Check]) -> Status:
-    """Returns the most severe status of checks, "ok" for none.
-
-    Example:
-      >>> worst([Check("a", "b", "ok", ""), Check("a", "c", "warning", "")])
-      'warning'
-    """
-    return max((check.status for check in checks), key=_SEVERITY.index, default="ok")
 
 
 def check_versions() -> Iterator[Check]:

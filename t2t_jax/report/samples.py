@@ -77,18 +77,12 @@ def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, A
         for sample in _read(workdir, step)[:_MAX_SENTENCES]:
             source, reference, translation = (truncate(s, _MAX_LETTERS) for s in sample)
             sentences.setdefault((source, reference), {})[step] = translation
-    return {
-        "steps": shown,
-        "sentences": [
-            {
-                "source": source,
-                "reference": reference,
-                "translations": [by_step.get(step) for step in shown],
-            }
-            for (source, reference), by_step in sentences.items()
-        ][:_MAX_SENTENCES],
-        "left_out": len(steps) - len(shown),
-    }
+    rows = [
+        {"source": s, "reference": r, "translations": [*map(one.get, shown)]}
+        for (s, r), one in sentences.items()
+    ]
+    left_out = len(steps) - len(shown)
+    return {"steps": shown, "sentences": rows[:_MAX_SENTENCES], "left_out": left_out}
 
 
 def _read(workdir: Workdir, step: int) -> list[Sample]:

@@ -179,8 +179,7 @@ def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
       result: as the mode prints it; without a protocol the table is a paired test.
     """
     if result.get("protocol") == PARSING:
-        show_rows([*_tree_scores(result), *_facts(result)], file=file)
-        return
+        return show_rows([*_tree_scores(result), *_facts(result)], file=file)
     rows = [*_directions(result), *_comparison(result)]
     if "protocol" in result:
         rows = [*_scores(result), *rows, *_facts(result)]

@@ -148,7 +148,12 @@ def _plots(
     heads: list[int],
 ) -> Iterator[tuple[str, Figure]]:
     """Plots heat maps and lines for each kind of attention in each selected layer."""
-    from t2t_jax.evaluation.plots import label_of, plot_heat_maps, plot_lines
+    from t2t_jax.evaluation.plots import (
+        LayerAttention,
+        label_of,
+        plot_heat_maps,
+        plot_lines,
+    )
 
     labels = {side: list(map(label_of, pieces[side])) for side in pieces}
     names = list(map(str, heads))
@@ -158,12 +163,9 @@ def _plots(
         suffix = f"_head_{'_'.join(names)}" if is_part else ""
         head_title = f"head {', '.join(names)}" if is_part else "all heads"
         for layer in filter(range(len(weights)).__contains__, layers):
-            for way, plot in (("heat", plot_heat_maps), ("lines", plot_lines)):
-                figure = plot(
-                    weights[layer],
-                    queries=labels[queries],
-                    keys=labels[keys],
-                    heads=heads,
-                    title=f"{name}, layer {layer}, {head_title}",
-                )
-                yield f"{kind}_layer_{layer}{suffix}_{way}", figure
+            title = f"{name}, layer {layer}, {head_title}"
+            file = f"{kind}_layer_{layer}{suffix}"
+            sides = labels[queries], labels[keys]
+            drawn = LayerAttention(weights[layer], *sides, heads, title)
+            yield f"{file}_heat", plot_heat_maps(drawn)
+            yield f"{file}_lines", plot_lines(drawn)

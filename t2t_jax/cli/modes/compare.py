@@ -80,8 +80,7 @@ def _compare_models(options: CompareOptions) -> list[Table]:
         f"{os.cpu_count()} processors, beside what else runs there. MB of parameters."
     )
     header = ("model", "beam", "lines/s", "MB")
-    title = f"Test set {options.source}"
-    notes = [tests, signatures]
+    title, notes = f"Test set {options.source}", [tests, signatures]
     return [
         Table(title, ("model", *comparison.TEST_COLUMNS), quality, range(1, 9), notes),
         Table("Speed and size", header, costs, range(1, 4), [measured]),

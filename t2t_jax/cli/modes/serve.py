@@ -46,8 +46,7 @@ def run(options: ServeOptions) -> None:
             f"--mode=serve requires {' and '.join(missing)}, not installed here. Run: "
             "pip install 't2t-jax[serve]'"
         )
-    config = _serving_config(options)
-    workdirs = _workdirs(options)
+    config, workdirs = _serving_config(options), _workdirs(options)
     from t2t_jax.serving.server import open_socket, serve, url_of
 
     with open_socket(options.host, options.port) as opened:

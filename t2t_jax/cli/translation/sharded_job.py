@@ -151,8 +151,7 @@ def _translate(
     processes: Processes,
 ) -> None:
     """Translates the pending shards, with the other processes, and merges all."""
-    left = shards.pending()
-    total = texts["input"].count
+    left, total = shards.pending(), texts["input"].count
     done = total - sum(len(shards.ranges[shard]) for shard in left)
     # Processes start at different shards, so that they rarely compete for a lock; a
     # shard locked elsewhere is tried again, since that process may be killed.

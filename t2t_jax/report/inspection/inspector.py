@@ -269,9 +269,7 @@ def _usual_script(counts: Counter[str]) -> str:
     return next((one for one, count in counts.items() if one and 2 * count > total), "")
 
 
-def _explain(
-    found: Inspection, columns: _Columns, scorer: Scorer, *, seed: int
-) -> None:
+def _explain(found: Inspection, columns: _Columns, scorer: Scorer, seed: int) -> None:
     """Finds the likely reason for a high loss: another language, or another source."""
     scored = np.flatnonzero(found.is_scored)
     if len(scored) < 2:
