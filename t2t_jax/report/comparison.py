@@ -123,8 +123,7 @@ def _paper(runs: Sequence[Run]) -> Iterator[Table]:
     """Yields the numbers that the paper prints for the rows of Table 3, beside ours."""
     rows = []
     for run in runs:
-        name = closest_row(run.config)
-        if not name:
+        if not (name := closest_row(run.config)):
             continue
         printed, best = ROWS[name], run.stands["best"] or {}
         millions = count_parameters(run.config.network).total / 1e6

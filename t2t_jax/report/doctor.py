@@ -260,20 +260,16 @@ def _check_disk(name: str, path: Path, *, denied: Status = "error") -> Check:
     if usage.free < _LITTLE_SPACE:
         status = "error" if usage.free < _LEAST_SPACE else "warning"
     advice = "A checkpoint takes 12 bytes a parameter. Free disk space."
-    advice = advice if status != "ok" else ""
     about = f"{path}: {format_bytes(usage.free)} free of {format_bytes(usage.total)}"
     details = {"path": str(path), "free": usage.free, "total": usage.total}
-    return Check("storage", name, status, about, advice, details)
+    return Check("storage", name, status, about, advice * (status != "ok"), details)
 
 
 def check_variables(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Yields a check of each variable that changes what the program does."""
     for name, value in sorted(environ.items()):
-        if not _VARIABLES.fullmatch(name):
-            continue
-        status: Status = "ok"
-        advice = f"Unset {name}: it makes the program slow or wrong."
-        if _HARMFUL.fullmatch(f"{name}={value.strip()}"):
-            status = "warning"
-        shown = f"{name}={value[:200]!r}"
-        yield Check("variables", name, status, shown, advice * (status != "ok"))
+        if _VARIABLES.fullmatch(name):
+            bad = bool(_HARMFUL.fullmatch(f"{name}={value.strip()}"))
+            advice = f"Unset {name}: it makes the program slow or wrong." * bad
+            status: Status = "warning" if bad else "ok"
+            yield Check("variables", name, status, f"{name}={value[:200]!r}", advice)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config
@@ -83,15 +82,9 @@ def run_page(
         del sections["trees"]
     if not (workdir.path / ROBUSTNESS).exists():
         del sections["robustness"]
-    return render(
-        title=name,
-        header=_header(config, stands),
-        sections=[
-            Section(name, name.capitalize(), _read(parts))
-            for name, parts in sections.items()
-        ],
-        data=page_data([(name, drawn)], samples=samples, attention=list(attention)),
-    )
+    shown = [Section(one, one.capitalize(), _read(sections[one])) for one in sections]
+    data = page_data([(name, drawn)], samples=samples, attention=list(attention))
+    return render(title=name, header=_header(config, stands), sections=shown, data=data)
 
 
 def page_data(
@@ -257,11 +250,6 @@ def _evaluations(evaluations: Sequence[Record]) -> Table:
     return Table(title, header, rows, numbers=range(len(header)), folded=True)
 
 
-def report_path(workdir: Workdir) -> Path:
-    """Returns the path of the page in the directory of its run."""
-    return workdir.path / REPORT
-
-
 class ReportWriter:
     """Writes report.html, and before it environment.json, of the run that trains here.
 
@@ -302,7 +290,7 @@ class ReportWriter:
                 self._has_environment = True
             start = self._clock()
             page = run_page(self._workdir, is_over=is_over)
-            atomic_write(report_path(self._workdir), page)
+            atomic_write(self._workdir.path / REPORT, page)
         except Exception as error:  # A page is not worth a run.
             if not self._has_warned:
                 self._has_warned = True

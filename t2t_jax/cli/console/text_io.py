@@ -157,7 +157,7 @@ def _opened(path: Path, name: str, flag: str) -> BinaryIO:
         return path.open("wb")
     except OSError as error:
         raise OutputError(
-            f"--{flag}={name} cannot be written: {error.strerror}. Choose another."
+            f"--{flag}={name} must be writable: {error.strerror}. Choose another."
         ) from error
 
 

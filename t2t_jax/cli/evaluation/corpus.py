@@ -154,7 +154,8 @@ def read_aligned(
     errors.raise_if_any()
     references, reference = lines["reference"], names["reference"]
     for name, found in lines.items():
-        errors.check(bool(found) or may_be_empty, f"--{name}={names[name]} is empty.")
+        is_fine = bool(found) or may_be_empty
+        errors.check(is_fine, f"--{name}={names[name]} must have lines. Pass another.")
         errors.check(
             len(found) == len(references),
             f"{name.capitalize()} and reference must have the same number of lines: "

@@ -143,13 +143,12 @@ def evaluate_trees(options: EvaluateOptions) -> dict[str, Any]:
     corpus = Corpus(sources, [str(tree) for tree in trees], None)
     translated = translate_corpus(options, corpus, shown=trees_of)
     parses = list(map(read_parse, sources, translated.hypotheses))
+    lines = [str(parse.tree) for parse in parses]
     return {
         "protocol": options.protocol,
         "parameters": options.parameters or "standard",
         **parsing_scores(trees, parses, parameters),
-        **protocol_record(
-            options, translated, corpus, [str(parse.tree) for parse in parses]
-        ),
+        **protocol_record(options, translated, corpus, lines),
     }
 
 
@@ -260,11 +259,9 @@ def _facts(result: Mapping[str, Any]) -> Iterator[Row]:
     else:
         for side, digest in hashes.items():
             yield (f"{side} vocabulary", "", f"sha256 {_short(digest)}")
-    used = result["decoding"]
-    note = (
-        f"alpha {used['length_penalty']:g}, output up to source + "
-        f"{used['max_extra_tokens']}, {result['seconds']:.1f} s"
-    )
+    used, seconds = result["decoding"], result["seconds"]
+    alpha, extra = used["length_penalty"], used["max_extra_tokens"]
+    note = f"alpha {alpha:g}, output up to source + {extra}, {seconds:.1f} s"
     yield ("search", f"beam {used['beam_size']}", note)
     for name, values in result["overruled"].items():
         note = f"the protocol overrides {values['asked']}"

@@ -199,10 +199,9 @@ def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, A
         return parse(command.values), command.overrides
     try:
         return _combine(command, workdir)
-    except ConfigError:
-        raise
     except UserError as error:
-        require_own(workdir, error)
+        if not isinstance(error, ConfigError):
+            require_own(workdir, error)
         raise
 
 

@@ -72,6 +72,10 @@ def _percent(text: str) -> float:
     return float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
 
 
+def _is_share(number: float) -> bool:
+    return 0 < number < 1
+
+
 def _languages(text: str) -> tuple[str, ...]:
     found = re.fullmatch(f"({LANGUAGE_CODE}),({LANGUAGE_CODE})", text.replace("-", "_"))
     return found.groups() if found else ()
@@ -106,11 +110,7 @@ FRACTION = FlagType(
     float, "a number above 0 and at most 1", "X", accepts=lambda number: 0 < number <= 1
 )
 PERCENT = FlagType(
-    _percent,
-    "a percentage above 0 and below 100, such as 1%",
-    "P%",
-    0.0,
-    lambda p: 0 < p < 1,
+    _percent, "a percentage above 0 and below 100, such as 1%", "P%", 0.0, _is_share
 )
 LANGUAGES = FlagType(
     _languages, "two codes of languages, such as en,de", "CODE,CODE", None, bool

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.text_io import make_directory, write_file
@@ -61,11 +61,11 @@ def run(options: AttentionOptions) -> None:
     }
     content_json = json.dumps(record, indent=2, ensure_ascii=False)
     write_file(to / "tokens.json", f"{content_json}\n")
-    plots = _plots(maps, pieces, **selection)
-    for num_plots, (name, figure) in enumerate(plots, start=1):  # noqa: B007
+    plots = _plots(maps, pieces, selection)
+    for number, (name, figure) in enumerate(plots, start=1):  # noqa: B007
         write_file(to / f"{name}.png", render_png(figure))
     print(f"Translation: {translation}", file=sys.stderr)
-    print(f"Wrote {num_plots} plots and the weights to {to}.", file=sys.stderr)
+    print(f"Wrote {number} plots and the weights to {to}.", file=sys.stderr)
 
 
 def _select(options: AttentionOptions) -> dict[str, list[int]]:
@@ -108,19 +108,18 @@ def _encode_pair(
 ) -> tuple[str, str, dict[str, list[int]]]:
     """Encodes the sentence and its translation; translates it if none is given."""
     config = options.config.decoding
-    longest_source = config.max_source_length
     # Bytes that are not UTF-8 become U+FFFD.
     text, target = (
         given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         for given in (options.text, options.target)
     )
     tokens = {"source": [*model.vocabularies.source.encode_sources([text])[0], EOS]}
-    _check("text", text, tokens["source"], most=longest_source, model=model)
+    _check("text", text, tokens["source"], most=config.max_source_length, model=model)
     # As in training, the decoder reads the subwords of the detokenized text.
     translation = target or model.translate([text])[0]
     tokens["target"] = [BOS, *model.vocabularies.target.encode([translation])[0]]
     if target or len(tokens["target"]) > 1:
-        most = max(longest_source, config.longest_output())
+        most = max(config.max_source_length, config.longest_output())
         _check("target", translation, tokens["target"], most=most, model=model)
     return text, translation, tokens
 
@@ -141,11 +140,7 @@ def _check(
 
 
 def _plots(
-    maps: Mapping[str, Any],
-    pieces: Mapping[str, Sequence[str]],
-    *,
-    layers: list[int],
-    heads: list[int],
+    maps: dict[str, Any], pieces: dict[str, Any], chosen: dict[str, list[int]]
 ) -> Iterator[tuple[str, Figure]]:
     """Plots heat maps and lines for each kind of attention in each selected layer."""
     from t2t_jax.evaluation.plots import (
@@ -156,13 +151,13 @@ def _plots(
     )
 
     labels = {side: list(map(label_of, pieces[side])) for side in pieces}
-    names = list(map(str, heads))
+    heads, names = chosen["heads"], list(map(str, chosen["heads"]))
     for kind, weights in maps.items():
         name, queries, keys = _KINDS[kind]
         is_part = len(heads) < weights.shape[1]
         suffix = f"_head_{'_'.join(names)}" if is_part else ""
         head_title = f"head {', '.join(names)}" if is_part else "all heads"
-        for layer in filter(range(len(weights)).__contains__, layers):
+        for layer in filter(range(len(weights)).__contains__, chosen["layers"]):
             title = f"{name}, layer {layer}, {head_title}"
             file = f"{kind}_layer_{layer}{suffix}"
             sides = labels[queries], labels[keys]

@@ -97,7 +97,7 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
             if part == "train" or part in read
         }
     except (KeyError, TypeError) as error:
-        raise DataError(f"{path} does not describe the corpora. Remove it.") from error
+        raise DataError(f"{path} is damaged: no corpora in it. Remove it.") from error
 
 
 def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:

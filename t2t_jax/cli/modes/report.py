@@ -31,11 +31,11 @@ def run(options: ReportOptions) -> None:
       UserError: not a run, or the page cannot be written.
     """
     from t2t_jax.report.comparison import scores_of
-    from t2t_jax.report.run_page import report_path, run_page
+    from t2t_jax.report.run_page import REPORT, run_page
 
     workdir = options.workdir
     workdir.require()
-    own = report_path(workdir)
+    own = workdir.path / REPORT
     to = check_page(options.to or own, own=own)
     output, scores = _best_output(workdir), None
     if output is not None and output.references:

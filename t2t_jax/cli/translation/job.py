@@ -65,9 +65,8 @@ class LineWindow(NamedTuple):
     def part(self, start: int, lines: list[str]) -> LineWindow:
         """Returns the window of some of its lines, from number `start` of it."""
         end = start + len(lines)
-        prefixes = self.prefixes and self.prefixes[start:end]
-        terms = self.terms and self.terms[start:end]
-        return LineWindow(self.first + start, lines, prefixes, terms)
+        beside = (some and some[start:end] for some in (self.prefixes, self.terms))
+        return LineWindow(self.first + start, lines, *beside)
 
 
 def line_files(options: TranslateOptions) -> dict[str, str]:

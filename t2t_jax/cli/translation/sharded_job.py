@@ -101,12 +101,9 @@ def translate_shards(options: TranslateOptions) -> None:
     job = load_job(options)
     job.check_terms(options.terms)
     models = (job.model, *job.model.others)
-    made_of |= {
-        "the step of --checkpoint": [model.step for model in models],
-        "the content of the checkpoint": [
-            fingerprint_params(model.params)[:12] for model in models
-        ],
-    }
+    hashes = [fingerprint_params(model.params)[:12] for model in models]
+    made_of["the step of --checkpoint"] = [model.step for model in models]
+    made_of["the content of the checkpoint"] = hashes
     if processes.is_first:
         shards.create(made_of, resume=options.resume)
     barrier(processes, "shards are created")
