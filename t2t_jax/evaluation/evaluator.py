@@ -102,8 +102,7 @@ class Evaluator:
             )
         else:
             record.update(self._scores(hypotheses))
-        record["sentences"] = len(outputs)
-        record["unfinished"] = unfinished
+        record |= {"sentences": len(outputs), "unfinished": unfinished}
         record["seconds"] = time.perf_counter() - began
         return record, hypotheses
 

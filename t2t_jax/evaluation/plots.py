@@ -240,8 +240,7 @@ def plot_schedule(last_step: int = 20_000) -> Figure:
             rates = inverse_square_root(steps, d_model, warmup_steps=warmup_steps)
             label = f"d_model {d_model}, warm-up {warmup_steps:,}"
             panel.plot(steps, np.asarray(rates), color=shade(share), label=label)
-        panel.set_title(f"By {varied}", fontsize=10)
-        panel.set_xlabel("optimizer step")
+        panel.set(title=f"By {varied}", xlabel="optimizer step")
         panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.locator_params(axis="x", nbins=5)
         panel.grid(alpha=0.3)

@@ -183,19 +183,17 @@ def _tests(runs: Sequence[Run]) -> Table:
     rows, missing = [], []
     first: dict[str, Any] = {}
     for run in runs:
-        output, reason = run.output, ""
-        if output is None:
-            reason = "no translations of its development set are saved"
-        elif output.references != base.references:
-            reason = "its development set is another one"
-        if output is None or reason:
-            rows.append((run.name, *[NONE] * 8))
-            missing.append(f"{run.name}: not tested, as {reason}.")
+        if run.output and run.output.references == base.references:
+            baseline = None if run.output is base else base.hypotheses
+            scores = scores_of(run.output, own.config, baseline=baseline)
+            first = first or scores
+            rows.append((run.name, *test_cells(scores)))
             continue
-        baseline = None if output is base else base.hypotheses
-        scores = scores_of(output, own.config, baseline=baseline)
-        first = first or scores
-        rows.append((run.name, *test_cells(scores)))
+        other = "its development set is another one"
+        none = "no translations of its development set are saved"
+        reason = other if run.output else none
+        rows.append((run.name, *[NONE] * 8))
+        missing.append(f"{run.name}: not tested, as {reason}.")
     interval = first["intervals"]
     header = ("run", *TEST_COLUMNS)
     notes = [

@@ -114,8 +114,7 @@ def thin(points: Sequence[tuple[int, float]], most: int) -> Sequence[tuple[int, 
     kept = {0, len(points) - 1}
     for start in range(0, len(points), size):
         part = range(start, min(start + size, len(points)))
-        kept |= {min(part, key=lambda n: points[n][1])}
-        kept |= {max(part, key=lambda n: points[n][1])}
+        kept |= {pick(part, key=lambda n: points[n][1]) for pick in (min, max)}
     return [points[n] for n in sorted(kept)]
 
 

@@ -201,13 +201,12 @@ class LineStream:
 
     def _read(self, lines: Iterable[str]) -> None:
         """Queues the lines, and then the error that ended reading, or None."""
-        end: Exception | None = None
         try:
             for line in lines:
                 self._waiting.put(line)
+            self._waiting.put(None)
         except Exception as error:  # Any: the consumer would wait forever.
-            end = error
-        self._waiting.put(end)
+            self._waiting.put(error)
 
 
 @dataclasses.dataclass(frozen=True)
