@@ -64,7 +64,7 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
         tokens |= {"lowercase": options.lowercase, "baseline": baseline}
         scores["tokenized_bleu"] = tokenized_bleu(*both, **tokens)
     else:
-        scores = protocol_scores(*both, **tokens, **of_text)
+        scores = protocol_scores(*both, **{**tokens, **of_text})
     return {
         "protocol": options.protocol,
         **scores,

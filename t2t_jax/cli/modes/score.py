@@ -37,7 +37,7 @@ def run(options: ScoreOptions) -> None:
         found: dict[int, PairScore] = {}
         labels = ProgressLabels("scored", "pairs")
         with start_progress(labels, len(pairs[0])) as progress:
-            scores = model.scorer().iter_scores(*pairs, **options.languages)
+            scores = model.scorer().iter_scores(pairs[0], pairs[1], **options.languages)
             for number, score in scores:
                 found[number] = score
                 progress.advance(1)
