@@ -8,13 +8,14 @@ from __future__ import annotations
 import base64
 import functools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.plots import label_of
 from t2t_jax.functional.masks import PAD
@@ -23,9 +24,6 @@ from t2t_jax.model.architectures import sown_weights
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.types import BOS, EOS, Array, Params
-
-if TYPE_CHECKING:
-    from t2t_jax.data.vocabulary.pair import VocabularyPair
 
 _ATTENTION_PATHS = {
     "encoder": ("encoder", "self_attention"),
@@ -88,15 +86,11 @@ def _weights(
     sown = sown_weights(module, {"params": params}, source_BxS, target_inputs_BxT)
     config = module.config
     depths = {"encoder": config.num_layers, "decoder": decoder_layers(config)}
-    return {
-        kind: jnp.stack(
-            [
-                sown[stack][f"layer_{n}"][attention]["weights"][0]
-                for n in range(depths[stack])
-            ]
-        )
-        for kind, (stack, attention) in _ATTENTION_PATHS.items()
-    }
+    maps = {}
+    for kind, (stack, attention) in _ATTENTION_PATHS.items():
+        layers = (sown[stack][f"layer_{n}"] for n in range(depths[stack]))
+        maps[kind] = jnp.stack([layer[attention]["weights"][0] for layer in layers])
+    return maps
 
 
 def attention_of(

@@ -15,8 +15,7 @@ NONE = "\N{EM DASH}"
 MAX_POINTS = 1_200
 """Of one curve, after thinning."""
 
-_MAX_KNOTS = 400
-_MAX_MARKS = 400
+_MAX_KNOTS = _MAX_MARKS = 400
 
 
 class Chart(NamedTuple):

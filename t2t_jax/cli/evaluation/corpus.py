@@ -22,6 +22,7 @@ from t2t_jax.cli.flags.options import (
 from t2t_jax.cli.processes import load_mean, load_one
 from t2t_jax.cli.translation.job import LineWindow, TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
+from t2t_jax.data.batching.modifiers import Pair
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
 from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
 from t2t_jax.data.corpora.open import open_corpus
@@ -87,9 +88,7 @@ def open_pair(source: str, reference: str, *, joiner: str) -> TextCorpus:
     return TextCorpus(f"text:{source},{reference}", *files, joiner)
 
 
-def read_pairs(
-    options: AverageOptions | ExportOptions,
-) -> tuple[str, list[tuple[str, str]]]:
+def read_pairs(options: AverageOptions | ExportOptions) -> tuple[str, list[Pair]]:
     """Reads the pairs of `--source` and `--reference`, or of the development set.
 
     Returns:

@@ -127,8 +127,7 @@ def evaluate_trees(options: EvaluateOptions) -> dict[str, Any]:
             "--baseline has no effect with --protocol=parsing. Leave it out, and score "
             "the other trees with python -m t2t_jax.evaluation.bracketing."
         )
-    errors = ErrorCollector()
-    spec = options.config.data.train
+    errors, spec = ErrorCollector(), options.config.data.train
     errors.try_call(require_parser, spec, flag="--protocol=parsing")
     parameters = errors.try_call(load_parameters, options.parameters or "standard")
     trees = errors.try_call(read_trees, options.reference)

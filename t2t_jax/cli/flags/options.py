@@ -17,7 +17,6 @@ from t2t_jax.cli.flags.values import (
     DIRECTORY,
     FILE,
     FILES,
-    FRACTION,
     INDEX,
     LANGUAGES,
     LICENSE,
@@ -26,6 +25,7 @@ from t2t_jax.cli.flags.values import (
     PORT,
     POSITIVE,
     SHARDS,
+    SHARE,
     STEPS,
     SWITCH,
     flag,
@@ -572,9 +572,7 @@ class DescribeOptions(Options, mode="describe", is_read_only=True):
     decode: bool = flag(SWITCH, requires="topology")
     save_hlo: str = flag(FILE, requires="topology")
     peak_tflops: float = flag(POSITIVE)
-    mfu: float = flag(
-        FRACTION, default="0.4", requires="peak_tflops", excludes="topology"
-    )
+    mfu: float = flag(SHARE, default="0.4", requires="peak_tflops", excludes="topology")
 
 
 class AttentionOptions(ModelOptions, mode="attention"):

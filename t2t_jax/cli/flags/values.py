@@ -106,7 +106,7 @@ STEPS = FlagType(
 )
 POSITIVE = FlagType(float, "a number above 0", "X", 0.0, lambda x: 0 < x < math.inf)
 LOSS = FlagType(float, "a number from 0", "VALUE", None, lambda x: 0 <= x < math.inf)
-FRACTION = FlagType(
+SHARE = FlagType(
     float, "a number above 0 and at most 1", "X", accepts=lambda number: 0 < number <= 1
 )
 PERCENT = FlagType(

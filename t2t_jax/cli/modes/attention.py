@@ -95,11 +95,8 @@ def _numbers(flag: str, given: str, count: int, problems: ErrorCollector) -> lis
     """Parses `all` or a comma-separated list into sorted unique indices."""
     known = {str(number): number for number in range(count)}
     parts = known if given == "all" else {part.strip() for part in given.split(",")}
-    problems.check(
-        known.keys() >= {*parts},
-        f"--{flag}={given} must be all, or some of {','.join(known)}: the model's "
-        f"{flag}s, counted from 0.",
-    )
+    rule = f"--{flag}={given} must be all, or some of {','.join(known)}. Change it."
+    problems.check(known.keys() >= {*parts}, rule)
     return [number for text, number in known.items() if text in parts]
 
 

@@ -113,8 +113,7 @@ def _require_consistent(workdir: Workdir, saved: _CheckpointMeta) -> None:
     Raises:
       DataError: a file is of another run, or a missing one is not in the checkpoint.
     """
-    problems = ErrorCollector()
-    checkpoint = f"the checkpoint of step {saved.step:,}"
+    problems, checkpoint = ErrorCollector(), f"the checkpoint of step {saved.step:,}"
 
     def check(name: str, holds: object, fault: str, advice: str = _MOVE) -> None:
         problems.check(bool(holds), f"{workdir.path / name} {fault}. {advice}")

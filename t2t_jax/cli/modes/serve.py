@@ -72,15 +72,13 @@ def run(options: ServeOptions) -> None:
 def _serving_config(options: ServeOptions) -> ServingConfig:
     """Checks the flags of the server."""
     errors = ErrorCollector()
-    errors.check(
-        not options.config_given,
-        "--mode=serve uses the configurations of its models. Leave --config out.",
-    )
-    unused = [key for key in options.overrides if not key.startswith("decoding.")]
+    advice = "--mode=serve uses the configurations of its models. Leave --config out."
+    errors.check(not options.config_given, advice)
+    unused = [f"config.{k}" for k in options.overrides if not k.startswith("decoding.")]
     errors.check(
         not unused,
-        f"--mode=serve takes the keys of config.decoding only, not config."
-        f"{', config.'.join(unused)}. Leave them out.",
+        f"--mode=serve takes the keys of config.decoding only, not {', '.join(unused)}."
+        " Leave them out.",
     )
     keys = _read_keys(options.api_key_file) if options.api_key_file else []
     if options.api_key:

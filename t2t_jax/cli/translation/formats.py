@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.decoding.text.translation import Hypothesis, Translation
 from t2t_jax.errors import ConfigError, UserError
-
-if TYPE_CHECKING:
-    from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
 _COLUMNS = ("score", "log_probability", "num_tokens", "translation")
 
-Render: TypeAlias = Callable[[int, "Translation"], str]
+Render: TypeAlias = Callable[[int, Translation], str]
 """(line number from 0, its translation) -> one or more lines of output."""
 
 

@@ -21,9 +21,7 @@ from t2t_jax.files import write_output
 _ENDS = (".", "!", "?", ";", ":")
 
 
-def right_branching(
-    leaves: Sequence[Tree], *, root: str = "S", label: str = "VP"
-) -> Tree:
+def right_branching(leaves: list[Tree], *, root: str = "S", label: str = "VP") -> Tree:
     """Returns the tree in which a constituent begins at each word and ends at the last.
 
     A mark at the end of the sentence is a part of the whole tree only.
