@@ -297,8 +297,7 @@ def compare_page(runs: Sequence[Run], tables: Sequence[Table]) -> str:
     limit = min(max(_MIN_POINTS, 3 * MAX_POINTS // len(runs)), MAX_POINTS)
     drawn = [curves(run.records, limit=limit) for run in runs]
     first, *others = [
-        Section(re.sub(r"\W+", "-", one.title.lower()), one.title, [one])
-        for one in tables
+        Section(re.sub(r"\W+", "-", t.title.lower()), t.title, [t]) for t in tables
     ]
     chart, names = curves_part(*drawn), [run.name for run in runs]
     about = {"about": f"Comparison of {len(names)} runs", "names": names}
