@@ -257,10 +257,8 @@ def _time(info: _Info) -> Iterator[tuple[str, str]]:
         yield "epochs", f"about {info['epochs']:,.1f}"
     if estimate := info["estimate"]:
         devices = f"{estimate['devices']:,} x {estimate['peak_tflops']:g} TFLOP/s"
-        yield (
-            "estimate, not measured",
-            f"about {estimate['hours']:,.2f} hours on {devices}",
-        )
+        hours = f"about {estimate['hours']:,.2f} hours on {devices}"
+        yield "estimate, not measured", hours
         reached = f"{estimate['mfu']:.0%} of the peak in {estimate['compute_dtype']}"
         yield "  assuming", reached
     else:

@@ -167,11 +167,11 @@ def _reversed(options: DistillOptions) -> DistillOptions:
 
 def _with_known_languages(options: DistillOptions) -> DistillOptions:
     """Returns the options with those of the languages that the model's tags name."""
-    languages: dict[str, Any] = options.languages
-    if any(languages.values()):
-        side = options.workdir.read_vocabularies(options.config.vocabulary).source
-        languages = known_languages(side, **languages)
-    return dataclasses.replace(options, **languages)
+    if not any(options.languages.values()):
+        return options
+    side = options.workdir.read_vocabularies(options.config.vocabulary).source
+    known: dict[str, Any] = known_languages(side, **options.languages)
+    return dataclasses.replace(options, **known)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:

@@ -342,13 +342,13 @@ class OutputShards:
         """
         if self.check(made_of, resume=resume) or self.directory.exists():
             return
-        partial = self._temporary()
+        new = self._temporary()
         try:
-            partial.mkdir()
+            new.mkdir()
             manifest = json.dumps(dict(made_of), indent=1)
-            (partial / _MANIFEST).write_text(manifest, encoding="utf-8")
+            (new / _MANIFEST).write_text(manifest, encoding="utf-8")
             # Fails if the directory exists and is not empty.
-            os.rename(partial, self.directory)
+            os.rename(new, self.directory)
         except OSError as error:
             # Another job may have created it, or even merged it, just now.
             if not (self.check(made_of, resume=resume) or self.directory.is_dir()):
@@ -357,7 +357,7 @@ class OutputShards:
                     f"{self.directory}: {error.strerror}. Choose another."
                 ) from error
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
 
     def is_visible(self, made_of: Mapping[str, Any]) -> bool:
         """Returns whether this process sees the directory, or the complete output."""

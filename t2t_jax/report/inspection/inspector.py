@@ -163,7 +163,7 @@ class _Columns:
         self.scripts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self.trigrams = (Trigrams(), Trigrams())
         self._seen = DuplicateFilter()
-        self._parts: list[tuple[Any, ...]] = []
+        self._parts: list[tuple[npt.NDArray[Any], ...]] = []
 
     def add(
         self, window: Sequence[tuple[int, Pair]], scorer: Scorer, *, max_length: int
@@ -181,21 +181,25 @@ class _Columns:
             counts.add(side)
         is_new = self._seen.is_new(pair_hashes(*map(text_hashes, sides)))
         findings = np.array((~is_scored, copies, ~is_new, unknown), np.bool_).T
-        numbers, known = [number for number, _ in window], self._directions
-        languages = [known[number] if known else "" for number in numbers]
+        numbers = np.array([number for number, _ in window])
+        languages = self._directions_of(numbers)
         losses = _losses(scorer, texts, np.flatnonzero(is_scored), languages)
-        self._parts.append((numbers, losses, lengths, findings, languages))
+        self._parts.append((numbers, losses, lengths, findings))
         for pair in texts:
             self.pairs.add(pair)
             self.characters.update(set(pair.source) | set(pair.target))
             for scripts, line in zip(self.scripts, pair, strict=True):
                 scripts[script_of(line)] += 1
 
+    def _directions_of(self, numbers: npt.NDArray[Any]) -> list[str]:
+        known = self._directions
+        return [known[int(number)] if known else "" for number in numbers]
+
     def finish(self) -> Inspection:
         """Joins the windows."""
-        empty: Any = ([], [], np.zeros((0, 2)), np.zeros((0, len(_SHOWN))), [])
+        empty = (np.zeros(0), np.zeros(0), np.zeros((0, 2)), np.zeros((0, 4)))
         columns = zip(*(self._parts or [empty]), strict=True)
-        numbers, losses, lengths, shown, languages = map(np.concatenate, columns)
+        numbers, losses, lengths, shown = map(np.concatenate, columns)
         findings = {kind: np.zeros(len(losses), np.bool_) for kind in KINDS}
         findings |= zip(_SHOWN, shown.T > 0, strict=True)
         return Inspection(
@@ -205,7 +209,7 @@ class _Columns:
             gains=np.full(len(losses), np.nan, np.float32),
             lengths=lengths.astype(np.int32),
             findings=findings,
-            directions=languages.tolist(),
+            directions=self._directions_of(numbers),
         )
 
 
