@@ -95,7 +95,9 @@ def _numbers(flag: str, given: str, count: int, problems: ErrorCollector) -> lis
     """Parses `all` or a comma-separated list into sorted unique indices."""
     known = {str(number): number for number in range(count)}
     parts = known if given == "all" else {part.strip() for part in given.split(",")}
-    rule = f"--{flag}={given} must be all, or some of {','.join(known)}. Change it."
+    rule = (
+        f"--{flag}={given} must be all, or some of {','.join(known)}: {flag}s, from 0."
+    )
     problems.check(known.keys() >= {*parts}, rule)
     return [number for text, number in known.items() if text in parts]
 

@@ -33,10 +33,9 @@ def make_formatter(options: TranslateOptions) -> Render:
       UserError: the format cannot represent the requested scores or alignments, or the
         model is not a parser.
     """
-    if options.format == "tsv":
-        return lambda number, translation: _tsv(number, translation, options)
-    if options.format == "jsonl":
-        return lambda number, translation: _jsonl(number, translation, options)
+    if options.format in ("tsv", "jsonl"):
+        rows_of = _tsv if options.format == "tsv" else _jsonl
+        return lambda number, translation: rows_of(number, translation, options)
     n_best = options.config.decoding.n_best
     unsupported = ["--token_scores"] * options.token_scores
     unsupported += ["--alignments"] * options.alignments
