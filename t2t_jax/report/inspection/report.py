@@ -15,8 +15,9 @@ from t2t_jax.report.page import Block, Note, Section, Table, render
 from t2t_jax.report.run_page import page_data
 
 COLUMNS = (
-    "rank corpus line loss gain source_tokens target_tokens findings source target"
-).split()
+    *("rank", "corpus", "line", "loss", "gain", "source_tokens", "target_tokens"),
+    *("findings", "source", "target"),
+)
 """Columns of the table; `loss` and `gain` in nats a token."""
 
 _ESCAPED = re.compile("[\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]|^[=+@-]")
