@@ -97,8 +97,9 @@ SHARDS, CANDIDATES = map(_count_up_to, (_MAX_SHARDS, 999))
 INDEX = FlagType(_integer, "an integer from 0", "I", empty=None)
 FILE = FlagType(_path, _A_PATH, "FILE", may_be_empty=False)
 DIRECTORY = FILE._replace(metavar="DIR")
-DIRECTORIES = FlagType(_paths, f"{_A_PATH}; several with commas", "DIRS", ())
-FILES = DIRECTORIES._replace(metavar="FILES")
+_WITH_COMMAS = "separated by commas; ~user must be a user of this machine"
+DIRECTORIES = FlagType(_paths, f"directories, {_WITH_COMMAS}", "DIRS", ())
+FILES = FlagType(_paths, f"files, {_WITH_COMMAS}", "FILES", ())
 ADDRESS = FlagType(_socket, "host:port, such as node-0:1234 or [::1]:1234", "HOST:PORT")
 PORT = FlagType(_integer, "a port from 0 to 65535", "PORT", "", lambda n: n <= 65_535)
 STEPS = FlagType(
