@@ -36,8 +36,12 @@ from importlib.metadata import version
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from t2t_jax.cli.console.error_report import name_flags, report_error
-from t2t_jax.cli.console.stderr import configure_stdout, make_stderr_robust
+from t2t_jax.cli.console.stderr import (
+    configure_stdout,
+    make_stderr_robust,
+    name_flags,
+    report_error,
+)
 from t2t_jax.devices.compilation_cache import (
     disable_cache_on_multiprocess_cpu,
     enable_compilation_cache,
@@ -117,7 +121,7 @@ def _run(argv: Sequence[str]) -> int:
     else:
         require_single_task(options.mode)
     with exit_on_signal(options):
-        code: int = mode.run(options)
+        code: int = mode.run(options) or 0
     return code
 
 

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,16 +137,16 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
 
 
 def load_one(
-    options: SearchOptions, *, checkpoint: str, decoding: DecodingConfig | None
+    options: SearchOptions, checkpoint: str = "", decoding: DecodingConfig | None = None
 ) -> TranslationModel:
     """Loads one checkpoint of the workdir, and the models of the ensemble.
 
     Collective: call on every process.
 
     Args:
-      options: with `workdir` and `ensemble`.
-      checkpoint: `best`, `last` or a step, as process 0 resolves it.
-      decoding: None means as the run was configured.
+      checkpoint: `best`, `last` or a step, as process 0 resolves it; "" means that of
+        the flags.
+      decoding: None means that of the configuration.
 
     Raises:
       UserError: as `inference.load.load`; or this process does not see the checkpoint.
@@ -153,22 +154,18 @@ def load_one(
     from t2t_jax.run.inference.load import load, shared_checkpoint
 
     processes, path = options.processes, options.workdir.path
-    step = shared_checkpoint(processes, path, checkpoint=checkpoint, name="model 0")
+    asked = checkpoint or options.checkpoint
+    step = shared_checkpoint(processes, path, checkpoint=asked, name="model 0")
     others = [
         (folder, shared_checkpoint(processes, Path(folder), name=f"model {number}"))
         for number, folder in enumerate(options.ensemble, 1)
     ]
+    decoding = decoding or options.config.decoding
     return load(path, checkpoint=step, decoding=decoding, ensemble=others)
 
 
-def load_mean(
-    options: EvaluateOptions, *, decoding: DecodingConfig | None
-) -> TranslationModel:
+def load_mean(options: EvaluateOptions, decoding: DecodingConfig) -> TranslationModel:
     """Averages checkpoints of a run in memory. Collective: call on every process.
-
-    Args:
-      options: with `workdir`, `last` and `force`.
-      decoding: None means as the run was configured.
 
     Raises:
       UserError: as `inference.average.load_average`; or this process does not see the
@@ -178,9 +175,6 @@ def load_mean(
     from t2t_jax.run.inference.load import shared_steps
 
     workdir, force = options.workdir, options.force
-    steps = shared_steps(
-        options.processes,
-        workdir,
-        lambda: select_checkpoints(workdir, last=options.last, force=force).steps,
-    )
+    select = partial(select_checkpoints, workdir, last=options.last, force=force)
+    steps = shared_steps(options.processes, workdir, lambda: select().steps)
     return load_average(workdir, steps=steps, force=force, decoding=decoding)

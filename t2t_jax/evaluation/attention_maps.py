@@ -1,8 +1,13 @@
-"""Attention weights of a sentence pair: the data of Figures 3 to 5 of the paper."""
+"""Attention weights of a sentence pair: the data of Figures 3 to 5 of the paper.
+
+Those of a few pairs are made small enough for a page.
+"""
 
 from __future__ import annotations
 
+import base64
 import functools
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import jax
@@ -10,13 +15,16 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
+from t2t_jax.data.batching.modifiers import Pair
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import UserError
+from t2t_jax.evaluation.plots import label_of
 from t2t_jax.functional.masks import PAD
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.architectures import sown_weights
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.types import Array, Params
+from t2t_jax.types import BOS, EOS, Array, Params
 
 _ATTENTION_PATHS = {
     "encoder": ("encoder", "self_attention"),
@@ -26,6 +34,12 @@ _ATTENTION_PATHS = {
 
 KINDS = tuple(_ATTENTION_PATHS)
 """The Transformer's three uses of attention (§3.2.3)."""
+
+MAX_SENTENCES = 4
+MAX_BYTES = 600_000
+"""Of all weights, at a byte each; a third more in the page."""
+
+_MAX_TOKENS = 40  # a side: more would be too small to see
 
 
 def attention_maps(
@@ -54,14 +68,12 @@ def attention_maps(
             f"Attention maps need a Transformer, and this is a model of class "
             f"{type(module).__name__}. Load another model."
         )
-    sentences = {"source": source, "target_inputs": target_inputs}
-    for name, tokens in sentences.items():
+    for name, tokens in {"source": source, "target_inputs": target_inputs}.items():
         check_axes(**{name: (tokens, "L")})
         if not tokens.size or np.any(np.asarray(tokens) == PAD):
             raise ValueError(
-                f"{name} must be the tokens of one sentence, at least one and none of "
-                f"them pad={PAD}, not {np.asarray(tokens).tolist()}. Remove the "
-                "padding."
+                f"{name} must be the tokens of one sentence, none of them pad={PAD}, "
+                f"not {np.asarray(tokens).tolist()}. Remove the padding."
             )
     maps = _weights(module, params, source[None], target_inputs[None])
     return {kind: np.asarray(maps[kind][:, 0]) for kind in KINDS}
@@ -73,16 +85,65 @@ def _weights(
 ) -> dict[str, jax.Array]:
     """Returns the weights of every use, [N, B, H, Q, K]."""
     sown = sown_weights(module, {"params": params}, source_BxS, target_inputs_BxT)
-    depths = {
-        "encoder": module.config.num_layers,
-        "decoder": decoder_layers(module.config),
-    }
-    return {
-        kind: jnp.stack(
-            [
-                sown[stack][f"layer_{n}"][attention]["weights"][0]
-                for n in range(depths[stack])
-            ]
-        )
-        for kind, (stack, attention) in _ATTENTION_PATHS.items()
-    }
+    config = module.config
+    depths = {"encoder": config.num_layers, "decoder": decoder_layers(config)}
+    maps = {}
+    for kind, (stack, attention) in _ATTENTION_PATHS.items():
+        layers = (sown[stack][f"layer_{n}"] for n in range(depths[stack]))
+        maps[kind] = jnp.stack([layer[attention]["weights"][0] for layer in layers])
+    return maps
+
+
+def attention_of(
+    module: nn.Module, params: Params, vocabulary: VocabularyPair, pairs: Iterable[Pair]
+) -> Iterator[dict[str, Any]]:
+    """Computes the attention weights of sentence pairs, for the page's scripts.
+
+    Sentences of more than 40 subwords are left out, and all that would exceed
+    `MAX_BYTES` or `MAX_SENTENCES`.
+
+    Args:
+      pairs: a source sentence each, and the model's translation.
+
+    Yields:
+      JSON values of a sentence: its text and translation; the labels of its `source`
+      tokens and `target` inputs; and for each kind of attention `shape`, [N, H, Q, K],
+      and `weights`, one byte each (255 is 1) in base64.
+
+    Raises:
+      UserError: the module is not a Transformer.
+    """
+    num_bytes = num_sentences = 0
+    for text, translation in pairs:
+        (ids,) = vocabulary.source.encode_sources([text], target_language="")
+        source = [*ids, EOS]
+        target = [BOS, *vocabulary.target.encode([translation])[0]]
+        if max(len(source), len(target)) > _MAX_TOKENS or len(source) < 2:
+            continue
+        maps = attention_maps(module, params, np.array(source), np.array(target))
+        num_bytes += sum(weights.size for weights in maps.values())
+        if num_bytes > MAX_BYTES:
+            return
+        num_sentences += 1
+        yield {
+            "text": text,
+            "translation": translation,
+            "source": list(map(label_of, vocabulary.source.pieces(source))),
+            "target": list(map(label_of, vocabulary.target.pieces(target))),
+            "maps": {kind: quantize(weights) for kind, weights in maps.items()},
+        }
+        if num_sentences == MAX_SENTENCES:
+            return
+
+
+def quantize(weights_NxHxQxK: Array) -> dict[str, Any]:
+    """Rounds weights in [0, 1] to bytes, in base64.
+
+    Example:
+      >>> quantize(np.array([[[[0.0, 1.0]]]]))
+      {'shape': [1, 1, 1, 2], 'weights': 'AP8='}
+    """
+    weights = np.asarray(weights_NxHxQxK, np.float32)
+    steps = np.rint(np.clip(weights, 0.0, 1.0) * 255).astype(np.uint8)
+    content = base64.b64encode(steps.tobytes()).decode()
+    return {"shape": list(weights.shape), "weights": content}

@@ -94,19 +94,13 @@ def scores_by_direction(
       >>> scores_by_direction(*lines)["chrf_by_direction"]
       {'en-de': 100.0, 'de-en': 0.0}
     """
-    numbers: dict[str, list[int]] = {}
-    for number, direction in enumerate(directions):
-        numbers.setdefault(direction, []).append(number)
-    if len(numbers) < 2:
+    if len(set(directions)) < 2:
         return corpus_scores(hypotheses, references, bleu=bleu)
-    each = {
-        direction: corpus_scores(
-            [hypotheses[number] for number in some],
-            [references[number] for number in some],
-            bleu=bleu,
-        )
-        for direction, some in numbers.items()
-    }
+    lines = [*zip(directions, hypotheses, references, strict=True)]
+    each = {}
+    for direction in dict.fromkeys(directions):
+        some = ((ours, theirs) for one, ours, theirs in lines if one == direction)
+        each[direction] = corpus_scores(*zip(*some, strict=True), bleu=bleu)
     found = dict(next(iter(each.values())))
     for name in IN_TRAINING:
         by_direction = {direction: scores[name] for direction, scores in each.items()}
@@ -155,8 +149,7 @@ def check_aligned(
     references = as_lines(references, caller=caller, noun="references")
     if len(hypotheses) != len(references) or not references:
         raise DataError(
-            f"Scoring needs as many {noun} as references, and at least one: "
-            f"{len(hypotheses)} and {len(references)} came. Check that each line has "
-            "its reference."
+            f"Scoring needs as many {noun} as references, and at least one, not "
+            f"{len(hypotheses)} and {len(references)}. Pass a reference for each line."
         )
     return hypotheses, references

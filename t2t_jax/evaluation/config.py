@@ -53,11 +53,7 @@ class EvaluationConfig:
             f"evaluation.patience={self.patience} requires evaluations, and "
             "evaluation.every_steps=0 turns them off. Change one of them.",
         )
-        problems.check(
-            self.tokenize in TOKENIZERS,
-            f"evaluation.tokenize={self.tokenize!r} is not known; known are "
-            f"{', '.join(map(repr, TOKENIZERS))}. Change config.evaluation.tokenize.",
-        )
+        problems.choose("evaluation.tokenize", self.tokenize, TOKENIZERS)
         share, rule = self.max_unfinished, "be between 0 and 1, which translates all"
         problems.require("evaluation.max_unfinished", share, 0 <= share <= 1, rule)
         problems.raise_if_any()

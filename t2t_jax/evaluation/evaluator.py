@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, zip_longest
 from typing import Any
@@ -28,13 +28,10 @@ def first_of_each(names: Sequence[str], most: int) -> list[int]:
       >>> first_of_each(["en-de", "en-de", "de-en", "en-de"], 1)
       [0, 2]
     """
-    seen: Counter[str] = Counter()
-    chosen = []
+    numbers = defaultdict(list)
     for number, name in enumerate(names):
-        seen[name] += 1
-        if seen[name] <= most:
-            chosen.append(number)
-    return chosen
+        numbers[name].append(number)
+    return sorted(chain.from_iterable(some[:most] for some in numbers.values()))
 
 
 PROBE = 64  # sentences translated first, to detect translations that do not end
@@ -77,16 +74,13 @@ class Evaluator:
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""
-        sums = fetch_pipelined(
-            self._sums(params, batch) for batch in self._batches_with_progress()
-        )
+        batches = self._batches_with_progress()
+        sums = fetch_pipelined(self._sums(params, batch) for batch in batches)
         metrics = summarise(total([*sums]))
         del metrics["padding_fraction"]  # of these batches, not of training
         return metrics
 
-    def evaluate(
-        self, params: Params, *, step: int
-    ) -> tuple[dict[str, Any], list[str]]:
+    def evaluate(self, params: Params, step: int) -> tuple[dict[str, Any], list[str]]:
         """Scores `params`.
 
         Returns:
@@ -108,8 +102,7 @@ class Evaluator:
             )
         else:
             record.update(self._scores(hypotheses))
-        record["sentences"] = len(outputs)
-        record["unfinished"] = unfinished
+        record |= {"sentences": len(outputs), "unfinished": unfinished}
         record["seconds"] = time.perf_counter() - began
         return record, hypotheses
 

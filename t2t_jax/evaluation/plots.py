@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from t2t_jax.errors import UserError
 from t2t_jax.types import Array
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
@@ -41,10 +40,7 @@ def require_matplotlib() -> None:
       UserError: it is not.
     """
     if find_spec("matplotlib") is None:
-        raise UserError(
-            "Plots need matplotlib, which is not installed. "
-            "Run: pip install 't2t-jax[plots]'"
-        )
+        raise UserError("Plots need matplotlib. Run: pip install 't2t-jax[plots]'")
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -63,8 +59,7 @@ def shade(value: float, color_map: str = COLOR_MAP) -> Color:
     """Looks up a colour by a share in [0, 1], or an index into a list of colours."""
     from matplotlib import colormaps
 
-    red, green, blue, opacity = colormaps[color_map](value)
-    return float(red), float(green), float(blue), float(opacity)
+    return colormaps[color_map](value)
 
 
 def render_png(figure: Figure) -> bytes:
@@ -90,6 +85,7 @@ _MAX_HEIGHT = 200.0
 
 _QUERY, _KEY = "query", "key"
 _GRAY = "0.45"
+_WORD: Any = {"size": 9, "va": "center", "parse_math": False}
 
 
 def label_of(piece: str) -> str:
@@ -104,115 +100,95 @@ def label_of(piece: str) -> str:
     return f"·{piece}" if piece[:1].isalnum() else piece
 
 
-def plot_heat_maps(
-    weights_HxQxK: Array,
-    *,
-    queries: Sequence[str],
-    keys: Sequence[str],
-    heads: Sequence[int],
-    title: str,
-) -> Figure:
+class LayerAttention(NamedTuple):
+    """The attention of one layer, to be plotted.
+
+    Attributes:
+      weights_HxQxK: of all heads.
+      queries: Q labels, of the rows of a heat map.
+      keys: K labels, of its columns.
+      heads: to be plotted, indices from 0.
+      title: of the figure.
+    """
+
+    weights_HxQxK: Array
+    queries: Sequence[str]
+    keys: Sequence[str]
+    heads: Sequence[int]
+    title: str
+
+
+def plot_heat_maps(layer: LayerAttention) -> Figure:
     """Plots attention weights as heat maps, one panel per head.
 
     All panels share one scale from 0. Weights of exactly 0 are masked and stay white.
     If labels do not fit, only every second or third is shown.
 
-    Args:
-      weights_HxQxK: of one layer, all heads.
-      queries: Q labels of the rows.
-      keys: K labels of the columns.
-      heads: indices from 0.
-
     Raises:
       UserError: matplotlib is not installed.
     """
+    weights_HxQxK, queries, keys, heads, title = layer
     cell = min(0.4, _MAX_PANEL / max(len(queries), len(keys)))
     width, height = (max(cell * len(words), 0.9) for words in (keys, queries))
-    columns, rows = _grid(len(heads), width=width, height=height)
+    columns = min(len(heads), math.ceil(math.sqrt(len(heads) * height / width)))
+    rows = math.ceil(len(heads) / columns)
     figure = new_figure(
         columns * (width + 0.1) + _label_length(queries) + 1.6,
         rows * (height + 0.35) + _label_length(keys) + 0.8,
     )
     selected = np.ma.masked_equal(np.asarray(weights_HxQxK)[list(heads)], 0.0)
-    panels: list[Axes] = []
-    for index, head in enumerate(heads):
-        panel = figure.add_subplot(rows, columns, index + 1)
-        image = panel.imshow(
-            selected[index], cmap=COLOR_MAP, vmin=0.0, vmax=selected.max()
-        )
-        panel.set_title(f"head {head}", fontsize=10)
-        panel.tick_params(length=2)
-        is_lowest = index + columns >= len(heads)
-        is_leftmost = index % columns == 0
-        panel.set_xlabel(_KEY if is_lowest else "", color=_GRAY, size=8)
-        panel.set_ylabel(_QUERY if is_leftmost else "", color=_GRAY, size=8)
-        _set_labels(panel.xaxis, keys if is_lowest else (), cell=cell, rotation=90)
-        _set_labels(panel.yaxis, queries if is_leftmost else (), cell=cell, rotation=0)
-        panels.append(panel)
-    scale: Any = {"shrink": 0.6, "aspect": 30, "pad": 0.02}
-    figure.colorbar(image, ax=panels, label="attention weight", **scale)
+    for n, head in enumerate(heads):
+        panel = figure.add_subplot(rows, columns, n + 1, title=f"head {head}")
+        scale: Any = {"cmap": COLOR_MAP, "vmin": 0.0, "vmax": selected.max()}
+        image = panel.imshow(selected[n], **scale)
+        if is_lowest := n + columns >= len(heads):
+            panel.set_xlabel(_KEY, color=_GRAY, size=8)
+        if is_leftmost := n % columns == 0:
+            panel.set_ylabel(_QUERY, color=_GRAY, size=8)
+        _set_labels(panel.xaxis, keys if is_lowest else (), cell, rotation=90)
+        _set_labels(panel.yaxis, queries if is_leftmost else (), cell, rotation=0)
+    figure.colorbar(image, ax=figure.axes, label="attention weight", shrink=0.6)
     figure.suptitle(title)
     return figure
 
 
-def plot_lines(
-    weights_HxQxK: Array,
-    *,
-    queries: Sequence[str],
-    keys: Sequence[str],
-    heads: Sequence[int],
-    title: str,
-) -> Figure:
+def plot_lines(layer: LayerAttention) -> Figure:
     """Plots attention weights as lines between two columns of words.
 
-    A line connects a query with a key, with the weight as opacity, if that is at least
-    0.05. A head has the same colour in every figure; several heads are offset.
-
-    Args:
-      weights_HxQxK: of one layer, all heads.
-      queries: Q labels, on the left.
-      keys: K labels, on the right.
-      heads: indices from 0.
+    A line connects a query, on the left, with a key, with the weight as opacity, if
+    that is at least 0.05. A head has the same colour in every figure; several heads
+    are offset.
 
     Raises:
       UserError: matplotlib is not installed.
 
     Paper: Figures 3, 4 and 5.
     """
+    weights_HxQxK, queries, keys, heads, title = layer
     rows = max(len(queries), len(keys))
     row = min(0.22, _MAX_HEIGHT / rows)
     figure = new_figure(6.0 + min(rows / 20, 4.0), row * (rows + 1) + 1.4)
-    axes = figure.add_subplot()
+    axes = figure.add_subplot(xlim=(0, 1), ylim=(rows, -1))
     axes.set_axis_off()
-    axes.set(xlim=(0, 1), ylim=(rows, -1))
     # The shorter column is stretched, so that lines between equal positions are level.
     heights_Q = (np.arange(len(queries)) + 0.5) * rows / len(queries)
     heights_K = (np.arange(len(keys)) + 0.5) * rows / len(keys)
-    _column(axes, _QUERY, words=queries, heights=heights_Q, row=row)
-    _column(axes, _KEY, words=keys, heights=heights_K, row=row)
+    for x, side, name, words, heights in (
+        (-0.02, "right", _QUERY, queries, heights_Q),
+        (1.02, "left", _KEY, keys, heights_K),
+    ):
+        axes.text(x, -0.6, name, color=_GRAY, size=8, ha=side, va="center")
+        for n in range(0, len(words), math.ceil(_LABEL_INCHES / row)):
+            axes.text(x, heights[n], words[n], ha=side, **_WORD)
     for index, head in enumerate(heads):
         offset = 0.6 * ((index + 0.5) / len(heads) - 0.5)
-        lines = _lines(
-            np.asarray(weights_HxQxK)[head],
-            heights_Q=heights_Q + offset,
-            heights_K=heights_K + offset,
-            color=_color(head),
-        )
+        heights_of_both = heights_Q + offset, heights_K + offset
+        lines = _lines(np.asarray(weights_HxQxK)[head], *heights_of_both, head)
         axes.add_collection(lines)
-    figure.legend(
-        handles=[_swatch(head) for head in heads],
-        loc="outside lower center",
-        ncols=min(4, len(heads)),
-        frameon=False,
-    )
+        axes.plot([], [], color=_color(head), linewidth=4, label=f"head {head}")
+    figure.legend(loc="outside lower center", ncols=min(4, len(heads)), frameon=False)
     figure.suptitle(title)
     return figure
-
-
-def _grid(panels: int, *, width: float, height: float) -> tuple[int, int]:
-    """Returns columns and rows of the smallest grid; ties go to the wider one."""
-    grids = [(columns, math.ceil(panels / columns)) for columns in range(1, panels + 1)]
-    return min(grids, key=lambda grid: (grid[0] * width + grid[1] * height, -grid[0]))
 
 
 def _label_length(words: Sequence[str]) -> float:
@@ -220,57 +196,26 @@ def _label_length(words: Sequence[str]) -> float:
     return 0.07 * max(map(len, words))
 
 
-def _set_labels(
-    axis: Axis, words: Sequence[str], *, cell: float, rotation: int
-) -> None:
+def _set_labels(axis: Axis, words: Sequence[str], cell: float, rotation: int) -> None:
     shown = range(0, len(words), math.ceil(_LABEL_INCHES / cell))
     axis.set_ticks(shown)
     labels = [words[n] for n in shown]
     axis.set_ticklabels(labels, rotation=rotation, parse_math=False, size=8)
 
 
-def _column(
-    axes: Axes,
-    name: str,
-    *,
-    words: Sequence[str],
-    heights: np.ndarray[Any, Any],
-    row: float,
-) -> None:
-    x, side = (-0.02, "right") if name == _QUERY else (1.02, "left")
-    axes.text(x, -0.6, name, color=_GRAY, size=8, ha=side, va="center")
-    for n in range(0, len(words), math.ceil(_LABEL_INCHES / row)):
-        axes.text(
-            x, heights[n], words[n], size=9, ha=side, va="center", parse_math=False
-        )
-
-
-def _lines(
-    weights_QxK: np.ndarray[Any, Any],
-    *,
-    heights_Q: np.ndarray[Any, Any],
-    heights_K: np.ndarray[Any, Any],
-    color: Color,
-) -> LineCollection:
+def _lines(weights_QxK: Array, y_Q: Array, y_K: Array, head: int) -> LineCollection:
     from matplotlib.collections import LineCollection
 
-    queries, keys = np.nonzero(weights_QxK >= _MIN_WEIGHT)
-    ends = np.stack([heights_Q[queries], heights_K[keys]], axis=1)
-    lines = np.stack([np.broadcast_to([0.0, 1.0], ends.shape), ends], axis=2)
-    opacities = np.minimum(weights_QxK[queries, keys], 1.0)  # rounding exceeds 1
-    colors = [(*color[:3], float(opacity)) for opacity in opacities]
-    return LineCollection(list(lines), colors=colors, linewidths=1.6)
+    drawn = [*zip(*np.nonzero(weights_QxK >= _MIN_WEIGHT), strict=True)]
+    lines: Any = [[(0, y_Q[q]), (1, y_K[k])] for q, k in drawn]
+    # Rounding exceeds 1.
+    colors = [(*_color(head)[:3], min(weights_QxK[q, k], 1.0)) for q, k in drawn]
+    return LineCollection(lines, colors=colors, linewidths=1.6)
 
 
 def _color(head: int) -> Color:
     """Returns one of 20 colours: ten strong ones, then their pale variants."""
     return shade((2 * head + head // 10) % 20, "tab20")
-
-
-def _swatch(head: int) -> Any:
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=_color(head), linewidth=4, label=f"head {head}")
 
 
 _FAMILIES = {
@@ -295,8 +240,7 @@ def plot_schedule(last_step: int = 20_000) -> Figure:
             rates = inverse_square_root(steps, d_model, warmup_steps=warmup_steps)
             label = f"d_model {d_model}, warm-up {warmup_steps:,}"
             panel.plot(steps, np.asarray(rates), color=shade(share), label=label)
-        panel.set_title(f"By {varied}", fontsize=10)
-        panel.set_xlabel("optimizer step")
+        panel.set(title=f"By {varied}", xlabel="optimizer step")
         panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.locator_params(axis="x", nbins=5)
         panel.grid(alpha=0.3)
@@ -340,11 +284,7 @@ def plot_positions(length: int = 100, d_model: int = 128) -> Figure:
 
 
 def plot_averages(
-    steps: Sequence[int],
-    *,
-    averages: Sequence[float],
-    singles: Sequence[float],
-    last: int,
+    steps: list[int], *, averages: Sequence[float], singles: Sequence[float], last: int
 ) -> Figure:
     """Plots what checkpoint averaging gains over the course of a run.
 
@@ -363,13 +303,10 @@ def plot_averages(
     axes = figure.add_subplot()
     axes.plot(steps, singles, "s--", color=shade(0.7), label="newest checkpoint")
     axes.plot(steps, averages, "o-", color=shade(0.0), label=f"mean of {last}")
-    best = max(range(len(steps)), key=lambda n: (averages[n], steps[n]))
-    above: Any = {"xytext": (0, 9), "textcoords": "offset points"}
-    place = (steps[best], averages[best])
-    bold: Any = {"ha": "center", "weight": "bold"}
-    axes.annotate(f"{averages[best]:.2f}", place, **above, **bold)
-    peak = ([steps[best]], [averages[best]])
-    axes.plot(*peak, "*", color=shade(0.0), markersize=15, label="best mean")
+    bleu, step = max(zip(averages, steps, strict=True))
+    axes.plot(step, bleu, "*", color=shade(0.0), markersize=15, label="best mean")
+    above: Any = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center"}
+    axes.annotate(f"{bleu:.2f}", (step, bleu), weight="bold", **above)
     axes.margins(y=0.15)
     axes.set(xlabel="optimizer step of the newest checkpoint", ylabel="BLEU")
     axes.xaxis.set_major_formatter("{x:,.0f}")

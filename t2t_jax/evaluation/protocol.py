@@ -13,13 +13,9 @@ import numpy as np
 import t2t_jax
 from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.evaluation.bleu import (
-    DEFAULT_BLEU,
-    METRICS,
-    BleuSettings,
-)
+from t2t_jax.evaluation.bleu import DEFAULT_BLEU, METRICS, BleuSettings
 from t2t_jax.evaluation.significance import scores_and_tests
-from t2t_jax.evaluation.tokenized_bleu import paper_bleu, tokenized_bleu
+from t2t_jax.evaluation.tokenized_bleu import paper_bleu
 from t2t_jax.types import Params
 
 _PAPER: dict[str, Any] = {
@@ -55,9 +51,8 @@ def protocol_decoding(own: DecodingConfig) -> DecodingConfig:
       DecodingConfig(beam_size=4, length_penalty=0.6, ..., max_extra_tokens=50, ...)
     """
     longest = own.max_source_length + _PAPER["max_extra_tokens"]
-    return dataclasses.replace(
-        own, **_PAPER, tokens_per_batch=max(own.tokens_per_batch, longest)
-    )
+    tokens = max(own.tokens_per_batch, longest)
+    return dataclasses.replace(own, **_PAPER, tokens_per_batch=tokens)
 
 
 def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
@@ -104,41 +99,6 @@ def protocol_scores(
     return {
         **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
         "paper_bleu": paper_bleu(*both, tokenize=tokenize, language=language),
-    }
-
-
-def tokenized_scores(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    tokenize: Callable[[str], str],
-    language: str = "",
-    lowercase: bool = False,
-    baseline: Sequence[str] | None = None,
-    bleu: BleuSettings = DEFAULT_BLEU,
-) -> dict[str, Any]:
-    """Computes all scores of the protocol `tokenized`.
-
-    Args:
-      tokenize, language, lowercase: of `tokenized_bleu`, and of no other score.
-      bleu: of sacreBLEU's own BLEU.
-
-    Returns:
-      As `protocol_scores`, with `tokenized_bleu` instead of `paper_bleu`.
-
-    Raises:
-      DataError, TypeError: as in `bleu.check_aligned`.
-    """
-    both = hypotheses, references
-    return {
-        **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
-        "tokenized_bleu": tokenized_bleu(
-            *both,
-            tokenize=tokenize,
-            language=language,
-            lowercase=lowercase,
-            baseline=baseline,
-        ),
     }
 
 

@@ -128,16 +128,12 @@ def scores_and_tests(
 
 
 def _resample(
-    name: str,
-    systems: Sequence[Sequence[str]],
-    references: Sequence[str],
-    *,
-    bleu: BleuSettings,
+    name: str, lines: list[Sequence[str]], references: Sequence[str], bleu: BleuSettings
 ) -> list[Any]:
     """Scores and resamples with sacreBLEU; the first system is its baseline."""
     from sacrebleu.significance import PairedTest
 
-    named: Any = [(str(number), list(lines)) for number, lines in enumerate(systems)]
+    named: Any = [(str(number), list(some)) for number, some in enumerate(lines)]
     metric = {name: make_metric(name, references, bleu=bleu)}
     with _sacrebleu_seed():
         how: Any = {"references": None, "test_type": "bs", "n_samples": RESAMPLES}

@@ -8,7 +8,7 @@ again: escapes such as `&apos;` are then in the translations as in the reference
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,11 +47,9 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
     languages = sacremoses.corpus.NonbreakingPrefixes().available_langs
     if language not in (known := sorted(set(languages.values()))):
         raise UserError(
-            f"--target_language={language} must be a language of sacremoses: "
-            f"{', '.join(known)}."
+            f"--target_language={language} must be one of Moses: {', '.join(known)}."
         )
-    tokenizer = sacremoses.MosesTokenizer(lang=language)
-    return partial(tokenizer.tokenize, return_str=True)
+    return partial(sacremoses.MosesTokenizer(lang=language).tokenize, return_str=True)
 
 
 def tokenized_bleu(
@@ -103,15 +101,16 @@ def tokenized_bleu(
         bleu=BleuSettings(tokenize="none", lowercase=lowercase),
         baseline=None if baseline is None else tokens(baseline),
     )
-    scores = {
-        "score": found["bleu"],
-        "signature": moses_signature(found["bleu_signature"], language),
-        "label": LABEL,
-        "interval": found["intervals"]["bleu"],
-    }
+    scores = _labelled(found, language, LABEL)
+    scores["interval"] = found["intervals"]["bleu"]
     if "paired_test" in found:
         scores["paired_test"] = found["paired_test"]["bleu"]
     return scores
+
+
+def _labelled(scores: Mapping[str, Any], language: str, label: str) -> dict[str, Any]:
+    signature = moses_signature(scores["bleu_signature"], language)
+    return {"score": scores["bleu"], "signature": signature, "label": label}
 
 
 def moses_signature(signature: str, language: str) -> str:
@@ -121,9 +120,8 @@ def moses_signature(signature: str, language: str) -> str:
       >>> moses_signature("nrefs:1|tok:none", "fr"), moses_signature("tok:none", "")
       ('nrefs:1|tok:moses-fr', 'tok:none')
     """
-    return signature.replace(
-        "tok:none", f"tok:moses-{language}" if language else "tok:none"
-    )
+    name = f"moses-{language}" if language else "none"
+    return signature.replace("tok:none", f"tok:{name}")
 
 
 def share_of_tokenized(lines: Sequence[str]) -> float | None:
@@ -140,8 +138,7 @@ def share_of_tokenized(lines: Sequence[str]) -> float | None:
     ends = [end for line in lines if (end := _SENTENCE_END.search(line))]
     if len(ends) < len(lines) / 4:
         return None
-    spaced = sum(end["before"] == " " for end in ends)
-    return spaced / len(ends) if ends else None
+    return sum(end["before"] == " " for end in ends) / len(ends) if ends else None
 
 
 PAPER_LABEL = "paper-style, not comparable with sacreBLEU"
@@ -190,18 +187,11 @@ def paper_bleu(
       >>> round(found["score"]), found["label"]
       (100, 'paper-style, not comparable with sacreBLEU')
     """
-    ours, theirs = (
-        [
-            split_compounds(tokenize(line))
-            for line in as_lines(lines, caller="paper_bleu")
-        ]
-        for lines in (hypotheses, references)
-    )
-    found = corpus_scores(
-        ours, theirs, metrics=["bleu"], bleu=BleuSettings(tokenize="none")
-    )
-    return {
-        "score": found["bleu"],
-        "signature": moses_signature(found["bleu_signature"], language),
-        "label": PAPER_LABEL,
-    }
+
+    def tokens(lines: Iterable[str]) -> list[str]:
+        lines = as_lines(lines, caller="paper_bleu")
+        return [split_compounds(tokenize(line)) for line in lines]
+
+    both, bleu = (tokens(hypotheses), tokens(references)), BleuSettings("none")
+    found = corpus_scores(*both, metrics=["bleu"], bleu=bleu)
+    return _labelled(found, language, PAPER_LABEL)

@@ -26,10 +26,7 @@ from t2t_jax.training.progress_and_patience import Record
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 TEST_COLUMNS = (*("BLEU", "±", "gain", "p"), *("chrF", "±", "gain", "p"))
-_MAX_SENTENCES = 10
-_MAX_EVALUATIONS = 12
-_MAX_LETTERS = 300
-_MIN_POINTS = 150
+_MAX_SENTENCES, _MAX_EVALUATIONS, _MAX_LETTERS, _MIN_POINTS = 10, 12, 300, 150
 
 
 class Run(NamedTuple):
@@ -111,9 +108,8 @@ def _standings(runs: Sequence[Run]) -> Table:
         rows.append((run.name, stands["state"], steps, time, size, *scores, at))
     header = ("run", "state", "steps", "time", "size", "BLEU", "ppl", "at step")
     notes = [
-        "size: parameters; ppl: perplexity per subword. Scores are those of the "
-        "development set, at the step of the best BLEU; of equal ones, of the lowest "
-        "loss."
+        "size: parameters; ppl: perplexity per subword. Scores are of the development "
+        "set, at the step of the best BLEU; of equal ones, of the lowest loss."
     ]
     if len({str(run.config.data.dev) for run in runs}) > 1:
         notes.append("The development sets differ: these scores are not comparable.")
@@ -124,8 +120,7 @@ def _paper(runs: Sequence[Run]) -> Iterator[Table]:
     """Yields the numbers that the paper prints for the rows of Table 3, beside ours."""
     rows = []
     for run in runs:
-        name = closest_row(run.config)
-        if not name:
+        if not (name := closest_row(run.config)):
             continue
         printed, best = ROWS[name], run.stands["best"] or {}
         millions = count_parameters(run.config.network).total / 1e6
@@ -140,7 +135,7 @@ def _paper(runs: Sequence[Run]) -> Iterator[Table]:
     notes = [
         "What the paper prints is of newstest2013: tokenized, compound-split BLEU, and "
         "perplexity of its own subwords; ours is of data.dev, sacreBLEU on raw text. "
-        "They compare only if the report of a run has no departures by choice.",
+        "They compare only if the report of a run has no departures by choice."
     ]
     if rows:
         yield Table("Table 3 of the paper", header, rows, range(2, 8), notes)
@@ -181,32 +176,27 @@ def _evaluations(runs: Sequence[Run]) -> Iterator[Table]:
 
 def _tests(runs: Sequence[Run]) -> Table:
     """Tests the differences to the first run that has translations."""
-    name, config, base = next(
-        (run.name, run.config, run.output) for run in runs if run.output
-    )
+    base, own = next((run.output, run) for run in runs if run.output)
     rows, missing = [], []
     first: dict[str, Any] = {}
     for run in runs:
-        output, reason = run.output, ""
-        if output is None:
-            reason = "no translations of its development set are saved"
-        elif output.references != base.references:
-            reason = "its development set is another one"
-        if output is None or reason:
-            rows.append((run.name, *[NONE] * 8))
-            missing.append(f"{run.name}: not tested, as {reason}.")
+        if run.output and run.output.references == base.references:
+            baseline = None if run.output is base else base.hypotheses
+            scores = scores_of(run.output, own.config, baseline=baseline)
+            first = first or scores
+            rows.append((run.name, *test_cells(scores)))
             continue
-        baseline = None if output is base else base.hypotheses
-        scores = scores_of(output, config, baseline=baseline)
-        first = first or scores
-        rows.append((run.name, *test_cells(scores)))
+        other = "its development set is another one"
+        none = "no translations of its development set are saved"
+        reason = other if run.output else none
+        rows.append((run.name, *[NONE] * 8))
+        missing.append(f"{run.name}: not tested, as {reason}.")
     interval = first["intervals"]
     header = ("run", *TEST_COLUMNS)
     notes = [
         f"Best evaluations; {interval['level']:.0%} intervals and paired tests against "
-        f"{name}, the first with translations, by {interval['resamples']:,} bootstrap "
-        "samples. "
-        "p is the chance of so large a difference between equally good systems.",
+        f"{own.name}, the first with translations, by {interval['resamples']:,} "
+        "bootstrap samples. p: chance of so large a difference of equal systems.",
         f"{first['bleu_signature']}; {first['chrf_signature']}",
         *missing,
     ]
@@ -236,17 +226,13 @@ def _translations(runs: Sequence[Run]) -> Iterator[Table]:
     found = [_translated(run) for run in runs]
     pairs = list(dict.fromkeys(pair for one in found for pair in one))
     shared = [pair for pair in pairs if sum(pair in one for one in found) > 1]
-    differing = [
-        pair for pair in shared if len({one[pair] for one in found if pair in one}) > 1
-    ]
-    rows = []
-    for source, reference in (differing or shared)[:_MAX_SENTENCES]:
-        rows.append(("source", truncate(source, _MAX_LETTERS)))
-        rows.append(("reference", truncate(reference, _MAX_LETTERS)))
-        for run, one in zip(runs, found, strict=True):
-            rows.append(
-                (run.name, truncate(one.get((source, reference), NONE), _MAX_LETTERS))
-            )
+    differing = [p for p in shared if len({one[p] for one in found if p in one}) > 1]
+    names = ("source", "reference", *(run.name for run in runs))
+    rows: list[tuple[str, str]] = []
+    for pair in (differing or shared)[:_MAX_SENTENCES]:
+        texts = (*pair, *(one.get(pair, NONE) for one in found))
+        shown = (truncate(text, _MAX_LETTERS) for text in texts)
+        rows += zip(names, shown, strict=True)
     if rows:
         same = len(shared) - len(differing)
         notes = [
@@ -311,14 +297,9 @@ def compare_page(runs: Sequence[Run], tables: Sequence[Table]) -> str:
     limit = min(max(_MIN_POINTS, 3 * MAX_POINTS // len(runs)), MAX_POINTS)
     drawn = [curves(run.records, limit=limit) for run in runs]
     first, *others = [
-        Section(re.sub(r"\W+", "-", one.title.lower()), one.title, [one])
-        for one in tables
+        Section(re.sub(r"\W+", "-", t.title.lower()), t.title, [t]) for t in tables
     ]
-    chart = curves_part(
-        {key: True for one in drawn for key in one["curves"]},
-        any(one["thinned"] for one in drawn),
-    )
-    names = [run.name for run in runs]
+    chart, names = curves_part(*drawn), [run.name for run in runs]
     about = {"about": f"Comparison of {len(names)} runs", "names": names}
     return render(
         title=" · ".join(names),

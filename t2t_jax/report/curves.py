@@ -15,8 +15,7 @@ NONE = "\N{EM DASH}"
 MAX_POINTS = 1_200
 """Of one curve, after thinning."""
 
-_MAX_KNOTS = 400
-_MAX_MARKS = 400
+_MAX_KNOTS = _MAX_MARKS = 400
 
 
 class Chart(NamedTuple):
@@ -94,18 +93,12 @@ def curves(records: Sequence[Record], *, limit: int = MAX_POINTS) -> dict[str, A
                     [rounded(value) for _, value in kept],
                 ]
     skipped = [record["step"] for record in records if record["kind"] == "skipped"]
-    return {
-        "curves": found,
-        "axes": _axes(records),
-        "skipped": spread(skipped, _MAX_MARKS),
-        "thinned": thinned,
-    }
+    marks = spread(skipped, _MAX_MARKS)
+    return dict(curves=found, axes=_axes(records), skipped=marks, thinned=thinned)
 
 
-def thin(
-    points: Sequence[tuple[int, float]], limit: int
-) -> Sequence[tuple[int, float]]:
-    """Thins a curve to about `limit` points that keep its shape.
+def thin(points: Sequence[tuple[int, float]], most: int) -> Sequence[tuple[int, float]]:
+    """Thins a curve to about `most` points that keep its shape.
 
     The points are divided into runs of equal number, and the lowest and the highest
     of each are kept: a spike of a single record stays visible.
@@ -114,14 +107,13 @@ def thin(
       >>> thin([(1, 0.0), (2, 9.0), (3, 1.0), (4, 1.5), (5, 1.2), (6, 0.1)], 4)
       [(1, 0.0), (2, 9.0), (4, 1.5), (6, 0.1)]
     """
-    if len(points) <= limit:
+    if len(points) <= most:
         return points
-    size = math.ceil(2 * len(points) / max(limit, 2))
+    size = math.ceil(2 * len(points) / max(most, 2))
     kept = {0, len(points) - 1}
     for start in range(0, len(points), size):
         part = range(start, min(start + size, len(points)))
-        kept |= {min(part, key=lambda n: points[n][1])}
-        kept |= {max(part, key=lambda n: points[n][1])}
+        kept |= {pick(part, key=lambda n: points[n][1]) for pick in (min, max)}
     return [points[n] for n in sorted(kept)]
 
 
@@ -144,10 +136,9 @@ def _axes(records: Sequence[Record]) -> dict[str, list[float]]:
             seconds += training_seconds(record)
             knots.append((record["step"], tokens, seconds / 60))
     knots = spread(knots, _MAX_KNOTS)
-    names = ("step", "tokens", "minutes")
     return {
         name: [rounded(knot[n]) if n else knot[n] for knot in knots]
-        for n, name in enumerate(names)
+        for n, name in enumerate(("step", "tokens", "minutes"))
     }
 
 

@@ -79,8 +79,7 @@ def check_devices(
             timeout=timeout,
             check=False,
         )
-        found = json.loads(done.stdout.splitlines()[-1])
-        yield from _describe(found)
+        yield from _describe(json.loads(done.stdout.splitlines()[-1]))
     except subprocess.TimeoutExpired:
         yield _failure(f"JAX has not started within {timeout:.0f} s", environ)
     except OSError as error:
@@ -106,9 +105,8 @@ def _failure(message: str, environ: Mapping[str, str]) -> Check:
 def _describe(found: Mapping[str, Any]) -> Iterator[Check]:
     seconds = found["import_seconds"] + found["device_seconds"]
     about = (
-        f"JAX {found['jax']} computes on {found['platform']} in "
-        f"{found['compute_dtype']}, with the {found['attention']} attention kernel; "
-        f"ready after {seconds:.1f} s"
+        "JAX {jax} computes on {platform} in {compute_dtype}, with the {attention} "
+        "attention kernel; ready after {seconds:.1f} s".format(**found, seconds=seconds)
     )
     yield Check("devices", "jax", "ok", about, details=dict(found))
     for device in found["devices"]:
@@ -169,22 +167,13 @@ def check_environment(workdir: Path, *, is_given: bool) -> dict[str, Any]:
         except Exception as error:  # A fault of a check must not hide the others.
             message = f"this check failed: {type(error).__name__}: {error}"
             checks.append(Check(group, "failed", "warning", message))
+    statuses = [check.status for check in checks]
     return {
         "t2t_jax": __version__,
-        "status": worst(checks),
+        "status": max(statuses, key=_SEVERITY.index, default="ok"),
         "checks": [asdict(check) for check in checks],
         "seconds": round(time.perf_counter() - began, 2),
     }
-
-
-def worst(checks: Iterable[Check]) -> Status:
-    """Returns the most severe status of checks, "ok" for none.
-
-    Example:
-      >>> worst([Check("a", "b", "ok", ""), Check("a", "c", "warning", "")])
-      'warning'
-    """
-    return max((check.status for check in checks), key=_SEVERITY.index, default="ok")
 
 
 def check_versions() -> Iterator[Check]:
@@ -271,20 +260,16 @@ def _check_disk(name: str, path: Path, *, denied: Status = "error") -> Check:
     if usage.free < _LITTLE_SPACE:
         status = "error" if usage.free < _LEAST_SPACE else "warning"
     advice = "A checkpoint takes 12 bytes a parameter. Free disk space."
-    advice = advice if status != "ok" else ""
     about = f"{path}: {format_bytes(usage.free)} free of {format_bytes(usage.total)}"
     details = {"path": str(path), "free": usage.free, "total": usage.total}
-    return Check("storage", name, status, about, advice, details)
+    return Check("storage", name, status, about, advice * (status != "ok"), details)
 
 
 def check_variables(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
     """Yields a check of each variable that changes what the program does."""
     for name, value in sorted(environ.items()):
-        if not _VARIABLES.fullmatch(name):
-            continue
-        status: Status = "ok"
-        advice = f"Unset {name}: it makes the program slow or wrong."
-        if _HARMFUL.fullmatch(f"{name}={value.strip()}"):
-            status = "warning"
-        shown = f"{name}={value[:200]!r}"
-        yield Check("variables", name, status, shown, advice * (status != "ok"))
+        if _VARIABLES.fullmatch(name):
+            bad = bool(_HARMFUL.fullmatch(f"{name}={value.strip()}"))
+            advice = f"Unset {name}: it makes the program slow or wrong." * bad
+            status: Status = "warning" if bad else "ok"
+            yield Check("variables", name, status, f"{name}={value[:200]!r}", advice)

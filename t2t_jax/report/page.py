@@ -93,18 +93,15 @@ def render(
       data: JSON values for the scripts.
     """
     body = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            title=title,
-            header=header,
-            sections=sections,
-            data=data,
-            style=Markup(_asset("page.css")),
-            script=Markup(f'(() => {{\n"use strict";\n{body}}})();\n'),
-            about=f"Written by t2t_jax {__version__} at {utc('%Y-%m-%d %H:%M UTC')}.",
-        )
+    page = _environment().get_template("page.html")
+    return page.render(
+        title=title,
+        header=header,
+        sections=sections,
+        data=data,
+        style=Markup(_asset("page.css")),
+        script=Markup(f'(() => {{\n"use strict";\n{body}}})();\n'),
+        about=f"Written by t2t_jax {__version__} at {utc('%Y-%m-%d %H:%M UTC')}.",
     )
 
 
@@ -118,10 +115,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_clean,
     )
-    environment.policies["json.dumps_kwargs"] = {
-        "allow_nan": False,
-        "separators": (",", ":"),
-    }
+    how = {"allow_nan": False, "separators": (",", ":")}
+    environment.policies["json.dumps_kwargs"] = how
     environment.filters["sha256"] = _sha256
     return environment
 

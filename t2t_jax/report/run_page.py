@@ -8,7 +8,6 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from t2t_jax.config import Config
@@ -33,10 +32,7 @@ from t2t_jax.version import __version__
 
 REPORT, ENVIRONMENT = "report.html", "environment.json"
 
-_PACKAGES = (
-    *("jax", "jaxlib", "flax", "optax", "orbax-checkpoint", "numpy"),
-    *("sentencepiece", "sacrebleu"),
-)
+_LISTED = "jax jaxlib flax optax orbax-checkpoint numpy sentencepiece sacrebleu".split()
 
 MAX_SHARE = 0.01
 """Of the time that pages may take, but for the last one, which is always written."""
@@ -58,7 +54,7 @@ def run_page(
     Args:
       scores: of the best evaluation, from `comparison.scores_of`; None to leave out
         intervals, which take seconds.
-      attention: from `attention.attention_of`.
+      attention: from `attention_maps.attention_of`.
       is_over: whether the training of this process has ended.
 
     Raises:
@@ -67,13 +63,11 @@ def run_page(
     config = workdir.read_config()
     records = steps_of(read_metrics(workdir.path / "metrics.jsonl"))
     stands = standing(workdir, config, records, is_over=is_over)
-    samples = read_samples(
-        workdir, keep=[stands["best"]["step"]] if stands["best"] else []
-    )
-    drawn = curves(records)
+    kept = [stands["best"]["step"]] if stands["best"] else []
+    samples, drawn = read_samples(workdir, keep=kept), curves(records)
     name = workdir.path.resolve().name
     sections: dict[str, Callable[[], Iterable[Part]]] = {
-        "curves": lambda: [curves_part(drawn["curves"], drawn["thinned"])],
+        "curves": lambda: [curves_part(drawn)],
         "samples": lambda: [_samples(samples)],
         "trees": lambda: sample_trees(samples),
         "attention": lambda: [_attention(config, attention)],
@@ -88,15 +82,9 @@ def run_page(
         del sections["trees"]
     if not (workdir.path / ROBUSTNESS).exists():
         del sections["robustness"]
-    return render(
-        title=name,
-        header=_header(config, stands),
-        sections=[
-            Section(name, name.capitalize(), _read(parts))
-            for name, parts in sections.items()
-        ],
-        data=page_data([(name, drawn)], samples=samples, attention=list(attention)),
-    )
+    shown = [Section(one, one.capitalize(), _read(sections[one])) for one in sections]
+    data = page_data([(name, drawn)], samples=samples, attention=list(attention))
+    return render(title=name, header=_header(config, stands), sections=shown, data=data)
 
 
 def page_data(
@@ -118,11 +106,15 @@ def page_data(
     }
 
 
-def curves_part(drawn: Mapping[str, Any], thinned: bool) -> Part:
-    """Returns the place of the charts, which the page's scripts draw."""
-    if not drawn:
+def curves_part(*drawn: Mapping[str, Any]) -> Part:
+    """Returns the place of the charts, which the page's scripts draw.
+
+    Args:
+      drawn: results of `curves`.
+    """
+    if not any(one["curves"] for one in drawn):
         return Note("No step has been recorded yet.")
-    return Block("curves.html", {"thinned": thinned})
+    return Block("curves.html", {"thinned": any(one["thinned"] for one in drawn)})
 
 
 def _read(parts: Callable[[], Iterable[Part]]) -> list[Part]:
@@ -172,15 +164,11 @@ def _figures(stands: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _samples(samples: Mapping[str, Any]) -> Part:
-    if not samples["sentences"]:
+    if not (found := samples["sentences"]):
         return Note("No evaluation has written samples yet.")
-    rows = [
-        (one["source"], one["reference"], newest_translation(one))
-        for one in samples["sentences"]
-    ]
+    rows = [(s["source"], s["reference"], newest_translation(s)) for s in found]
     header = ("source", "reference", "newest translation")
-    title = "Samples of the newest evaluation"
-    table = Table(title, header, rows, text=(0, 1, 2))
+    table = Table("Samples of the newest evaluation", header, rows, text=(0, 1, 2))
     return Block("samples.html", {"left_out": samples["left_out"], "table": table})
 
 
@@ -188,9 +176,7 @@ def _attention(config: Config, attention: Sequence[Mapping[str, Any]]) -> Part:
     if attention:
         return Block("attention.html", {"step": attention[0]["step"]})
     if config.architecture != "transformer":
-        return Note(
-            f"A model of architecture={config.architecture} has no such attention."
-        )
+        return Note(f"architecture={config.architecture} has no such attention.")
     return Note(
         "Not computed during training. --mode=report computes the attention of a few "
         "development sentences with the best checkpoint."
@@ -198,9 +184,7 @@ def _attention(config: Config, attention: Sequence[Mapping[str, Any]]) -> Part:
 
 
 def _scores(
-    records: Sequence[Record],
-    stands: Mapping[str, Any],
-    scores: Mapping[str, Any] | None,
+    records: Sequence[Record], stands: Mapping[str, Any], scores: dict[str, Any] | None
 ) -> Iterator[Part]:
     if stands["evaluation"] is None:
         yield Note("No evaluation has been made yet.")
@@ -215,9 +199,7 @@ def _scores(
     if scores:
         yield from _intervals(scores)
     elif stands["best"]:
-        yield Note(
-            "Intervals are not computed during training; --mode=report adds them."
-        )
+        yield Note("Intervals are not computed in training; --mode=report adds them.")
     yield _evaluations([record for record in records if record["kind"] == "eval"])
 
 
@@ -268,11 +250,6 @@ def _evaluations(evaluations: Sequence[Record]) -> Table:
     return Table(title, header, rows, numbers=range(len(header)), folded=True)
 
 
-def report_path(workdir: Workdir) -> Path:
-    """Returns the path of the page in the directory of its run."""
-    return workdir.path / REPORT
-
-
 class ReportWriter:
     """Writes report.html, and before it environment.json, of the run that trains here.
 
@@ -307,10 +284,13 @@ class ReportWriter:
         if start < self._not_before and not is_over:
             return
         try:
-            self._write_environment()
+            if not self._has_environment:
+                found = describe_environment(processes=self._processes)
+                self._workdir.write_json(ENVIRONMENT, found)
+                self._has_environment = True
             start = self._clock()
             page = run_page(self._workdir, is_over=is_over)
-            atomic_write(report_path(self._workdir), page)
+            atomic_write(self._workdir.path / REPORT, page)
         except Exception as error:  # A page is not worth a run.
             if not self._has_warned:
                 self._has_warned = True
@@ -320,12 +300,6 @@ class ReportWriter:
                 )
         end = self._clock()
         self._not_before = end + (end - start) / MAX_SHARE
-
-    def _write_environment(self) -> None:
-        if not self._has_environment:
-            found = describe_environment(processes=self._processes)
-            self._workdir.write_json(ENVIRONMENT, found)
-            self._has_environment = True
 
 
 def describe_environment(*, processes: int = 1) -> dict[str, Any]:
@@ -342,7 +316,7 @@ def describe_environment(*, processes: int = 1) -> dict[str, Any]:
     return {
         "t2t_jax": __version__,
         "python": platform.python_version(),
-        "packages": installed_versions(_PACKAGES),
+        "packages": installed_versions(_LISTED),
         "system": platform.platform(),
         "processor": processor_name(),
         "cores": usable_processors(),

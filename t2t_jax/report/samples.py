@@ -24,9 +24,7 @@ from t2t_jax.run.workdir import Workdir
 MAX_STEPS = 60
 """Evaluations of which a page shows the samples."""
 
-_MAX_SENTENCES = 20
-_MAX_BYTES = 4 << 20
-_MAX_LETTERS = 1_000
+_MAX_SENTENCES, _MAX_BYTES, _MAX_LETTERS = 20, 4 << 20, 1_000
 # At the end of an empty one an editor may have cut off the blanks.
 _SAMPLE = re.compile(
     r"^  source(?: {7}(.*))?\n  reference(?: {4}(.*))?\n  translation(?:  (.*))?$",
@@ -77,18 +75,12 @@ def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, A
         for sample in _read(workdir, step)[:_MAX_SENTENCES]:
             source, reference, translation = (truncate(s, _MAX_LETTERS) for s in sample)
             sentences.setdefault((source, reference), {})[step] = translation
-    return {
-        "steps": shown,
-        "sentences": [
-            {
-                "source": source,
-                "reference": reference,
-                "translations": [by_step.get(step) for step in shown],
-            }
-            for (source, reference), by_step in sentences.items()
-        ][:_MAX_SENTENCES],
-        "left_out": len(steps) - len(shown),
-    }
+    rows = [
+        {"source": s, "reference": r, "translations": [*map(one.get, shown)]}
+        for (s, r), one in sentences.items()
+    ]
+    left_out = len(steps) - len(shown)
+    return {"steps": shown, "sentences": rows[:_MAX_SENTENCES], "left_out": left_out}
 
 
 def _read(workdir: Workdir, step: int) -> list[Sample]:

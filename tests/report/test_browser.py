@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from t2t_jax.report.attention import quantize
+from t2t_jax.evaluation.attention_maps import quantize
 from t2t_jax.report.comparison import compare, compare_page, open_runs
 from t2t_jax.report.run_page import run_page
 from tests.report.browser import chromium, requested

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TextIO
 
-from rich.console import Console, RenderableType
+from rich.console import Console, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -62,19 +62,14 @@ def _parts(section: Section) -> Iterator[RenderableType]:
     yield ""
 
 
-def _table(section: Section, *, gap: int) -> Table:
+def _table(one: Section, *, gap: int) -> Table:
     table = Table(
-        box=None,
-        show_header=bool(section.header),
-        pad_edge=False,
-        padding=(0, gap, 0, 0),
+        box=None, show_header=bool(one.header), pad_edge=False, padding=(0, gap, 0, 0)
     )
-    for i, name in enumerate(section.header or [""] * len(section.rows[0])):
-        right = i in section.right
-        table.add_column(
-            Text(name), justify="right" if right else "left", overflow="fold"
-        )
-    for row in section.rows:
+    for i, name in enumerate(one.header or [""] * len(one.rows[0])):
+        side: JustifyMethod = "right" if i in one.right else "left"
+        table.add_column(Text(name), justify=side, overflow="fold")
+    for row in one.rows:
         table.add_row(*map(_text, row))
     return table
 

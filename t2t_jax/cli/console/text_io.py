@@ -104,11 +104,7 @@ def flush_before_exit() -> None:
 
 @contextmanager
 def open_output(
-    name: str,
-    *,
-    flag: str = "output",
-    inputs: Iterable[str] = (),
-    streamed: bool = False,
+    name: str, *, flag: str = "output", inputs: Iterable[str] = (), stream: bool = False
 ) -> Iterator[BinaryIO]:
     """Opens a file, or stdout for `-`, for writing; a file appears only when complete.
 
@@ -117,7 +113,7 @@ def open_output(
     Args:
       flag: the flag to name in errors.
       inputs: input files, which must not be overwritten.
-      streamed: whether output must be readable while it is written, which only pipes
+      stream: whether output must be readable while it is written, which only pipes
         and devices allow.
 
     Raises:
@@ -135,7 +131,7 @@ def open_output(
         with _add_filename(name), _opened(path, name, flag) as out:
             yield out
         return
-    if streamed:
+    if stream:
         raise OutputError(
             f"--{flag}={name}: --stream cannot write to a file, which appears only "
             "when complete. Redirect stdout, or leave --stream out."
@@ -161,8 +157,7 @@ def _opened(path: Path, name: str, flag: str) -> BinaryIO:
         return path.open("wb")
     except OSError as error:
         raise OutputError(
-            f"--{flag}={name} must be a file that can be written: {error.strerror}. "
-            "Choose another."
+            f"--{flag}={name} must be writable: {error.strerror}. Choose another."
         ) from error
 
 
@@ -177,9 +172,7 @@ def _add_filename(name: str) -> Iterator[None]:
         raise
 
 
-def resolve_output(
-    name: str, *, flag: str = "output", inputs: Iterable[str] = ()
-) -> Path:
+def resolve_output(name: str, *, flag: str = "output", inputs: Iterable[str]) -> Path:
     """Resolves an output path, following links.
 
     Raises:

@@ -22,6 +22,7 @@ from t2t_jax.cli.flags.options import (
 from t2t_jax.cli.processes import load_mean, load_one
 from t2t_jax.cli.translation.job import LineWindow, TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
+from t2t_jax.data.batching.modifiers import Pair
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
 from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
 from t2t_jax.data.corpora.open import open_corpus
@@ -72,11 +73,8 @@ def load_model(options: ModelOptions) -> TranslationModel:
     """
     from t2t_jax.run.inference.load import load
 
-    return load(
-        options.workdir.path,
-        checkpoint=options.checkpoint,
-        decoding=options.config.decoding,
-    )
+    path, decoding = options.workdir.path, options.config.decoding
+    return load(path, checkpoint=options.checkpoint, decoding=decoding)
 
 
 def open_pair(source: str, reference: str, *, joiner: str) -> TextCorpus:
@@ -90,9 +88,7 @@ def open_pair(source: str, reference: str, *, joiner: str) -> TextCorpus:
     return TextCorpus(f"text:{source},{reference}", *files, joiner)
 
 
-def read_pairs(
-    options: AverageOptions | ExportOptions,
-) -> tuple[str, list[tuple[str, str]]]:
+def read_pairs(options: AverageOptions | ExportOptions) -> tuple[str, list[Pair]]:
     """Reads the pairs of `--source` and `--reference`, or of the development set.
 
     Returns:
@@ -130,11 +126,9 @@ def read_corpus(options: EvaluateOptions) -> Corpus:
             pairs = list(with_tags(corpus, both.source))
         sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
         return Corpus(sources, references, None, directions_of_pairs(corpus))
-    names = {
-        name: path
-        for name in ("source", "reference", "baseline")
-        if (path := getattr(options, name))
-    }
+    names = {"source": options.source, "reference": options.reference}
+    if options.baseline:
+        names["baseline"] = options.baseline
     lines = read_aligned(names, joiner=joiner)
     return Corpus(lines["source"], lines["reference"], lines.get("baseline"))
 
@@ -159,10 +153,8 @@ def read_aligned(
     errors.raise_if_any()
     references, reference = lines["reference"], names["reference"]
     for name, found in lines.items():
-        errors.check(
-            bool(found) or may_be_empty,
-            f"--{name}={names[name]} must have lines, and is empty.",
-        )
+        is_fine = bool(found) or may_be_empty
+        errors.check(is_fine, f"--{name}={names[name]} must have lines. Pass another.")
         errors.check(
             len(found) == len(references),
             f"{name.capitalize()} and reference must have the same number of lines: "
@@ -170,10 +162,8 @@ def read_aligned(
         )
     errors.raise_if_any(DataError)
     for name in names.keys() - {"reference"}:
-        pairs = zip(
-            map(str.strip, lines[name]), map(str.strip, references), strict=True
-        )
-        copies = sum(a == b for a, b in pairs if a)
+        pairs = zip(lines[name], references, strict=True)
+        copies = sum(bool(a.strip()) and a.strip() == b.strip() for a, b in pairs)
         if copies and copies >= MANY_COPIES * len(references):
             log(
                 f"warning: {copies:,} of the {len(references):,} lines of --{name}="
@@ -204,15 +194,12 @@ def warn_of_exchange(model: TranslationModel, pair: Sequence[Sequence[str]]) -> 
 
 
 def translate_corpus(
-    options: EvaluateOptions,
-    corpus: Corpus,
-    *,
-    written: Callable[[list[str]], list[str]] = list,
+    options: EvaluateOptions, corpus: Corpus, *, shown: Callable[..., list[str]] = list
 ) -> TranslatedCorpus:
     """Translates the sources, and writes the hypotheses if a file is given.
 
     Args:
-      written: makes the lines of that file of the hypotheses.
+      shown: makes the lines of that file of the list of hypotheses.
 
     Raises:
       UserError: the file cannot be written.
@@ -237,7 +224,7 @@ def translate_corpus(
             hypotheses = [*progress.count_statuses(output, first=0)]
         seconds = time.perf_counter() - began
         if name:
-            write_lines(out, written(hypotheses))
+            write_lines(out, shown(hypotheses))
     statuses = {name: n for name, n in progress.statuses.items() if name != "ok"}
     return TranslatedCorpus(job.model, hypotheses, seconds, statuses)
 
@@ -269,28 +256,23 @@ def load_job(options: EvaluateOptions) -> TranslationJob:
     if averages and not options.workdir.is_model:
         model = load_mean(options, decoding=decoding)
     else:
-        checkpoint = "last" if averages else options.checkpoint
+        checkpoint = "last" * averages
         model = load_one(options, checkpoint=checkpoint, decoding=decoding)
     # Of a model without tags it is that of Moses's tokenization.
     is_tag = not options.protocol or model.vocabularies.source.tags
+    languages = options.languages if is_tag else {}
     return TranslationJob(
-        model,
-        model.translator(),
-        lambda _, found: found.text,
-        languages=options.languages if is_tag else {},
+        model, model.translator(), lambda _, found: found.text, languages=languages
     )
 
 
 def protocol_record(
-    options: EvaluateOptions,
-    translated: TranslatedCorpus,
-    corpus: Corpus,
-    hypotheses: list[str],
+    options: EvaluateOptions, found: TranslatedCorpus, corpus: Corpus, lines: list[str]
 ) -> dict[str, Any]:
     """Returns what made the scores of a protocol: model, search, files, versions.
 
     Args:
-      hypotheses: as they are written to a file.
+      lines: the hypotheses, as they are written to a file.
     """
     from t2t_jax.evaluation import protocol
 
@@ -302,12 +284,12 @@ def protocol_record(
         "source": corpus.sources,
         "reference": corpus.references,
         "baseline": corpus.baseline,
-        "hypotheses": hypotheses,
+        "hypotheses": lines,
     }
-    model = translated.model
+    model = found.model
     return {
-        "statuses": translated.statuses,
-        "seconds": translated.seconds,
+        "statuses": found.statuses,
+        "seconds": found.seconds,
         "checkpoint_step": model.step,
         "averaged_steps": list(model.averaged_steps),
         "averaged_spacing": dict(model.spacing),

@@ -38,9 +38,10 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
     Raises:
       UserError: a file, flag or package is missing or invalid, or the language.
     """
-    from t2t_jax.evaluation import protocol
-    from t2t_jax.evaluation.bleu import BleuSettings
-    from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
+    from t2t_jax.evaluation.bleu import METRICS, BleuSettings
+    from t2t_jax.evaluation.protocol import protocol_scores
+    from t2t_jax.evaluation.significance import scores_and_tests
+    from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer, tokenized_bleu
 
     errors, is_tokenized = ErrorCollector(), options.tokenize == "none"
     language = re.split("[_-]", options.target_language)[0]
@@ -54,19 +55,19 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
     errors.raise_if_any()
     warn_of_tokenization(options, corpus.references)
     translated = translate_corpus(options, corpus)
-    settings: dict[str, Any] = {
-        "tokenize": tokenize,
-        "language": language,
-        "baseline": corpus.baseline,
-        "bleu": BleuSettings(options.tokenize),
-    }
-    scores = protocol.protocol_scores
+    both, baseline = (translated.hypotheses, corpus.references), corpus.baseline
+    tokens: dict[str, Any] = {"tokenize": tokenize, "language": language}
+    bleu = BleuSettings(options.tokenize)
+    of_text: dict[str, Any] = {"baseline": baseline, "bleu": bleu}
     if options.protocol == TOKENIZED:
-        scores = protocol.tokenized_scores
-        settings["lowercase"] = options.lowercase
+        scores = scores_and_tests(*both, metrics=METRICS, **of_text)
+        tokens |= {"lowercase": options.lowercase, "baseline": baseline}
+        scores["tokenized_bleu"] = tokenized_bleu(*both, **tokens)
+    else:
+        scores = protocol_scores(*both, **{**tokens, **of_text})
     return {
         "protocol": options.protocol,
-        **scores(translated.hypotheses, corpus.references, **settings),
+        **scores,
         "target_language": language or None,
         "is_tokenized": is_tokenized,
         "sentences": len(corpus.references),
@@ -126,8 +127,7 @@ def evaluate_trees(options: EvaluateOptions) -> dict[str, Any]:
             "--baseline has no effect with --protocol=parsing. Leave it out, and score "
             "the other trees with python -m t2t_jax.evaluation.bracketing."
         )
-    errors = ErrorCollector()
-    spec = options.config.data.train
+    errors, spec = ErrorCollector(), options.config.data.train
     errors.try_call(require_parser, spec, flag="--protocol=parsing")
     parameters = errors.try_call(load_parameters, options.parameters or "standard")
     trees = errors.try_call(read_trees, options.reference)
@@ -140,15 +140,14 @@ def evaluate_trees(options: EvaluateOptions) -> dict[str, Any]:
         return [str(parse.tree) for parse in map(read_parse, sources, lines)]
 
     corpus = Corpus(sources, [str(tree) for tree in trees], None)
-    translated = translate_corpus(options, corpus, written=trees_of)
+    translated = translate_corpus(options, corpus, shown=trees_of)
     parses = list(map(read_parse, sources, translated.hypotheses))
+    lines = [str(parse.tree) for parse in parses]
     return {
         "protocol": options.protocol,
         "parameters": options.parameters or "standard",
         **parsing_scores(trees, parses, parameters),
-        **protocol_record(
-            options, translated, corpus, [str(parse.tree) for parse in parses]
-        ),
+        **protocol_record(options, translated, corpus, lines),
     }
 
 
@@ -178,8 +177,7 @@ def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
       result: as the mode prints it; without a protocol the table is a paired test.
     """
     if result.get("protocol") == PARSING:
-        show_rows([*_tree_scores(result), *_facts(result)], file=file)
-        return
+        return show_rows([*_tree_scores(result), *_facts(result)], file=file)
     rows = [*_directions(result), *_comparison(result)]
     if "protocol" in result:
         rows = [*_scores(result), *rows, *_facts(result)]
@@ -260,11 +258,9 @@ def _facts(result: Mapping[str, Any]) -> Iterator[Row]:
     else:
         for side, digest in hashes.items():
             yield (f"{side} vocabulary", "", f"sha256 {_short(digest)}")
-    used = result["decoding"]
-    note = (
-        f"alpha {used['length_penalty']:g}, output up to source + "
-        f"{used['max_extra_tokens']}, {result['seconds']:.1f} s"
-    )
+    used, seconds = result["decoding"], result["seconds"]
+    alpha, extra = used["length_penalty"], used["max_extra_tokens"]
+    note = f"alpha {alpha:g}, output up to source + {extra}, {seconds:.1f} s"
     yield ("search", f"beam {used['beam_size']}", note)
     for name, values in result["overruled"].items():
         note = f"the protocol overrides {values['asked']}"

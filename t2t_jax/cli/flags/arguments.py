@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -96,15 +96,9 @@ def split(argv: Sequence[str]) -> CommandLine:
 
 def check(line: CommandLine) -> tuple[list[Argument], list[UserError]]:
     """Returns the valid flags, and the errors of the others and of stray words."""
-    errors = [UserError(problem) for problem in _word_problems(line)]
-    valid = []
-    for argument in line.flags:
-        error = _fault(argument, mode=line.mode)
-        if error:
-            errors.append(error)
-        else:
-            valid.append(argument)
-    return valid, errors
+    faults = [(argument, _fault(argument, mode=line.mode)) for argument in line.flags]
+    errors = [*map(UserError, _word_problems(line)), *(e for _, e in faults if e)]
+    return [argument for argument, error in faults if not error], errors
 
 
 def parse_key(key: str, text: str) -> Any:
@@ -140,35 +134,26 @@ def _is_flag(token: str) -> bool:
     return token[:1] == "-" and bool(token.strip("-")) and not _NUMBER.match(token)
 
 
-def _word_problems(line: CommandLine) -> list[str]:
+def _word_problems(line: CommandLine) -> Iterator[str]:
     """Explains words that are neither flags nor their values.
 
     Suggestions name a mode, so that none trains by default.
     """
-    found = []
     if line.word in MODES and line.last("mode") not in (None, line.word):
-        found.append(
-            f"{line.word!r} and --mode={line.last('mode')} are two modes. Pass one."
-        )
+        yield f"{line.word!r} and --mode={line.last('mode')} are two modes. Pass one."
     elif line.word and line.word not in MODES:
         near = did_you_mean(line.word.lower(), list(MODES))
-        found.append(
-            f"{line.word!r} is neither a mode nor a flag."
-            + (near or f" Modes: {', '.join(MODES)}.")
-        )
+        near = near or f" Modes: {', '.join(MODES)}."
+        yield f"{line.word!r} is neither a mode nor a flag.{near}"
     for before, text in line.stray:
-        advice = (
-            "Pass one mode, first, and values with their flags, as --name=value; MODE "
-            "--help lists them."
-        )
+        advice = "Pass the mode first, flags as --name=value; MODE --help lists them."
         first = text.split(" ")[0]
         if before and before.value and first not in MODES and "=" not in first:
             advice = (
                 "Use quotes if it belongs to the value before it: "
                 f"{before.written}='{before.value} {text}'."
             )
-        found.append(f"{text!r} is not a flag. {advice}")
-    return found
+        yield f"{text!r} is not a flag. {advice}"
 
 
 def _fault(argument: Argument, *, mode: str) -> UserError | None:
@@ -192,8 +177,7 @@ def _fault(argument: Argument, *, mode: str) -> UserError | None:
     except (ValueError, TypeError):
         keywords = "".join(f" or {word}" for word in KEYWORD_VALUES.get(name, {}))
         return (ConfigError if key else UserError)(
-            f"{written}={printable(value)} must be {KINDS[of]}{keywords}. "
-            f"Change {written}."
+            f"{written}={printable(value)} must be {KINDS[of]}{keywords}. Change it."
         )
     return None
 

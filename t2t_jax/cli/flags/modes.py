@@ -28,11 +28,7 @@ _MODE = Flag(default="train", metavar="MODE", choices=tuple(MODES))
 
 def _flags(cls: type[Options]) -> dict[str, Flag]:
     # `from` is a keyword, so its field is `from_`.
-    return {
-        f.name.rstrip("_"): f.metadata["flag"]
-        for f in fields(cls)
-        if "flag" in f.metadata
-    }
+    return {f.name.rstrip("_"): f.metadata["flag"] for f in fields(cls) if f.metadata}
 
 
 _OF_PROCESSES = _flags(DistributedOptions).keys() - _flags(Options)
@@ -99,8 +95,7 @@ def command_of(mode: str) -> list[str]:
     """
     started = sys.argv[0]
     if Path(started).name == "t2t-jax":
-        is_found = shutil.which("t2t-jax") == started
-        return ["t2t-jax" if is_found else started, mode]
+        return ["t2t-jax" if shutil.which("t2t-jax") == started else started, mode]
     module = "t2t_jax" if Path(started).name == "__main__.py" else "t2t_jax.main"
     return ["python", "-m", module, f"--mode={mode}"]
 

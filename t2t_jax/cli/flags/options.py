@@ -17,7 +17,6 @@ from t2t_jax.cli.flags.values import (
     DIRECTORY,
     FILE,
     FILES,
-    FRACTION,
     INDEX,
     LANGUAGES,
     LICENSE,
@@ -26,6 +25,7 @@ from t2t_jax.cli.flags.values import (
     PORT,
     POSITIVE,
     SHARDS,
+    SHARE,
     STEPS,
     SWITCH,
     flag,
@@ -84,8 +84,10 @@ class Options:
     workdir_given: bool = False
     workdir: Workdir = flag(DIRECTORY)
 
-    def __init_subclass__(cls, *, mode: str = "") -> None:
-        """Makes a dataclass of a subclass, and lists that of a mode."""
+    def __init_subclass__(cls, *, mode: str = "", **facts: bool) -> None:
+        """Makes a dataclass of a subclass, sets its facts, and lists that of a mode."""
+        for name, value in facts.items():
+            setattr(cls, name, value)
         about = (cls.__doc__ or mode).partition("\n")[0].removesuffix(".")
         cls.mode, cls.about = mode, about[:1].lower() + about[1:]
         # Without eq and repr it takes a third of the time, at every start.
@@ -187,7 +189,9 @@ class PairOptions(ModelOptions):
     reference: str = flag(FILE, required=True)
 
 
-class SearchOptions(LanguageOptions, ModelOptions, DistributedOptions):
+class SearchOptions(
+    LanguageOptions, ModelOptions, DistributedOptions, is_read_only=True
+):
     """Of the modes that search for translations.
 
     Flags with a `key` have the value and the meaning of that key of `config`.
@@ -196,8 +200,6 @@ class SearchOptions(LanguageOptions, ModelOptions, DistributedOptions):
       ensemble: More runs or models, DIR,DIR, whose probabilities are averaged with
         those of --workdir.
     """
-
-    is_read_only = True
 
     ensemble: tuple[str, ...] = flag(DIRECTORIES)
     beam_size: int = flag(key="decoding.beam_size")
@@ -299,9 +301,7 @@ class DistillOptions(TranslateOptions, mode="distill"):
     resume: bool = True
 
 
-_OF_FILES = (
-    "source reference baseline protocol robustness source_language target_language"
-)
+_FILES = "source reference baseline protocol robustness source_language target_language"
 
 
 class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
@@ -345,7 +345,7 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     n_best: int = 1  # not a flag: the best is evaluated
     source: str = flag(FILE, required=True, unless="protocol=parsing corpus")
     reference: str = flag(FILE, required=True, unless="corpus")
-    corpus: str = flag(metavar="SPEC", excludes=_OF_FILES)
+    corpus: str = flag(metavar="SPEC", excludes=_FILES)
     protocol: str = flag(metavar="NAME", choices=PROTOCOLS, excludes="ensemble")
     baseline: str = flag(FILE)
     hypotheses: str = flag(FILE)
@@ -357,7 +357,7 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     force: bool = flag(SWITCH, requires="protocol")
 
 
-class ScoreOptions(LanguageOptions, PairOptions, mode="score"):
+class ScoreOptions(LanguageOptions, PairOptions, mode="score", is_read_only=True):
     """Prints the log-probability of each pair of --source and --reference.
 
     Examples:
@@ -368,8 +368,6 @@ class ScoreOptions(LanguageOptions, PairOptions, mode="score"):
       output: File for the results; - is stdout.
       format: Format of the results.
     """
-
-    is_read_only = True
 
     output: str = flag(FILE, default="-")
     format: str = flag(metavar="FORMAT", choices=("tsv", "jsonl"))
@@ -447,7 +445,7 @@ class ExportOptions(ModelOptions, mode="export"):
     check_lines: int = flag(COUNT, default="100")
 
 
-class ImportOptions(Options, mode="import"):
+class ImportOptions(Options, mode="import", reads_config=False):
     """Imports a model of another toolkit into the model directory --to.
 
     Examples:
@@ -465,8 +463,6 @@ class ImportOptions(Options, mode="import"):
       normalize: With models of Hugging Face: normalize the punctuation of sources as
         Moses does, and as the training text of OPUS-MT was.
     """
-
-    reads_config = False
 
     workdir: Workdir  # not a flag
     from_: str = flag(FILE, metavar="PATH", required=True)
@@ -502,7 +498,7 @@ class ExtendOptions(ModelOptions, mode="extend"):
     keep: tuple[str, ...] = flag(FILES, requires="learn_from")
 
 
-class ServeOptions(ModelOptions, mode="serve"):
+class ServeOptions(ModelOptions, mode="serve", is_read_only=True, reads_config=False):
     """Serves --workdir over HTTP: LibreTranslate's API, and a page.
 
     Examples:
@@ -527,9 +523,6 @@ class ServeOptions(ModelOptions, mode="serve"):
       request_timeout: Seconds after which a request gets status 504.
     """
 
-    is_read_only = True
-    reads_config = False
-
     workdir: Workdir = flag(DIRECTORY, required=True)
     host: str = flag(default="127.0.0.1", metavar="HOST")
     port: int = flag(PORT, default="5000")
@@ -543,7 +536,7 @@ class ServeOptions(ModelOptions, mode="serve"):
     request_timeout: float = flag(POSITIVE, default="60")
 
 
-class RecoverOptions(RunOptions, mode="recover"):
+class RecoverOptions(RunOptions, mode="recover", reads_config=False):
     """Restores config.json and vocab.model of a run from a checkpoint.
 
     Examples:
@@ -551,10 +544,8 @@ class RecoverOptions(RunOptions, mode="recover"):
       recover --workdir=/data/runs/mine
     """
 
-    reads_config = False
 
-
-class DescribeOptions(Options, mode="describe"):
+class DescribeOptions(Options, mode="describe", is_read_only=True):
     """Shows a configuration, its size and its costs, without training.
 
     Examples:
@@ -575,17 +566,13 @@ class DescribeOptions(Options, mode="describe"):
       mfu: Fraction of --peak_tflops that training reaches (model FLOP utilization).
     """
 
-    is_read_only = True
-
     format: str = flag(metavar="FORMAT", choices=("text", "json"))
     devices: int = flag(COUNT, excludes="topology")
     topology: str = flag(metavar="TARGET")
     decode: bool = flag(SWITCH, requires="topology")
     save_hlo: str = flag(FILE, requires="topology")
     peak_tflops: float = flag(POSITIVE)
-    mfu: float = flag(
-        FRACTION, default="0.4", requires="peak_tflops", excludes="topology"
-    )
+    mfu: float = flag(SHARE, default="0.4", requires="peak_tflops", excludes="topology")
 
 
 class AttentionOptions(ModelOptions, mode="attention"):
@@ -624,7 +611,9 @@ class ReportOptions(ModelOptions, mode="report"):
     to: str = flag(DIRECTORY, metavar="FILE")
 
 
-class CompareOptions(LanguageOptions, Options, mode="compare"):
+class CompareOptions(
+    LanguageOptions, Options, mode="compare", is_read_only=True, reads_config=False
+):
     """Compares several runs; or the scores, speed and size of models on a test set.
 
     Examples:
@@ -639,9 +628,6 @@ class CompareOptions(LanguageOptions, Options, mode="compare"):
       reference: Their reference translations.
       to: HTML file to write, beside the text on stdout.
     """
-
-    is_read_only = True
-    reads_config = False
 
     workdir: Workdir  # not a flag
     workdirs: tuple[str, ...] = flag(DIRECTORIES, metavar="DIR,DIR", required=True)
@@ -666,7 +652,7 @@ class ShowBatchOptions(RunOptions, mode="show_batch"):
     step: int = flag(COUNT, metavar="STEP", required=True)
 
 
-class FiguresOptions(Options, mode="figures"):
+class FiguresOptions(Options, mode="figures", reads_config=False):
     """Plots equation 3 and the positional encoding into the directory --to.
 
     Examples:
@@ -677,13 +663,11 @@ class FiguresOptions(Options, mode="figures"):
       to: Directory to create for the plots.
     """
 
-    reads_config = False
-
     workdir: Workdir  # not a flag
     to: str = flag(DIRECTORY, required=True)
 
 
-class InspectDataOptions(ModelOptions, mode="inspect_data"):
+class InspectDataOptions(ModelOptions, mode="inspect_data", is_read_only=True):
     """Ranks the text of a run by the model's loss, and finds odd pairs.
 
     Examples:
@@ -699,15 +683,13 @@ class InspectDataOptions(ModelOptions, mode="inspect_data"):
         highest loss, beside --to: *.kept.source.txt and *.kept.target.txt.
     """
 
-    is_read_only = True
-
     to: str = flag(DIRECTORY, metavar="FILE")
     split: str = flag(default="train", metavar="SPLIT", choices=("train", "dev"))
     lines: int = flag(COUNT, excludes="drop_worst")
     drop_worst: float = flag(PERCENT, requires="to")
 
 
-class ShortlistOptions(RunOptions, mode="shortlist"):
+class ShortlistOptions(RunOptions, mode="shortlist", is_read_only=True, uses_jax=False):
     """Makes the file of --shortlist, the target pieces that words may need.
 
     Examples:
@@ -724,9 +706,6 @@ class ShortlistOptions(RunOptions, mode="shortlist"):
         take 4 bytes of memory, and the computation 120 MB more.
     """
 
-    is_read_only = True
-    uses_jax = False
-
     source: str = flag(FILE, requires="reference")
     reference: str = flag(FILE, requires="source")
     to: str = flag(DIRECTORY, metavar="FILE", required=True)
@@ -735,7 +714,9 @@ class ShortlistOptions(RunOptions, mode="shortlist"):
     pairs: int = flag(COUNT, default="500000")
 
 
-class StatusOptions(RunOptions, mode="status"):
+class StatusOptions(
+    RunOptions, mode="status", is_read_only=True, reads_config=False, uses_jax=False
+):
     """Shows where a run is, what holds it and when it will be done.
 
     Examples:
@@ -746,14 +727,12 @@ class StatusOptions(RunOptions, mode="status"):
       format: Format of the results.
     """
 
-    is_read_only = True
-    reads_config = False
-    uses_jax = False
-
     format: str = flag(metavar="FORMAT", choices=("text", "json"))
 
 
-class DoctorOptions(Options, mode="doctor"):
+class DoctorOptions(
+    Options, mode="doctor", is_read_only=True, reads_config=False, uses_jax=False
+):
     """Checks the machine and the installation, and what to do about problems.
 
     Examples:
@@ -764,9 +743,5 @@ class DoctorOptions(Options, mode="doctor"):
       workdir: Directory whose disk is checked; it need not exist.
       format: Format of the results.
     """
-
-    is_read_only = True
-    reads_config = False
-    uses_jax = False
 
     format: str = flag(metavar="FORMAT", choices=("text", "json"))

@@ -90,10 +90,8 @@ def _read_command(argv: Sequence[str]) -> _Command:
         if (key := flag.name.removeprefix("config.")) != flag.name
     }
     named: dict[str, Any] = {}
-    problems = [
-        *_short_forms(given, into=overrides),
-        *_flag_problems(mode, given, has_config=bool(config), into=named),
-    ]
+    problems = [*_short_forms(given, into=overrides)]
+    problems += _flag_problems(mode, given, has_config=bool(config), into=named)
     if mode in MODES and not OPTIONS[mode].uses_jax and (config or overrides):
         names = [f"--config.{key}" for key in overrides] + ["--config"] * bool(config)
         refused = alternatives(names, word="and")
@@ -140,25 +138,22 @@ def _flag_problems(
         return
     own = flags_of(mode)
     for name in [name for name in given if name not in {*own, "mode"}]:
+        others = alternatives([*modes_of(name)])
         yield (
-            f"--mode={mode} does not take --{name}, which only "
-            f"--mode={alternatives([*modes_of(name)])} has. Choose another mode, or "
-            "remove the flag."
+            f"--mode={mode} does not take --{name}, which only --mode={others} has. "
+            "Choose another mode, or remove the flag."
         )
     for name, flag in own.items():
         # With --config the default is runs/NAME of that configuration, as in training.
         if not (name == "workdir" and has_config):
-            yield from _relation_problems(name, mode=mode, given=given)
+            yield from _relation_problems(name, mode, given)
         try:
-            text = given.get(name, flag.default)
-            into[name] = flag.parse(text, name=name, mode=mode)
+            into[name] = flag.parse(given.get(name, flag.default), name=name, mode=mode)
         except ValueError as error:
             yield str(error)
 
 
-def _relation_problems(
-    name: str, *, mode: str, given: Mapping[str, str]
-) -> Iterator[str]:
+def _relation_problems(name: str, mode: str, given: Mapping[str, str]) -> Iterator[str]:
     """Yields errors if a flag is missing, or others that it requires or excludes."""
     flag = flags_of(mode)[name]
     others = (other.partition("=") for other in flag.unless.split())
@@ -203,11 +198,10 @@ def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, A
     if not OPTIONS[command.mode].reads_config:
         return parse(command.values), command.overrides
     try:
-        return _configure_existing(command, workdir)
-    except ConfigError:
-        raise
+        return _combine(command, workdir)
     except UserError as error:
-        require_own(workdir, error)
+        if not isinstance(error, ConfigError):
+            require_own(workdir, error)
         raise
 
 
@@ -227,9 +221,7 @@ def require_own(workdir: Workdir, cause: UserError | None = None) -> None:
         ) from cause
 
 
-def _configure_existing(
-    command: _Command, workdir: Workdir
-) -> tuple[Config, dict[str, Any]]:
+def _combine(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any]]:
     workdir.require_complete()
     is_file = workdir.path.exists() and not workdir.path.is_dir()
     if command.mode == "describe" and "workdir" in command.given:

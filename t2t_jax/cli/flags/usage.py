@@ -21,30 +21,20 @@ from t2t_jax.cli.flags.modes import (
 )
 from t2t_jax.cli.flags.options import OPTIONS, RunOptions
 from t2t_jax.cli.flags.values import SWITCH
-from t2t_jax.config import (
-    ARCHITECTURES,
-    alternatives,
-    defaults,
-    did_you_mean,
-    sections,
-)
+from t2t_jax.config import ARCHITECTURES, alternatives, defaults, did_you_mean, sections
 from t2t_jax.config_files import default_row, shipped_directory, shipped_names
 from t2t_jax.errors import UserError
 
 _NARROWEST, _WIDEST, _USUAL = 60, 100, 88
 _COMMON = {
-    "--config=NAME": "Configuration: a shipped one (wmt_en_de, table3:C_N2), or "
-    "FILE.py or FILE.py:ROW.",
-    "--workdir=DIR": "Directory of the run. Training creates or resumes it; modes that "
-    "use a run require it.",
-    "--config.KEY=VALUE": "Change one key of the configuration, such as "
-    "--config.steps=5000.",
+    "--config=NAME": "Configuration: wmt_en_de, table3:C_N2, …, FILE.py, FILE.py:ROW.",
+    "--workdir=DIR": "Directory of the run, which training creates or resumes.",
+    "--config.KEY=VALUE": "Change a key of it, such as --config.steps=5000.",
     "--version": "Print the versions of t2t_jax, Python and JAX.",
 }
 _MORE = {
     "MODE --help": "Flags of a mode, with defaults and examples.",
-    "--help=SECTION": "Keys of one section of the configuration: "
-    f"{', '.join(sections())}.",
+    "--help=SECTION": f"Keys of one section: {', '.join(sections())}.",
     "--help=KEY": "One key or flag: --help=optimizer.warmup_steps, --help=beam_size.",
     "--help=NAME": "A shipped configuration: --help=own_text.",
     "--help=all": "All modes, flags and keys.",
@@ -230,10 +220,8 @@ def _about_section(section: str) -> str:
     """Formats the keys of a section; "" means those outside sections."""
     docs = [d for d in key_docs().values() if d.key.rpartition(".")[0] == section]
     title = f"Section {section}: {section_doc(section)}"
-    return _page(
-        _paragraph(title if section else "Keys outside sections:"),
-        "\n".join(map(_key_entry, docs)),
-    )
+    head = _paragraph(title if section else "Keys outside sections:")
+    return _page(head, "\n".join(map(_key_entry, docs)))
 
 
 def key_notes(key: str) -> list[str]:
@@ -249,12 +237,8 @@ def key_notes(key: str) -> list[str]:
     from t2t_jax.run.description.paper_defaults import paper_defaults
     from t2t_jax.run.resume_rules import CHANGEABLE_ON_RESUME
 
-    notes = [
-        f"The paper: {known.paper}."
-        for known in paper_defaults()
-        if key
-        in {known.key.replace("network.", f"{s}.") for s in ARCHITECTURES.values()}
-    ]
+    keys = {key, *(key.replace(f"{s}.", "network.") for s in ARCHITECTURES.values())}
+    notes = [f"The paper: {one.paper}." for one in paper_defaults() if one.key in keys]
     if {key, key.partition(".")[0]} & CHANGEABLE_ON_RESUME.keys():
         notes.append("May change when a run is resumed.")
     return notes

@@ -59,7 +59,7 @@ def _paths(text: str) -> tuple[str, ...]:
     return tuple(_path(path) for path in text.split(",") if path)
 
 
-def _address(text: str) -> str:
+def _socket(text: str) -> str:
     split_address(text)
     return text
 
@@ -72,9 +72,18 @@ def _percent(text: str) -> float:
     return float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
 
 
+def _is_share(number: float) -> bool:
+    return 0 < number < 1
+
+
 def _languages(text: str) -> tuple[str, ...]:
     found = re.fullmatch(f"({LANGUAGE_CODE}),({LANGUAGE_CODE})", text.replace("-", "_"))
     return found.groups() if found else ()
+
+
+def _count_up_to(most: int) -> FlagType:
+    valid = f"an integer from 1 to {most:,}"
+    return COUNT._replace(valid=valid, accepts=lambda number: 1 <= number <= most)
 
 
 _A_PATH = "a valid path; ~user must be a user of this machine"
@@ -84,56 +93,31 @@ _MAX_SHARDS = 100_000
 TEXT = FlagType(str, "text", "VALUE")
 SWITCH = FlagType(flags.BooleanParser().parse, "true or false", "", empty=False)
 COUNT = FlagType(_integer, "an integer from 1", "N", 0, lambda number: number >= 1)
-SHARDS = COUNT._replace(
-    valid=f"an integer from 1 to {_MAX_SHARDS:,}",
-    accepts=lambda number: 1 <= number <= _MAX_SHARDS,
-)
-CANDIDATES = COUNT._replace(
-    valid="an integer from 1 to 999", accepts=lambda number: 1 <= number <= 999
-)
+SHARDS, CANDIDATES = map(_count_up_to, (_MAX_SHARDS, 999))
 INDEX = FlagType(_integer, "an integer from 0", "I", empty=None)
 FILE = FlagType(_path, _A_PATH, "FILE", may_be_empty=False)
 DIRECTORY = FILE._replace(metavar="DIR")
-DIRECTORIES = FlagType(
-    _paths,
-    "directories, separated by commas; ~user must be a user of this machine",
-    "DIRS",
-    (),
-)
-FILES = DIRECTORIES._replace(
-    valid="files, separated by commas; ~user must be a user of this machine",
-    metavar="FILES",
-)
-ADDRESS = FlagType(
-    _address, "host:port, such as node-0:1234 or [::1]:1234", "HOST:PORT"
-)
-PORT = FlagType(
-    _integer, "a port from 0 to 65535", "PORT", accepts=lambda port: port <= 65_535
-)
+_WITH_COMMAS = "separated by commas; ~user must be a user of this machine"
+DIRECTORIES = FlagType(_paths, f"directories, {_WITH_COMMAS}", "DIRS", ())
+FILES = FlagType(_paths, f"files, {_WITH_COMMAS}", "FILES", ())
+ADDRESS = FlagType(_socket, "host:port, such as node-0:1234 or [::1]:1234", "HOST:PORT")
+PORT = FlagType(_integer, "a port from 0 to 65535", "PORT", "", lambda n: n <= 65_535)
 STEPS = FlagType(
     _steps, "integers separated by commas, such as 1000,2000", "STEPS", (), bool
 )
 POSITIVE = FlagType(float, "a number above 0", "X", 0.0, lambda x: 0 < x < math.inf)
 LOSS = FlagType(float, "a number from 0", "VALUE", None, lambda x: 0 <= x < math.inf)
-FRACTION = FlagType(
+SHARE = FlagType(
     float, "a number above 0 and at most 1", "X", accepts=lambda number: 0 < number <= 1
 )
 PERCENT = FlagType(
-    _percent,
-    "a percentage above 0 and below 100, such as 1%",
-    "P%",
-    0.0,
-    lambda p: 0 < p < 1,
+    _percent, "a percentage above 0 and below 100, such as 1%", "P%", 0.0, _is_share
 )
 LANGUAGES = FlagType(
     _languages, "two codes of languages, such as en,de", "CODE,CODE", None, bool
 )
-LICENSE = FlagType(
-    str,
-    "an identifier such as apache-2.0",
-    "ID",
-    accepts=re.compile("[a-z0-9]+([.-][a-z0-9]+)*").fullmatch,
-)
+_ID = re.compile("[a-z0-9]+([.-][a-z0-9]+)*")
+LICENSE = FlagType(str, "an identifier such as apache-2.0", "ID", accepts=_ID.fullmatch)
 
 
 class Flag(NamedTuple):

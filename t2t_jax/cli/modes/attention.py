@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.text_io import make_directory, write_file
@@ -32,7 +32,7 @@ _KINDS = {
 }
 
 
-def run(options: AttentionOptions) -> int:
+def run(options: AttentionOptions) -> None:
     """Writes and plots the attention weights of `options.text` and its translation."""
     options.workdir.require()
     selection = _select(options)
@@ -61,15 +61,11 @@ def run(options: AttentionOptions) -> int:
     }
     content_json = json.dumps(record, indent=2, ensure_ascii=False)
     write_file(to / "tokens.json", f"{content_json}\n")
-    plots = _plots(maps, pieces, **selection)
-    for num_plots, (name, figure) in enumerate(plots, start=1):  # noqa: B007
+    plots = _plots(maps, pieces, selection)
+    for number, (name, figure) in enumerate(plots, start=1):  # noqa: B007
         write_file(to / f"{name}.png", render_png(figure))
-    print(
-        f"Translation: {translation}\n"
-        f"Wrote {num_plots} plots and the attention weights to {to}.",
-        file=sys.stderr,
-    )
-    return 0
+    print(f"Translation: {translation}", file=sys.stderr)
+    print(f"Wrote {number} plots and the weights to {to}.", file=sys.stderr)
 
 
 def _select(options: AttentionOptions) -> dict[str, list[int]]:
@@ -77,9 +73,8 @@ def _select(options: AttentionOptions) -> dict[str, list[int]]:
     config = options.config
     if config.architecture != "transformer":
         raise UserError(
-            f"--mode=attention needs a Transformer, but --workdir="
-            f"{options.workdir.path} has architecture={config.architecture!r}. Choose "
-            "another --workdir."
+            f"--mode=attention needs a Transformer: {options.workdir.path} has "
+            f"architecture={config.architecture!r}. Choose another --workdir."
         )
     problems = ErrorCollector()
     for flag, text in (("text", options.text), ("target", options.target)):
@@ -88,10 +83,9 @@ def _select(options: AttentionOptions) -> dict[str, list[int]]:
         problems.check(lines == 1, rule)
     # A layer that only one of the stacks has is plotted for that one.
     num_layers = max(config.model.num_layers, decoder_layers(config.model))
-    heads = config.model.num_heads
     selection = {
         "layers": _numbers("layer", options.layer, num_layers, problems),
-        "heads": _numbers("head", options.head, heads, problems),
+        "heads": _numbers("head", options.head, config.model.num_heads, problems),
     }
     problems.raise_if_any(UserError)
     return selection
@@ -101,11 +95,10 @@ def _numbers(flag: str, given: str, count: int, problems: ErrorCollector) -> lis
     """Parses `all` or a comma-separated list into sorted unique indices."""
     known = {str(number): number for number in range(count)}
     parts = known if given == "all" else {part.strip() for part in given.split(",")}
-    problems.check(
-        known.keys() >= {*parts},
-        f"--{flag}={given} must be all, or some of {','.join(known)}: the model's "
-        f"{flag}s, counted from 0.",
+    rule = (
+        f"--{flag}={given} must be all, or some of {','.join(known)}: {flag}s, from 0."
     )
+    problems.check(known.keys() >= {*parts}, rule)
     return [number for text, number in known.items() if text in parts]
 
 
@@ -114,19 +107,18 @@ def _encode_pair(
 ) -> tuple[str, str, dict[str, list[int]]]:
     """Encodes the sentence and its translation; translates it if none is given."""
     config = options.config.decoding
-    longest_source = config.max_source_length
     # Bytes that are not UTF-8 become U+FFFD.
     text, target = (
         given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         for given in (options.text, options.target)
     )
     tokens = {"source": [*model.vocabularies.source.encode_sources([text])[0], EOS]}
-    _check("text", text, tokens["source"], most=longest_source, model=model)
+    _check("text", text, tokens["source"], most=config.max_source_length, model=model)
     # As in training, the decoder reads the subwords of the detokenized text.
     translation = target or model.translate([text])[0]
     tokens["target"] = [BOS, *model.vocabularies.target.encode([translation])[0]]
     if target or len(tokens["target"]) > 1:
-        most = max(longest_source, config.longest_output())
+        most = max(config.max_source_length, config.longest_output())
         _check("target", translation, tokens["target"], most=most, model=model)
     return text, translation, tokens
 
@@ -142,35 +134,32 @@ def _check(
         raise UserError(f"--{flag}={text!r} has no subwords. Pass a sentence.")
     if len(tokens) > most:
         raise UserError(
-            f"--{flag} has {len(tokens):,} tokens with bos or eos, and may have at "
-            f"most {most:,}. Shorten it."
+            f"--{flag} has {len(tokens):,} tokens with bos or eos. Shorten to {most:,}."
         )
 
 
 def _plots(
-    maps: Mapping[str, Any],
-    pieces: Mapping[str, Sequence[str]],
-    *,
-    layers: list[int],
-    heads: list[int],
+    maps: dict[str, Any], pieces: dict[str, Any], chosen: dict[str, list[int]]
 ) -> Iterator[tuple[str, Figure]]:
     """Plots heat maps and lines for each kind of attention in each selected layer."""
-    from t2t_jax.evaluation.plots import label_of, plot_heat_maps, plot_lines
+    from t2t_jax.evaluation.plots import (
+        LayerAttention,
+        label_of,
+        plot_heat_maps,
+        plot_lines,
+    )
 
     labels = {side: list(map(label_of, pieces[side])) for side in pieces}
-    names = list(map(str, heads))
+    heads, names = chosen["heads"], list(map(str, chosen["heads"]))
     for kind, weights in maps.items():
         name, queries, keys = _KINDS[kind]
         is_part = len(heads) < weights.shape[1]
         suffix = f"_head_{'_'.join(names)}" if is_part else ""
         head_title = f"head {', '.join(names)}" if is_part else "all heads"
-        for layer in filter(range(len(weights)).__contains__, layers):
-            for way, plot in (("heat", plot_heat_maps), ("lines", plot_lines)):
-                figure = plot(
-                    weights[layer],
-                    queries=labels[queries],
-                    keys=labels[keys],
-                    heads=heads,
-                    title=f"{name}, layer {layer}, {head_title}",
-                )
-                yield f"{kind}_layer_{layer}{suffix}_{way}", figure
+        for layer in filter(range(len(weights)).__contains__, chosen["layers"]):
+            title = f"{name}, layer {layer}, {head_title}"
+            file = f"{kind}_layer_{layer}{suffix}"
+            sides = labels[queries], labels[keys]
+            drawn = LayerAttention(weights[layer], *sides, heads, title)
+            yield f"{file}_heat", plot_heat_maps(drawn)
+            yield f"{file}_lines", plot_lines(drawn)

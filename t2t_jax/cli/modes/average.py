@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HEADER = ("steps", "first", "newest", "average_bleu", "newest_bleu", "gaps")
 
 
-def run(options: AverageOptions) -> int:
+def run(options: AverageOptions) -> None:
     """Averages checkpoints of the workdir into `options.to`, or scores windows.
 
     Raises:
@@ -44,20 +44,15 @@ def run(options: AverageOptions) -> int:
             check_new_dir(options.workdir, to)
         steps = _slide(options)
         if not options.to:
-            return 0
+            return
+    last, force, trained = options.last, options.force, options.trained
     steps = average_checkpoints(
-        options.workdir,
-        to=to,
-        last=options.last,
-        steps=steps,
-        force=options.force,
-        trained=options.trained,
+        options.workdir, to=to, last=last, steps=steps, force=force, trained=trained
     )
     log(
         f"Averaged the checkpoints {', '.join(f'{step:,}' for step in steps)} into "
         f"{options.to}. Use it with --workdir={options.to}."
     )
-    return 0
 
 
 def _slide(options: AverageOptions) -> tuple[int, ...]:
@@ -92,7 +87,7 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
         "windows": records,
     }
     _write(folder, result)
-    _log_best(options, best, folder)
+    _log_best(options, best, folder.path)
     return tuple(best["steps"])
 
 
@@ -126,9 +121,8 @@ def _score(
     sources, references = zip(*pairs, strict=True)
     with start_progress(TRANSLATING, len(pairs)) as progress:
         hypotheses = [""] * len(pairs)
-        for number, found in model.translator().iter_translations(
-            sources, target_language=""
-        ):
+        translate = model.translator().iter_translations
+        for number, found in translate(sources, target_language=""):
             hypotheses[number] = found.text
             progress.advance(1)
     return corpus_scores(hypotheses, references, metrics=("bleu",), bleu=bleu)
@@ -136,31 +130,23 @@ def _score(
 
 def _write(folder: Workdir, result: Mapping[str, Any]) -> None:
     """Writes the results as JSON, and as a plot if Matplotlib is installed."""
-    from t2t_jax.evaluation.plots import render_png, require_matplotlib
+    from t2t_jax.evaluation.plots import plot_averages, render_png
 
-    name = f"last={result['last']}"
+    last, name = result["last"], f"last={result['last']}"
     folder.write_json(f"{name}.json", result)
     log(f"Wrote {folder.path / f'{name}.json'}.")
-    try:
-        require_matplotlib()
-    except UserError as error:
-        log(f"No plot was written. {error}")
-        return
-    from t2t_jax.evaluation.plots import plot_averages
-
     steps, averages, singles = (
         [window[key] for window in result["windows"]] for key in _HEADER[2:5]
     )
-    figure = plot_averages(
-        steps, averages=averages, singles=singles, last=result["last"]
-    )
+    try:
+        figure = plot_averages(steps, averages=averages, singles=singles, last=last)
+    except UserError as error:  # Matplotlib is not installed.
+        return log(f"No plot was written. {error}")
     atomic_write(folder.path / f"{name}.png", render_png(figure))
     log(f"Wrote {folder.path / f'{name}.png'}.")
 
 
-def _log_best(
-    options: AverageOptions, best: Mapping[str, Any], folder: Workdir
-) -> None:
+def _log_best(options: AverageOptions, best: Mapping[str, Any], place: Path) -> None:
     """Logs the best window, and the command line that writes its average."""
     steps, newest = best["steps"], best["newest"]
     log(
@@ -171,7 +157,7 @@ def _log_best(
         flags = [
             f"--workdir={options.workdir.path}",
             f"--average_steps={','.join(map(str, steps))}",
-            f"--to={folder.path / f'last={len(steps)}_step={newest}'}",
+            f"--to={place / f'last={len(steps)}_step={newest}'}",
         ]
         flags += ["--force"] * best["forced"] + ["--trained"] * options.trained
         log(f"To write it: {shlex.join([*command_of('average'), *flags])}")

@@ -28,7 +28,7 @@ System = tuple[Callable[[Sequence[str]], Sequence[str]], float]
 """Translates lines; and the megabytes of its parameters."""
 
 
-def run(options: CompareOptions) -> int:
+def run(options: CompareOptions) -> None:
     """Prints the comparison, and writes it to `options.to` if that is given.
 
     Raises:
@@ -40,16 +40,12 @@ def run(options: CompareOptions) -> int:
     to = check_page(options.to) if options.to else None
     runs = [] if options.source else open_runs(options.workdirs)
     tables = compare(runs, log=log) if runs else _compare_models(options)
-    sections = [
-        Section(one.title, one.rows, one.header, one.numbers, one.notes)
-        for one in tables
-    ]
-    show(sections, file=sys.stdout)
+    shown = [Section(t.title, t.rows, t.header, t.numbers, t.notes) for t in tables]
+    show(shown, file=sys.stdout)
     if to is not None:
         from t2t_jax.report.comparison import compare_page
 
         write_file(to, compare_page(runs, tables))
-    return 0
 
 
 def _compare_models(options: CompareOptions) -> list[Table]:
@@ -60,13 +56,11 @@ def _compare_models(options: CompareOptions) -> list[Table]:
     files = {"source": options.source, "reference": options.reference}
     configs = _configs(options.workdirs)
     base = next(iter(configs.values()))
-    joiner = base.data.subword_joiner
-    sources, references = read_aligned(files, joiner=joiner).values()
+    sources, references = read_aligned(files, joiner=base.data.subword_joiner).values()
     languages = _languages(options, configs)
     quality, costs, first = [], [], None
-    for shown, (name, config) in zip(
-        comparison.shown_names([*configs]), configs.items(), strict=True
-    ):
+    names = comparison.shown_names([*configs])
+    for shown, (name, config) in zip(names, configs.items(), strict=True):
         log(f"Translating {options.source} with {name} …")
         translate, megabytes = _open(Path(name), config, languages[name])
         translate(sources)  # compiles
@@ -86,8 +80,7 @@ def _compare_models(options: CompareOptions) -> list[Table]:
         f"{os.cpu_count()} processors, beside what else runs there. MB of parameters."
     )
     header = ("model", "beam", "lines/s", "MB")
-    title = f"Test set {options.source}"
-    notes = [tests, signatures]
+    title, notes = f"Test set {options.source}", [tests, signatures]
     return [
         Table(title, ("model", *comparison.TEST_COLUMNS), quality, range(1, 9), notes),
         Table("Speed and size", header, costs, range(1, 4), [measured]),
@@ -131,24 +124,22 @@ def _languages(
     return {name: known_languages(side, **wanted) for name, side in sides.items()}
 
 
-def _open(
-    directory: Path, config: Config, languages: Mapping[str, str | None]
-) -> System:
+def _open(folder: Path, config: Config, languages: Mapping[str, str | None]) -> System:
     """Loads a model, or an export as CTranslate2, with a search over all processors."""
     import jax
 
-    if not (weights := directory / "model.bin").is_file():
+    if not (weights := folder / "model.bin").is_file():
         from t2t_jax.run.inference.load import load
 
-        model = load(directory)
+        model = load(folder)
         size = sum(array.nbytes for array in jax.tree.leaves(model.params))
         return partial(model.translate, segment="lines", **languages), size / 1e6
     require_package("ctranslate2", user=str(directory), extra="export")
     from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Backend
 
     search = CTranslate2Backend(
-        directory,
-        vocabularies=Workdir(directory).read_vocabularies(config.vocabulary),
+        folder,
+        vocabularies=Workdir(folder).read_vocabularies(config.vocabulary),
         config=config,
         threads=os.cpu_count() or 1,
     ).search

@@ -24,13 +24,14 @@ _PARTS = ("train", "dev")
 _MOST_DEVICES = 10_000  # JAX takes about 10 s to simulate 2,000
 
 
-def run(options: DescribeOptions) -> int:
-    """Prints a report on stdout, as tables or one JSON object; returns 0.
+def run(options: DescribeOptions) -> None:
+    """Prints a report on stdout, as tables or one JSON object.
 
     Raises:
       UserError: a corpus is invalid, or the devices do not fit the mesh.
     """
-    require_configured(options.config)
+    config = options.config
+    require_configured(config)
     request, note, peak = None, "", options.peak_tflops
     if options.topology:
         from t2t_jax.devices.sharding.mesh import make_mesh
@@ -39,32 +40,26 @@ def run(options: DescribeOptions) -> int:
 
         topology = parse_topology(options.topology, peak_tflops=peak)
         request = TopologyRequest(topology, options.decode, options.save_hlo)
-        mesh = make_mesh(topology.devices(), **options.config.mesh.axes)
+        mesh = make_mesh(topology.devices(), **config.mesh.axes)
         peak = 0.0  # estimated otherwise
     else:
-        mesh, note = _mesh(options.config.mesh, devices=options.devices)
-    data = count_pairs_of(options.config, workdir=options.workdir)
+        mesh, note = _mesh(config.mesh, devices=options.devices)
+    data = count_pairs_of(config, workdir=options.workdir)
     if note:
         print(note, file=sys.stderr)
     print("Compiling the training step to read its costs …", file=sys.stderr)
     from t2t_jax.run.description.summary import describe
 
     description = describe(
-        options.config,
-        mesh=mesh,
-        data=data,
-        request=request,
-        peak_tflops=peak,
-        mfu=options.mfu,
+        config, mesh=mesh, data=data, request=request, peak_tflops=peak, mfu=options.mfu
     )
     if options.format == "json":
         print(json.dumps(description, indent=2))
-        return 0
+        return
     from t2t_jax.cli.console.describe_report import sections
     from t2t_jax.cli.console.tables import show
 
     show(sections(description), file=sys.stdout)
-    return 0
 
 
 def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
@@ -102,9 +97,7 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
             if part == "train" or part in read
         }
     except (KeyError, TypeError) as error:
-        raise DataError(
-            f"{path} is damaged: it does not describe the corpora\nRemove it."
-        ) from error
+        raise DataError(f"{path} is damaged: no corpora in it. Remove it.") from error
 
 
 def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
@@ -119,11 +112,9 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     Raises:
       ConfigError: `devices` does not fit, or there are more than can be simulated.
     """
-    # -1 takes all remaining devices.
-    sizes = {"data": config.data, "fsdp": config.fsdp, "tensor": config.tensor}
-    text = "mesh " + " x ".join(f"{axis}={size}" for axis, size in sizes.items())
-    fewest = math.prod(max(size, 1) for size in sizes.values())
-    is_open = -1 in sizes.values()
+    text = "mesh " + " x ".join(f"{axis}={size}" for axis, size in config.axes.items())
+    fewest = math.prod(max(size, 1) for size in config.axes.values())
+    is_open = -1 in config.axes.values()  # which takes all remaining devices
 
     def fits(number: int) -> bool:
         return number % fewest == 0 if is_open else number == fewest
@@ -150,10 +141,7 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     simulated = " simulated ones" * (here < fewest)
     if simulated:
         _simulate(fewest)
-    note = (
-        f"{text} does not fit the {here} devices of this machine: described for "
-        f"{fewest}{simulated}."
-    )
+    note = f"{text} does not fit {here} devices: described for {fewest}{simulated}."
     return make_mesh(jax.devices()[:fewest], **config.axes), note
 
 

@@ -71,7 +71,7 @@ _SHORT_WORDS, _SHORT_CHARACTERS = 3, 20
 _LEAST_LINES, _MOST_LINES, _SHARDS = 1_000, 10_000, 100
 
 
-def run(options: DistillOptions) -> int:
+def run(options: DistillOptions) -> None:
     """Writes pairs of sources and translations; prints what was left out, and why.
 
     Of several processes, each translates shards; process 0 does the rest.
@@ -90,9 +90,8 @@ def run(options: DistillOptions) -> int:
         make_directory(options.to)
         _write_once(sources, _sources(options))
     barrier(processes, "sources are written")
-    languages = {"source": options.source_language, "target": options.target_language}
-    # Without --reverse, one that the teacher does not take is refused.
-    teacher = _with_languages(options, **languages) if options.reverse else options
+    # Without --reverse, a language that the teacher does not take is refused.
+    teacher = _with_known_languages(options) if options.reverse else options
     found = _translate(teacher, sources, to / "translations.tsv")
     back = None
     if options.reverse:
@@ -102,7 +101,6 @@ def run(options: DistillOptions) -> int:
         back = _translate(_reversed(options), targets, to / "back.tsv")
     if processes.is_first:
         _write_pairs(options, sources, found, back)
-    return 0
 
 
 def _sources(options: DistillOptions) -> Iterator[str]:
@@ -125,12 +123,9 @@ def _training_sources(options: DistillOptions) -> Iterator[str]:
     with rewording(lambda problem: f"{problem} Or pass --sources=FILE."):
         spec, _ = train_and_dev(data)
         corpus = open_corpus(spec, key="data.train", joiner=data.subword_joiner)
-    asked = options.source_language, options.target_language
-    fitting = [
-        pair
-        for pair in directions_of(corpus)
-        if all(want in ("", has) for want, has in zip(asked, pair, strict=True))
-    ]
+    source, target = options.source_language, options.target_language
+    every = directions_of(corpus)
+    fitting = [d for d in every if source in ("", d[0]) and target in ("", d[1])]
     if len(targets := sorted({target for _, target in fitting})) > 1:
         raise UserError(
             f"{options.workdir.path} translates into {', '.join(targets)}. Pass "
@@ -148,15 +143,9 @@ def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
     if options.processes.is_first:
         log(f"Translating {source} with {options.workdir.path} …")
     advice = "With --mode=distill, which resumes: remove the file, or change --to."
+    job = dataclasses.replace(options, input=str(source), output=str(to))
     with rewording(lambda problem: f"{problem} {advice}"):
-        translate_shards(
-            dataclasses.replace(
-                options,
-                input=str(source),
-                output=str(to),
-                shards=options.shards or shards,
-            )
-        )
+        translate_shards(dataclasses.replace(job, shards=options.shards or shards))
     return to
 
 
@@ -164,29 +153,25 @@ def _reversed(options: DistillOptions) -> DistillOptions:
     """Returns the options of translating back, by the model's own beam search."""
     workdir = Workdir(Path(options.reverse))
     config = workdir.read_config()
-    found = dataclasses.replace(config.decoding, sample=False, n_best=1, mbr="none")
-    return _with_languages(
-        dataclasses.replace(
-            options,
-            workdir=workdir,
-            checkpoint="best",
-            ensemble=(),
-            config=dataclasses.replace(config, decoding=found),
-        ),
-        source=options.target_language,
-        target=options.source_language,
-    )
+    own = dataclasses.replace(config.decoding, sample=False, n_best=1, mbr="none")
+    changes: dict[str, Any] = {
+        "workdir": workdir,
+        "config": dataclasses.replace(config, decoding=own),
+        "checkpoint": "best",
+        "ensemble": (),
+        "source_language": options.target_language,
+        "target_language": options.source_language,
+    }
+    return _with_known_languages(dataclasses.replace(options, **changes))
 
 
-def _with_languages(
-    options: DistillOptions, *, source: str, target: str
-) -> DistillOptions:
-    """Returns the options with those of two languages that the model's tags name."""
-    languages: dict[str, Any] = {"source_language": source, "target_language": target}
-    if source or target:
-        side = options.workdir.read_vocabularies(options.config.vocabulary).source
-        languages = known_languages(side, **languages)
-    return dataclasses.replace(options, **languages)
+def _with_known_languages(options: DistillOptions) -> DistillOptions:
+    """Returns the options with those of the languages that the model's tags name."""
+    if not any(options.languages.values()):
+        return options
+    side = options.workdir.read_vocabularies(options.config.vocabulary).source
+    known: dict[str, Any] = known_languages(side, **options.languages)
+    return dataclasses.replace(options, **known)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
@@ -196,8 +181,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
       DataError: a line is missing.
     """
     rows = (line.split("\t") for line in read_lines(path))
-    best = (row for row in rows if row[1] == "1")
-    for number, row in enumerate(best, start=1):
+    for number, row in enumerate((row for row in rows if row[1] == "1"), start=1):
         if row[0] != str(number):
             raise DataError(f"{path} lacks line {number:,}. Remove it.")
         yield row
@@ -256,12 +240,8 @@ def _judge(
     shown = [*REASONS][:3]
     columns = [*((name, "?") for name in (*shown, "long")), ("ratio", "f8")]
     columns += [("score", "f8"), *([("agreement", "f8")] if back else [])]
-    rows = zip(
-        read_lines(sources),
-        _rows(found),
-        _agreements(sources, back) if back else repeat(()),
-        strict=False,
-    )
+    agreements = _agreements(sources, back) if back else repeat(())
+    rows = zip(read_lines(sources), _rows(found), agreements, strict=False)
     facts = np.fromiter((_facts(*row) for row in rows), np.dtype(columns))
     reasons = np.full(len(facts), _KEPT, np.int8)
 
@@ -285,11 +265,10 @@ def _facts(source: str, row: list[str], agreement: tuple[float, ...]) -> Any:
     """Returns what decides about a pair; of short ones copies and ratios do not."""
     target = row[-1]
     has_words = len(words_of(source)) > _SHORT_WORDS
-    repeats = _REPETITION.search(target) and not _REPETITION.search(source)
     return (
         row[2] not in _GOOD,
         has_words and source.strip() == target.strip(),
-        bool(repeats),
+        bool(_REPETITION.search(target) and not _REPETITION.search(source)),
         max(len(source), len(target)) > _SHORT_CHARACTERS,
         math.log((len(target) + 1) / (len(source) + 1)),
         float(row[4]) / max(int(row[5]), 1),
@@ -339,6 +318,5 @@ def _write_once(path: Path, lines: Iterable[str]) -> None:
     if not is_same:
         raise DataError(
             f"{path} is not what this command writes: its text, model or settings have "
-            "changed, or the file is corrupt. Remove it to make it again, or choose "
-            "another --to."
+            "changed, or it is corrupt. Remove it, or choose another --to."
         )

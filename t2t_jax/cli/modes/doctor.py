@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
@@ -35,9 +36,7 @@ def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"  {check['status']:<8}{prefix}{check['message']}"
             if check["advice"]:
                 yield f"          {check['advice']}"
-    counts = {
-        status: sum(check["status"] == status for check in report["checks"])
-        for status in ("error", "warning")
-    }
-    words = [f"{n} {name}{'s' * (n != 1)}" for name, n in counts.items()]
+    found = Counter(map(itemgetter("status"), report["checks"]))
+    counts = [(found[status], status) for status in ("error", "warning")]
+    words = [f"{n} {name}{'s' * (n != 1)}" for n, name in counts]
     yield f"{' and '.join(words)}, in {report['seconds']:.1f} s"

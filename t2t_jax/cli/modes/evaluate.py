@@ -30,7 +30,7 @@ from t2t_jax.evaluation.robustness import (
 from t2t_jax.run.workdir import ROBUSTNESS
 
 
-def run(options: EvaluateOptions) -> int:
+def run(options: EvaluateOptions) -> None:
     """Prints the scores as one JSON object on stdout, and BLEU and chrF on stderr.
 
     With a protocol or --robustness, also prints a table on stderr. Of several
@@ -43,7 +43,7 @@ def run(options: EvaluateOptions) -> int:
     start_processes(options)
     if not options.processes.is_first:
         serve(load_job(options), options.processes)
-        return 0
+        return
     from t2t_jax.cli.evaluation import protocols
 
     if options.last:
@@ -51,9 +51,7 @@ def run(options: EvaluateOptions) -> int:
         with rewording(lambda problem: f"{flag}: {problem}"):
             options.workdir.require_run()
     if options.robustness and reads_trees(options.config.data.train):
-        raise UserError(
-            "--robustness is not for a model that writes trees. Leave it out."
-        )
+        raise UserError("--robustness is not for models of trees. Leave it out.")
     if not options.protocol:
         result = _evaluate_as_configured(options)
     elif options.protocol == PARSING:
@@ -64,19 +62,16 @@ def run(options: EvaluateOptions) -> int:
         _show_and_keep(result, options)
     protocols.show_scores(result, file=sys.stderr)
     print(json.dumps(result))
-    return 0
 
 
 def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     """Evaluates one checkpoint with the run's configuration."""
-    corpus = read_corpus(options)
+    lines = corpus = read_corpus(options)
     pairs = [*zip(corpus.sources, corpus.references, strict=True)]
     if options.robustness:
         every = (changed_pairs(pairs, change) for change in CHANGES)
         sources, references = zip(*chain.from_iterable(every), strict=True)
         lines = Corpus([*sources], [*references], None)
-    else:
-        lines = corpus
     translated = translate_corpus(options, lines)
     hypotheses = translated.hypotheses[: len(corpus.references)]
 
@@ -97,16 +92,15 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
             hypotheses, corpus.references, baseline=corpus.baseline, bleu=bleu
         )
     if options.robustness:
-        found = robustness_scores(pairs, translated.hypotheses, bleu=bleu)
-        result["robustness"] = found
+        every_line = translated.hypotheses
+        result["robustness"] = robustness_scores(pairs, every_line, bleu=bleu)
     return result
 
 
 def _show_and_keep(result: dict[str, Any], options: EvaluateOptions) -> None:
     """Prints the scores of the changed sets, and writes them for the model's page."""
     rows = robustness_rows(result["robustness"])
-    table = Section("Robustness", rows, HEADER, right=(1, 2, 3))
-    show([table], file=sys.stderr)
+    show([Section("Robustness", rows, HEADER, right=(1, 2, 3))], file=sys.stderr)
     try:
         record = {**result, "source": options.source, "reference": options.reference}
         options.workdir.write_json(ROBUSTNESS, record)

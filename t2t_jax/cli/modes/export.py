@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2t_jax.exchange.exporting.verification import Comparison
 
 
-def run(options: ExportOptions) -> int:
+def run(options: ExportOptions) -> None:
     """Exports a checkpoint of the workdir to `options.to`, and verifies it.
 
     Prints the result of the verification as one JSON object on stdout.
@@ -28,7 +28,8 @@ def run(options: ExportOptions) -> int:
       UserError: options, workdir or text are invalid, a package is missing, or the
         exported model differs from the original.
     """
-    options.workdir.require()
+    workdir, config, to = options.workdir, options.config, Path(options.to)
+    workdir.require()
     from t2t_jax.exchange.exporting.base import ExportSpec
     from t2t_jax.exchange.exporting.exporter import (
         FORMATS,
@@ -39,9 +40,8 @@ def run(options: ExportOptions) -> int:
     from t2t_jax.exchange.exporting.verification import choose_lines, of_language
     from t2t_jax.run.inference.model_dir import check_new_dir
 
-    config, to = options.config, Path(options.to)
     own = ("model_dir", "safetensors")
-    check_new_dir(options.workdir, to, has_arrays=options.format in own)
+    check_new_dir(workdir, to, has_arrays=options.format in own)
     spec = ExportSpec(
         options.format,
         options.quantization or "float32",
@@ -53,9 +53,7 @@ def run(options: ExportOptions) -> int:
     FORMATS[spec.format].check_supported(config)
     _warn_of_license(options)
     name, pairs = _pairs(options)
-    model = load_for_export(
-        options.workdir, checkpoint=options.checkpoint, config=config
-    )
+    model = load_for_export(workdir, checkpoint=options.checkpoint, config=config)
     vocabulary = model.vocabularies.source
     text = choose_lines(
         name,
@@ -66,12 +64,9 @@ def run(options: ExportOptions) -> int:
     )
     lines = f"{len(text.sources):,} line{'s' * (len(text.sources) != 1)}"
     log(f"Exporting step {model.step:,}, to be verified on {lines} …")
-    comparison = export(
-        model, to, spec=spec, workdir=options.workdir, config=config, text=text
-    )
+    comparison = export(model, to, spec=spec, workdir=workdir, config=config, text=text)
     _report(comparison, max_bleu_loss=tolerance_of(spec).bleu)
     log(f"Wrote {to}.{' See its README.md for usage.' * to.is_dir()}")
-    return 0
 
 
 def _warn_of_license(options: ExportOptions) -> None:

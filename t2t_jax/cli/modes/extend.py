@@ -10,7 +10,7 @@ from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.data.files.lines import read_lines, require_files
 
 
-def run(options: options.ExtendOptions) -> int:
+def run(options: options.ExtendOptions) -> None:
     """Writes the model of the workdir with `options.language` into `options.to`.
 
     Raises:
@@ -41,4 +41,3 @@ def run(options: options.ExtendOptions) -> int:
     flags = ["--config=fine_tune", f"--config.init_from={options.to}"]
     flags += [f"--config.data.train=text:A,B#SOURCE-{options.language}"]
     log(f"To train it: {shlex.join([*command_of('train'), *flags])} --workdir=…")
-    return 0

@@ -9,7 +9,7 @@ from t2t_jax.cli.flags.options import FiguresOptions
 from t2t_jax.evaluation.plots import render_png, require_matplotlib
 
 
-def run(options: FiguresOptions) -> int:
+def run(options: FiguresOptions) -> None:
     """Writes `schedule.png` and `positions.png` into `options.to`."""
     require_matplotlib()
     to = make_directory(options.to)
@@ -18,4 +18,3 @@ def run(options: FiguresOptions) -> int:
     write_file(to / "schedule.png", render_png(plot_schedule()))
     write_file(to / "positions.png", render_png(plot_positions()))
     print(f"Wrote 2 plots to {to}.", file=sys.stderr)
-    return 0

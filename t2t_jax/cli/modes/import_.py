@@ -10,7 +10,7 @@ from t2t_jax.cli.flags import options
 from t2t_jax.cli.flags.modes import command_of
 
 
-def run(options: options.ImportOptions) -> int:
+def run(options: options.ImportOptions) -> None:
     """Imports the model `options.from_` into the directory `options.to`.
 
     Raises:
@@ -38,4 +38,3 @@ def run(options: options.ImportOptions) -> int:
         f"Wrote {to}: d_model={network.d_model}, a vocabulary of "
         f"{config.vocabulary.size:,}. See its README.md, or translate: {command}"
     )
-    return 0

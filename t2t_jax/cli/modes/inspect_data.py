@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from t2t_jax.report.inspection.report import Report
 
 
-def run(options: InspectDataOptions) -> int:
-    """Prints a summary; writes the table or page, and the filtered corpus; returns 0.
+def run(options: InspectDataOptions) -> None:
+    """Prints a summary; writes the table or page, and the filtered corpus.
 
     Raises:
       UserError: the workdir, its text or a flag is invalid; before JAX is imported.
@@ -36,8 +36,7 @@ def run(options: InspectDataOptions) -> int:
     options.workdir.require()
     if options.to and Path(options.to).suffix not in (".tsv", ".html"):
         raise UserError(
-            f"--to={options.to} must end in .tsv, for a table of all pairs, or in "
-            ".html, for a page. Change --to."
+            f"--to={options.to} must end in .tsv (pairs) or .html (a page). Change it."
         )
     corpus = _open(options)
     total = corpus.num_pairs()
@@ -47,14 +46,13 @@ def run(options: InspectDataOptions) -> int:
     names = list(dict.fromkeys(directions)) or [""]
     with ExitStack() as stack:
         inputs = [str(path) for path in files_of(corpus)]
-        outputs = _open_outputs(options, names, stack, inputs=inputs)
+        outputs = _open_outputs(options, names, stack, inputs)
         from t2t_jax.report.inspection.inspector import inspect, select
         from t2t_jax.report.inspection.report import Report
 
         model = load_model(options)
         number = min(options.lines or total, total)
-        labels = ProgressLabels("scored", "pairs")
-        with start_progress(labels, number) as progress:
+        with start_progress(ProgressLabels("scored", "pairs"), number) as progress:
             found = inspect(
                 select(corpus, total=total, most=options.lines),
                 scorer=model.scorer(),
@@ -66,7 +64,6 @@ def run(options: InspectDataOptions) -> int:
         with closing(found.pairs):
             report = Report(corpus.spec, total, found, locator(corpus))
             _write(options, names, outputs, report)
-    return 0
 
 
 def _open(options: InspectDataOptions) -> Corpus:
@@ -87,11 +84,7 @@ def _open(options: InspectDataOptions) -> Corpus:
 
 
 def _open_outputs(
-    options: InspectDataOptions,
-    directions: Sequence[str],
-    stack: ExitStack,
-    *,
-    inputs: Sequence[str],
+    options: InspectDataOptions, names: list[str], stack: ExitStack, inputs: list[str]
 ) -> dict[str, BinaryIO]:
     """Opens the files before the work begins, so that a wrong path fails early.
 
@@ -104,13 +97,11 @@ def _open_outputs(
     paths = [options.to] * bool(options.to)
     if options.drop_worst:
         stem = Path(options.to).with_suffix("")
-        parts = [f".{direction}" * bool(direction) for direction in directions]
+        parts = [f".{name}" * bool(name) for name in names]
         sides = product(parts, ("source", "target"))
         paths += [f"{stem}.kept{part}.{side}.txt" for part, side in sides]
-    return {
-        path: stack.enter_context(open_output(path, flag="to", inputs=inputs))
-        for path in paths
-    }
+    opened = (open_output(path, flag="to", inputs=inputs) for path in paths)
+    return dict(zip(paths, map(stack.enter_context, opened), strict=True))
 
 
 def _write(

@@ -12,8 +12,8 @@ from t2t_jax.run.start import require_unchanged
 from t2t_jax.training.reporting.console import Console
 
 
-def run(options: PrepareOptions) -> int:
-    """Trains the vocabulary, encodes the text and prints a report on stderr; returns 0.
+def run(options: PrepareOptions) -> None:
+    """Trains the vocabulary, encodes the text and prints a report on stderr.
 
     Writes the vocabulary, `data.json` and `data_report.txt` into the workdir. Training
     reuses the vocabulary as long as text and vocabulary settings do not change.
@@ -32,4 +32,3 @@ def run(options: PrepareOptions) -> int:
         console.log(advice)
     train = shlex.join(command_of("train"))
     console.log(f"Prepared {workdir.path}. To train, run {train} with the same flags.")
-    return 0

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import chain, count, filterfalse
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -44,7 +44,7 @@ class _CheckpointMeta(NamedTuple):
     files: dict[str, bytes]
 
 
-def run(options: RecoverOptions) -> int:
+def run(options: RecoverOptions) -> None:
     """Restores config.json, vocabulary and fingerprints.json if missing or corrupt.
 
     Raises:
@@ -63,12 +63,11 @@ def run(options: RecoverOptions) -> int:
         written = _write(workdir, saved)
     if not written:
         log(f"Nothing to restore in {workdir.path}: no file is missing or corrupt.")
-        return 0
+        return
     log(
         f"Restored {', '.join(written)} in {workdir.path} from the checkpoint of step "
         f"{saved.step:,}. Rerun the training command to resume."
     )
-    return 0
 
 
 def _read(options: RecoverOptions) -> _CheckpointMeta:
@@ -114,8 +113,7 @@ def _require_consistent(workdir: Workdir, saved: _CheckpointMeta) -> None:
     Raises:
       DataError: a file is of another run, or a missing one is not in the checkpoint.
     """
-    problems = ErrorCollector()
-    checkpoint = f"the checkpoint of step {saved.step:,}"
+    problems, checkpoint = ErrorCollector(), f"the checkpoint of step {saved.step:,}"
 
     def check(name: str, holds: object, fault: str, advice: str = _MOVE) -> None:
         problems.check(bool(holds), f"{workdir.path / name} {fault}. {advice}")
@@ -175,8 +173,7 @@ def _write(workdir: Workdir, saved: _CheckpointMeta) -> list[str]:
 
     for name in _names(saved.config):
         if is_lost(name, _read_vocabulary):
-            vocabulary = Vocabulary(saved.files[name])
-            vocabulary.save(workdir.path, name=Path(name).stem)
+            Vocabulary(saved.files[name]).save(workdir.path, name=Path(name).stem)
             written.append(name)
     read_object = partial(read_json_object, advice="")
     for name in ("overrides.json", "data.json"):  # optional files
@@ -194,10 +191,8 @@ def _set_aside(path: Path) -> None:
     """Renames a corrupt file, so that it can be inspected."""
     if not os.path.lexists(path):
         return
-    aside = path.with_name(f"corrupt-{path.name}")
-    for number in count(2):
-        if not os.path.lexists(aside):
-            break
-        aside = path.with_name(f"corrupt-{number}-{path.name}")
+    numbers = chain([""], (f"{number}-" for number in count(2)))
+    names = (path.with_name(f"corrupt-{number}{path.name}") for number in numbers)
+    aside = next(filterfalse(os.path.lexists, names))
     path.rename(aside)
     log(f"WARNING: {path} is corrupt; renamed to {aside.name}.")

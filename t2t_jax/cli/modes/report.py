@@ -22,7 +22,7 @@ from t2t_jax.run.workdir import Workdir
 _SEARCHED = 50  # development sentences, of which a few short ones are shown
 
 
-def run(options: ReportOptions) -> int:
+def run(options: ReportOptions) -> None:
     """Writes the page to `options.to` and prints its path.
 
     What cannot be computed is logged, and left out of the page.
@@ -31,11 +31,11 @@ def run(options: ReportOptions) -> int:
       UserError: not a run, or the page cannot be written.
     """
     from t2t_jax.report.comparison import scores_of
-    from t2t_jax.report.run_page import report_path, run_page
+    from t2t_jax.report.run_page import REPORT, run_page
 
     workdir = options.workdir
     workdir.require()
-    own = report_path(workdir)
+    own = workdir.path / REPORT
     to = check_page(options.to or own, own=own)
     output, scores = _best_output(workdir), None
     if output is not None and output.references:
@@ -43,7 +43,6 @@ def run(options: ReportOptions) -> int:
         scores = scores_of(output, workdir.read_config())
     attention = _attention(options, output)
     write_file(to, run_page(workdir, scores=scores, attention=attention))
-    return 0
 
 
 def _best_output(workdir: Workdir) -> DevOutput | None:
@@ -56,23 +55,21 @@ def _best_output(workdir: Workdir) -> DevOutput | None:
     return run.output or (outputs.read(newest[0]) if newest else None)
 
 
-def _attention(
-    options: ReportOptions, output: DevOutput | None
-) -> Sequence[dict[str, Any]]:
+def _attention(options: ReportOptions, best: DevOutput | None) -> list[dict[str, Any]]:
     """Computes attention maps with a checkpoint; empty if that is not possible."""
     if options.config.architecture != "transformer":
-        return ()
-    from t2t_jax.report.attention import attention_of
+        return []
+    from t2t_jax.evaluation.attention_maps import attention_of
 
     log(f"Computing attention with the {options.checkpoint} checkpoint …")
     try:
         model = load_model(options)
         # Development sentences with translations of the checkpoint.
         sources: Sequence[str]
-        if output is not None and output.step == model.step:
-            sources, translations = output.sources, output.hypotheses
+        if best is not None and best.step == model.step:
+            sources, translations = best.sources, best.hypotheses
         else:
-            sources = output.sources if output else example_sentences(options.workdir)
+            sources = best.sources if best else example_sentences(options.workdir)
             translations = model.translate(sources[:_SEARCHED])
         pairs = list(islice(zip(sources, translations, strict=False), _SEARCHED))
         found = attention_of(model.module, model.params, model.vocabularies, pairs)
@@ -81,4 +78,4 @@ def _attention(
         if options.checkpoint != "best":  # Named by the user.
             raise
         log(f"WARNING: The page has no attention: {error}")
-        return ()
+        return []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _COLUMNS = "line score log_probability num_tokens per_token source_cut".split()
 
 
-def run(options: ScoreOptions) -> int:
+def run(options: ScoreOptions) -> None:
     """Scores each line of `options.reference` given its line of `options.source`.
 
     Raises:
@@ -37,15 +37,13 @@ def run(options: ScoreOptions) -> int:
         found: dict[int, PairScore] = {}
         labels = ProgressLabels("scored", "pairs")
         with start_progress(labels, len(pairs[0])) as progress:
-            for number, score in model.scorer().iter_scores(
-                pairs[0], pairs[1], **options.languages
-            ):
+            scores = model.scorer().iter_scores(pairs[0], pairs[1], **options.languages)
+            for number, score in scores:
                 found[number] = score
                 progress.advance(1)
-        scores = [found[number] for number in range(len(pairs[0]))]
-        write_lines(out, _lines(scores, as_json=options.format == "jsonl"))
-    print(_summary(scores), file=sys.stderr)
-    return 0
+        in_order = [found[number] for number in range(len(pairs[0]))]
+        write_lines(out, _lines(in_order, as_json=options.format == "jsonl"))
+    print(_summary(in_order), file=sys.stderr)
 
 
 def _lines(scores: Sequence[PairScore], *, as_json: bool) -> Iterator[str]:

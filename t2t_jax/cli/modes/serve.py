@@ -34,7 +34,7 @@ _MAX_KEY_BYTES = 1 << 16
 _XLA_THREADS = 3
 
 
-def run(options: ServeOptions) -> int:
+def run(options: ServeOptions) -> None:
     """Serves the models of `options.workdir` until a signal.
 
     Raises:
@@ -46,23 +46,19 @@ def run(options: ServeOptions) -> int:
             f"--mode=serve requires {' and '.join(missing)}, not installed here. Run: "
             "pip install 't2t-jax[serve]'"
         )
-    config = _serving_config(options)
-    workdirs = _workdirs(options)
+    config, workdirs = _serving_config(options), _workdirs(options)
     from t2t_jax.serving.server import open_socket, serve, url_of
 
     with open_socket(options.host, options.port) as opened:
-        threads = max(_XLA_THREADS, usable_processors())
-        os.environ.setdefault("PJRT_NPROC", str(threads))
+        os.environ.setdefault("PJRT_NPROC", str(max(_XLA_THREADS, usable_processors())))
         # Imports JAX: after all that can be wrong without it.
         from t2t_jax.serving.app import make_app
         from t2t_jax.serving.languages import Languages
         from t2t_jax.serving.worker import TranslationWorker
 
-        loaded: dict[Path, TranslationModel] = {}
-        for workdir in workdirs.values():
-            if workdir.path not in loaded:
-                loaded[workdir.path] = _load(options, workdirs, workdir)
-        models = {pair: loaded[workdir.path] for pair, workdir in workdirs.items()}
+        each = dict.fromkeys(workdirs.values())
+        loaded = {workdir: _load(options, workdirs, workdir) for workdir in each}
+        models = {pair: loaded[workdir] for pair, workdir in workdirs.items()}
         worker = TranslationWorker(Languages(models), capacity=config.max_waiting)
         worker.warm_up()
         app, url = make_app(models, config, worker=worker), url_of(options.host, opened)
@@ -71,21 +67,18 @@ def run(options: ServeOptions) -> int:
         # A program is being compiled, during which the interpreter cannot end.
         flush_before_exit()
         os._exit(0)
-    return 0
 
 
 def _serving_config(options: ServeOptions) -> ServingConfig:
     """Checks the flags of the server."""
     errors = ErrorCollector()
-    errors.check(
-        not options.config_given,
-        "--mode=serve uses the configurations of its models. Leave --config out.",
-    )
-    unused = [key for key in options.overrides if not key.startswith("decoding.")]
+    advice = "--mode=serve uses the configurations of its models. Leave --config out."
+    errors.check(not options.config_given, advice)
+    unused = [f"config.{k}" for k in options.overrides if not k.startswith("decoding.")]
     errors.check(
         not unused,
-        f"--mode=serve takes the keys of config.decoding only, not config."
-        f"{', config.'.join(unused)}. Leave them out.",
+        f"--mode=serve takes the keys of config.decoding only, not {', '.join(unused)}."
+        " Leave them out.",
     )
     keys = _read_keys(options.api_key_file) if options.api_key_file else []
     if options.api_key:
@@ -201,6 +194,5 @@ def _load(
     decoding = dataclasses.replace(workdir.read_config().decoding, **own)
     model = load(workdir.path, checkpoint=options.checkpoint, decoding=decoding)
     pairs = ["-".join(pair) for pair, one in workdirs.items() if one == workdir]
-    names = truncate(", ".join(pairs))
-    log(f"Loaded {names}: {workdir.path}, step {model.step:,}.")
+    log(f"Loaded {truncate(', '.join(pairs))}: {workdir.path}, step {model.step:,}.")
     return model

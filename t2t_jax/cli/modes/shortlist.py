@@ -17,8 +17,8 @@ from t2t_jax.decoding.shortlist import Pair, learn_shortlist
 _WINDOW = 4_096
 
 
-def run(options: ShortlistOptions) -> int:
-    """Writes the shortlist to `options.to`; returns 0.
+def run(options: ShortlistOptions) -> None:
+    """Writes the shortlist to `options.to`.
 
     Raises:
       UserError: the workdir, its text or a flag is invalid.
@@ -57,4 +57,3 @@ def run(options: ShortlistOptions) -> int:
         f"{covered:.0%} of the source pieces, and {len(found.always_A):,} for every "
         f"sentence. Use it with --config.decoding.shortlist={options.to}."
     )
-    return 0

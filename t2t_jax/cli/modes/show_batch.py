@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.flags.options import ShowBatchOptions
@@ -18,8 +18,8 @@ _PIECES = ("source_subwords", "target_subwords")
 """Columns of the sides with BPE-dropout, whose subwords differ in each epoch."""
 
 
-def run(options: ShowBatchOptions) -> int:
-    """Prints the pairs of a batch as tab-separated lines; returns 0.
+def run(options: ShowBatchOptions) -> None:
+    """Prints the pairs of a batch as tab-separated lines.
 
     Does not write to the workdir, so it can be used during training.
 
@@ -35,11 +35,8 @@ def run(options: ShowBatchOptions) -> int:
         )
     console = Console(config.steps, every_seconds=config.logging.every_seconds)
     text = open_prepared_data(config, workdir=workdir, log=console.log)
-    check_fingerprints(
-        workdir.read_fingerprints(),
-        text.fingerprints,
-        configs=(workdir.read_config(), config),
-    )
+    configs = workdir.read_config(), config
+    check_fingerprints(workdir.read_fingerprints(), text.fingerprints, configs=configs)
     records = read_metrics(workdir.path / "metrics.jsonl")
     batch = read_batch(text, step, records=records, log=console.log)
     position = batch.position
@@ -49,13 +46,10 @@ def run(options: ShowBatchOptions) -> int:
     )
     with open_output("-") as out:
         write_lines(out, _table(batch.pairs, config.data.bpe_dropout))
-    return 0
 
 
-def _table(
-    pairs: tuple[TextPair, ...], bpe_dropout: tuple[float, float]
-) -> Iterator[str]:
-    sampled = [number for number, dropout in enumerate(bpe_dropout) if dropout]
+def _table(pairs: Sequence[TextPair], dropout: tuple[float, float]) -> Iterator[str]:
+    sampled = [number for number, share in enumerate(dropout) if share]
     yield "\t".join((*_COLUMNS, *(_PIECES[number] for number in sampled)))
     for pair in pairs:
         where, pieces = pair.location, [pair.pieces[number] for number in sampled]

@@ -13,8 +13,8 @@ from t2t_jax.quantities import format_duration
 from t2t_jax.run.status import goodput_line, read_status
 
 
-def run(options: StatusOptions) -> int:
-    """Prints the status of a run in five lines, or as JSON; returns 0.
+def run(options: StatusOptions) -> None:
+    """Prints the status of a run in five lines, or as JSON.
 
     Raises:
       UserError: the workdir is not a run or a model, or its config.json is damaged.
@@ -28,7 +28,6 @@ def run(options: StatusOptions) -> int:
         print(json.dumps(status, ensure_ascii=False))
     else:
         print("\n".join(status_lines(status)))
-    return 0
 
 
 def status_lines(status: Mapping[str, Any]) -> Iterator[str]:
@@ -91,16 +90,13 @@ def _quality(status: Mapping[str, Any]) -> str:
     if status["loss"] is None:
         return "no metrics yet"
     parts = [f"loss {status['loss']:.3f}"]
-    evaluation, best = status["evaluation"], status["best"]
-    key = "f1" if "f1" in (evaluation or {}) else "bleu"
-    if evaluation is None:
+    scored, best = status["evaluation"], status["best"]
+    key = "f1" if "f1" in (scored or {}) else "bleu"
+    if scored is None:
         parts.append("no evaluation yet")
     else:
-        score = evaluation[key]
-        shown = f"{score:.2f}" if score is not None else "not computed"
-        parts.append(
-            f"development {key.upper()} {shown} at step {evaluation['step']:,}"
-        )
+        shown = "not computed" if scored[key] is None else f"{scored[key]:.2f}"
+        parts.append(f"development {key.upper()} {shown} at step {scored['step']:,}")
     if best is not None:
         parts.append(f"best {best[key]:.2f} at step {best['step']:,}")
     return ", ".join(parts)

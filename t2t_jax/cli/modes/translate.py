@@ -27,7 +27,7 @@ from t2t_jax.errors import UserError
 _ROW_GROWTH = 8
 
 
-def run(options: TranslateOptions) -> int:
+def run(options: TranslateOptions) -> None:
     """Translates `options.input` to `options.output`, line by line.
 
     On a terminal it runs a prompt; `options.stream` translates lines as they arrive,
@@ -46,7 +46,6 @@ def run(options: TranslateOptions) -> int:
         _translate(options)
     else:
         serve(load_job(options), options.processes)
-    return 0
 
 
 def _translate(options: TranslateOptions) -> None:
@@ -82,7 +81,7 @@ def _translate_stream(options: TranslateOptions) -> None:
             f"{options.processes.count}. Start one process, or leave --stream out."
         )
     validate_options(options)
-    with open_output(options.output, inputs=(options.input,), streamed=True) as out:
+    with open_output(options.output, inputs=(options.input,), stream=True) as out:
         most = max_batch_rows(options.config.decoding)
         stream = LineStream(options.input, most=most, strict=options.strict)
         job = load_job(options)
@@ -91,10 +90,8 @@ def _translate_stream(options: TranslateOptions) -> None:
         done = 0
         with TranslationProgress(None, is_stream=True) as progress:
             for lines in stream:
-                translations = translator.translations(
-                    lines, first=done, **options.languages
-                )
-                write_lines(out, map(job.render, count(done), translations))
-                for number, translation in enumerate(translations, start=done + 1):
+                found = translator.translations(lines, first=done, **options.languages)
+                write_lines(out, map(job.render, count(done), found))
+                for number, translation in enumerate(found, start=done + 1):
                     progress.count(translation.statuses, number)
                 done += len(lines)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.data.corpora.open import reads_trees
+from t2t_jax.decoding.text.translation import Hypothesis, Translation
 from t2t_jax.errors import ConfigError, UserError
-
-if TYPE_CHECKING:
-    from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
 _COLUMNS = ("score", "log_probability", "num_tokens", "translation")
 
-Render: TypeAlias = Callable[[int, "Translation"], str]
+Render: TypeAlias = Callable[[int, Translation], str]
 """(line number from 0, its translation) -> one or more lines of output."""
 
 
@@ -35,10 +33,9 @@ def make_formatter(options: TranslateOptions) -> Render:
       UserError: the format cannot represent the requested scores or alignments, or the
         model is not a parser.
     """
-    if options.format == "tsv":
-        return lambda number, translation: _tsv(number, translation, options)
-    if options.format == "jsonl":
-        return lambda number, translation: _jsonl(number, translation, options)
+    if options.format in ("tsv", "jsonl"):
+        rows_of = _tsv if options.format == "tsv" else _jsonl
+        return lambda number, translation: rows_of(number, translation, options)
     n_best = options.config.decoding.n_best
     unsupported = ["--token_scores"] * options.token_scores
     unsupported += ["--alignments"] * options.alignments

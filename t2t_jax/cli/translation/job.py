@@ -65,9 +65,8 @@ class LineWindow(NamedTuple):
     def part(self, start: int, lines: list[str]) -> LineWindow:
         """Returns the window of some of its lines, from number `start` of it."""
         end = start + len(lines)
-        prefixes = self.prefixes and self.prefixes[start:end]
-        terms = self.terms and self.terms[start:end]
-        return LineWindow(self.first + start, lines, prefixes, terms)
+        beside = (some and some[start:end] for some in (self.prefixes, self.terms))
+        return LineWindow(self.first + start, lines, *beside)
 
 
 def line_files(options: TranslateOptions) -> dict[str, str]:
@@ -202,13 +201,12 @@ class LineStream:
 
     def _read(self, lines: Iterable[str]) -> None:
         """Queues the lines, and then the error that ended reading, or None."""
-        end: Exception | None = None
         try:
             for line in lines:
                 self._waiting.put(line)
+            self._waiting.put(None)
         except Exception as error:  # Any: the consumer would wait forever.
-            end = error
-        self._waiting.put(end)
+            self._waiting.put(error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -253,14 +251,13 @@ class TranslationJob:
           output.
         """
         output = [""] * len(window.lines)
-        translations = self.translator.iter_translations(
+        for number, translation in self.translator.iter_translations(
             [undo_joins(line, self.joiner) for line in window.lines],
             first=window.first,
             prefixes=window.prefixes,
             terms=window.terms and [self._terms(line) for line in window.terms],
             **self.languages,
-        )
-        for number, translation in translations:
+        ):
             rendered = self.render(window.first + number, translation)
             output[number] = f"{','.join(translation.statuses)} {rendered}"
             seen(1)
@@ -315,9 +312,7 @@ def validate_options(options: TranslateOptions) -> None:
         check_terms(options.config.decoding)
     stdin = [f"--{name}=-" for name, path in line_files(options).items() if path == "-"]
     if len(stdin) > 1:
-        raise UserError(
-            f"{' and '.join(stdin[::-1])} are the same standard input. Pass one file."
-        )
+        raise UserError(f"{' and '.join(stdin[::-1])} are one stdin. Pass one file.")
 
 
 def load_job(options: TranslateOptions) -> TranslationJob:
@@ -326,14 +321,12 @@ def load_job(options: TranslateOptions) -> TranslationJob:
     Raises:
       UserError: as `inference.load.load`.
     """
-    config, scores = options.config, options.token_scores
-    model = load_one(options, checkpoint=options.checkpoint, decoding=config.decoding)
-    translator = model.translator(token_scores=scores, attention=options.alignments)
+    model, scores = load_one(options), options.token_scores
     return TranslationJob(
         model,
-        translator,
+        model.translator(token_scores=scores, attention=options.alignments),
         make_formatter(options),
-        joiner=config.data.subword_joiner,
+        joiner=options.config.data.subword_joiner,
         languages=options.languages,
     )
 

@@ -18,8 +18,7 @@ _COUNTED_BYTES = 200_000_000  # on disk: two or three seconds, if packed
 
 WARNINGS = {
     "invalid_utf8": "is not UTF-8; invalid bytes were replaced",
-    "unmet_terms": "lacks terms: they did not fit its longest translation, or it was "
-    "translated in parts",
+    "unmet_terms": "lacks terms: they did not fit, or it was translated in parts",
     "unfamiliar": "is unfamiliar: the training text had less than two thirds of its "
     "words",
 }
@@ -68,10 +67,8 @@ class TranslationProgress:
         self._total, self._done, self._is_stream = total, done, is_stream
         self.statuses: Counter[str] = Counter()
         self._lines, self._began = 0, time.monotonic()
-        self._progress = start_progress(
-            TRANSLATING, total, is_enabled=is_enabled, done=done
-        )
-        self.advance = self._progress.advance
+        self._bar = start_progress(TRANSLATING, total, is_enabled=is_enabled, done=done)
+        self.advance = self._bar.advance
 
     def __enter__(self) -> TranslationProgress:
         return self
@@ -96,17 +93,17 @@ class TranslationProgress:
             if (found := self.statuses[status]) <= _MAX_WARNINGS:
                 last = " (further lines are counted)" * (found == _MAX_WARNINGS)
                 text = f"warning: line {number:,} {WARNINGS[status]}{last}."
-                self._progress.log(text)
+                self._bar.log(text)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._progress.close()
+        self._bar.close()
         is_quiet = self._is_stream and not self.statuses.keys() & _NOTABLE
         if kind is not None or is_quiet:
             return
         lines = "line was" if self._done == 1 else "lines were"
         before = f" {self._done:,} {lines} translated before." if self._done else ""
         is_old = self._total and 0 < self._done == self._total
-        self._progress.log(f"{'All' if is_old else self._summary()}{before}")
+        self._bar.log(f"{'All' if is_old else self._summary()}{before}")
 
     def _summary(self) -> str:
         """Summarizes the statuses of all lines in one line; a line may have several."""
@@ -120,10 +117,8 @@ class TranslationProgress:
             seconds = time.monotonic() - self._began
             rate = self._lines / max(seconds, 1e-3)
             pace = f" in {seconds:.1f} s, {rate:,.1f} lines/s"
-        return (
-            f"Translated {self._lines:,} line{'s' * (self._lines != 1)}{pace}"
-            f"{': ' if odd else ''}{', '.join(odd)}."
-        )
+        lines = f"{self._lines:,} line{'s' * (self._lines != 1)}"
+        return f"Translated {lines}{pace}{': ' * bool(odd)}{', '.join(odd)}."
 
 
 def start_progress(
@@ -136,8 +131,7 @@ def start_progress(
       done: units done before, excluded from the rate.
     """
     log = print_line if is_enabled else None
-    progress = ProgressBar(log, work=work, patience=_PATIENCE)
-    return progress.start(total=total, done=done)
+    return ProgressBar(log, work=work, patience=_PATIENCE).start(total=total, done=done)
 
 
 def total_lines(name: str) -> int | None:
@@ -150,9 +144,8 @@ def total_lines(name: str) -> int | None:
       None for a pipe, for stdin, for more than 200 MB on disk, or if the file cannot
       be read.
     """
-    if name != "-" and Path(name).is_file():
-        with suppress(UserError, OSError):
-            if Path(name).stat().st_size > _COUNTED_BYTES:
-                return None
-            return count_lines(Path(name))
+    path = Path(name)
+    with suppress(UserError, OSError):
+        if name != "-" and path.is_file() and path.stat().st_size <= _COUNTED_BYTES:
+            return count_lines(path)
     return None

@@ -60,8 +60,8 @@ def is_interactive(options: TranslateOptions) -> bool:
     )
 
 
-def run_prompt(options: TranslateOptions) -> int:
-    """Translates typed lines until the user quits; returns the exit code, 0.
+def run_prompt(options: TranslateOptions) -> None:
+    """Translates typed lines until the user quits.
 
     Raises:
       UserError: there is no model.
@@ -71,15 +71,12 @@ def run_prompt(options: TranslateOptions) -> int:
     options.workdir.require()
     require_ensemble(options)
     _log("Loading …")
-    decoding = options.config.decoding
-    model = load_one(options, checkpoint=options.checkpoint, decoding=decoding)
-    prompt = _Prompt(model, options.languages)
+    prompt = _Prompt(load_one(options), options.languages)
     if examples := example_sentences(options.workdir):
         _log(f"Examples: {'  '.join(examples)}")
     _log(":help lists the commands.")
     with readline_history() as typed_so_far, raise_on_signals():
         prompt.run(typed_so_far)
-    return 0
 
 
 class _Prompt:
@@ -131,10 +128,8 @@ class _Prompt:
         elif command:
             text = line.replace("::", ":", 1) if command.startswith("::") else line
             number, self._lines = self._lines, self._lines + 1
-            began = time.perf_counter()
-            (translation,) = self._translator.translations(
-                [text], first=number, **self._languages
-            )
+            began, translate = time.perf_counter(), self._translator.translations
+            (translation,) = translate([text], first=number, **self._languages)
             _show(translation, time.perf_counter() - began)
 
     def _set(self, command: str, value: str) -> None:
@@ -143,8 +138,7 @@ class _Prompt:
             number = read(value)
         except ValueError as error:
             raise UserError(
-                f"{command} must be followed by a number, such as {command} 2, not by "
-                f"{value!r}."
+                f"{command} must be followed by a number ({command} 2), not {value!r}."
             ) from error
         old = self._model.decoding
         values: dict[str, Any] = {name: number}
@@ -152,12 +146,10 @@ class _Prompt:
             values["beam_size"] = max(old.beam_size, int(number))
         if name == "beam_size":
             values["n_best"] = min(old.n_best, max(1, int(number)))
-        decoding = dataclasses.replace(old, **values)
-        self._use(dataclasses.replace(self._model, decoding=decoding))
-        _log(
-            f"n_best {decoding.n_best}, beam_size {decoding.beam_size}, length_penalty "
-            f"{decoding.length_penalty:g}"
-        )
+        new = dataclasses.replace(old, **values)
+        self._use(dataclasses.replace(self._model, decoding=new))
+        sizes = f"n_best {new.n_best}, beam_size {new.beam_size}"
+        _log(f"{sizes}, length_penalty {new.length_penalty:g}")
 
 
 def _show(found: Translation, seconds: float) -> None:

@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -42,12 +43,8 @@ from t2t_jax.cli.translation.job import (
     windows,
 )
 from t2t_jax.cli.translation.progress import TranslationProgress
-from t2t_jax.config import Config, flatten, to_dict
-from t2t_jax.data.files.lines import (
-    BYTE_ORDER_MARK,
-    bounded_lines,
-    open_bytes,
-)
+from t2t_jax.config import defaults
+from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (
     ConfigError,
@@ -86,7 +83,10 @@ def translate_shards(options: TranslateOptions) -> None:
 
     processes = options.processes
     texts, shards = _open_files(options)
-    content = _content_of(texts)
+    content = {
+        f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
+        for name in LINE_FILES
+    }
     # A job started with or without --resume is the same.
     made_of = {**settings_of(options), **content}
     del made_of["--resume"]
@@ -101,18 +101,14 @@ def translate_shards(options: TranslateOptions) -> None:
     job = load_job(options)
     job.check_terms(options.terms)
     models = (job.model, *job.model.others)
-    made_of |= {
-        "the step of --checkpoint": [model.step for model in models],
-        "the content of the checkpoint": [
-            fingerprint_params(model.params)[:12] for model in models
-        ],
-    }
+    hashes = [fingerprint_params(model.params)[:12] for model in models]
+    made_of["the step of --checkpoint"] = [model.step for model in models]
+    made_of["the content of the checkpoint"] = hashes
     if processes.is_first:
         shards.create(made_of, resume=options.resume)
     barrier(processes, "shards are created")
-    if not wait_until_visible(
-        lambda: shards.is_visible(made_of), seconds=SHARED_FS_TIMEOUT
-    ):
+    is_visible = partial(shards.is_visible, made_of)
+    if not wait_until_visible(is_visible, seconds=SHARED_FS_TIMEOUT):
         raise OutputError(
             f"{shards.directory} must be on a file system that all processes share: "
             "this process does not see it. Choose another --output."
@@ -131,8 +127,7 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
     for name, path in {**files, "output": str(output)}.items():
         # A missing file is reported when it is opened.
         if os.path.exists(path) and not os.path.isfile(path):
-            kind = OutputError if name == "output" else InputMissingError
-            raise kind(
+            raise (OutputError if name == "output" else InputMissingError)(
                 f"--{name}={path} must be a file for --shards, which reads and writes "
                 "more than once. Pass a file, or leave --shards out."
             )
@@ -146,14 +141,6 @@ def _open_files(options: TranslateOptions) -> tuple[dict[str, LineIndex], Output
     return texts, OutputShards(output, count=options.shards, lines=lines)
 
 
-def _content_of(texts: Mapping[str, LineIndex]) -> dict[str, str | None]:
-    """Returns hashes of the files of lines."""
-    return {
-        f"the content of --{name}": texts[name].sha256[:12] if name in texts else None
-        for name in LINE_FILES
-    }
-
-
 def _translate(
     texts: dict[str, LineIndex],
     shards: OutputShards,
@@ -161,15 +148,13 @@ def _translate(
     processes: Processes,
 ) -> None:
     """Translates the pending shards, with the other processes, and merges all."""
-    left = shards.pending()
-    total = texts["input"].count
+    left, total = shards.pending(), texts["input"].count
     done = total - sum(len(shards.ranges[shard]) for shard in left)
     # Processes start at different shards, so that they rarely compete for a lock; a
     # shard locked elsewhere is tried again, since that process may be killed.
     start = processes.index * len(left) // processes.count
     left = left[start:] + left[:start]
-    is_enabled = processes.is_first
-    progress = TranslationProgress(total, is_enabled=is_enabled, done=done)
+    progress = TranslationProgress(total, is_enabled=processes.is_first, done=done)
 
     def output_of(lines: range) -> Iterator[str]:
         parts = {name: text.read_range(lines) for name, text in texts.items()}
@@ -257,10 +242,8 @@ class LineIndex:
 
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
-        with (
-            io_errors_as_user_errors(self._name, self._flag),
-            open_bytes(self._name) as file,
-        ):
+        name = self._name
+        with io_errors_as_user_errors(name, self._flag), open_bytes(name) as file:
             self._require_unchanged(file)
             yield file
             self._require_unchanged(file)
@@ -359,23 +342,22 @@ class OutputShards:
         """
         if self.check(made_of, resume=resume) or self.directory.exists():
             return
-        partial = self._temporary()
+        new = self._temporary()
         try:
-            partial.mkdir()
+            new.mkdir()
             manifest = json.dumps(dict(made_of), indent=1)
-            (partial / _MANIFEST).write_text(manifest, encoding="utf-8")
+            (new / _MANIFEST).write_text(manifest, encoding="utf-8")
             # Fails if the directory exists and is not empty.
-            os.rename(partial, self.directory)
+            os.rename(new, self.directory)
         except OSError as error:
             # Another job may have created it, or even merged it, just now.
             if not (self.check(made_of, resume=resume) or self.directory.is_dir()):
                 raise OutputError(
-                    f"Cannot write --output={self._output}: the directory of its "
-                    f"shards, {self.directory.name}, cannot be created "
-                    f"({error.strerror}). Choose another."
+                    f"Cannot write --output={self._output}: cannot create "
+                    f"{self.directory}: {error.strerror}. Choose another."
                 ) from error
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(new, ignore_errors=True)
 
     def is_visible(self, made_of: Mapping[str, Any]) -> bool:
         """Returns whether this process sees the directory, or the complete output."""
@@ -463,14 +445,13 @@ def _require_same(was: Any, now: Mapping[str, Any], *, what: str, advice: str) -
     A key of the configuration that an earlier version lacked had its default. One that
     only the record has is another setting, or a corrupt record.
     """
-    values = flatten(to_dict(Config()))
-    defaults = json.loads(json.dumps({f"config.{key}": v for key, v in values}))
     recorded = was if isinstance(was, dict) else {}
+    known = {f"config.{key}": value for key, value in defaults().items()}
     # As JSON gives them back: lists for tuples.
-    wanted = json.loads(json.dumps(dict(now)))
+    known, wanted = json.loads(json.dumps([known, dict(now)]))
     # What is known later than this check is "the content of" something.
     settings = [name for name in recorded if not name.startswith("the ")]
-    before, now = defaults | recorded, dict.fromkeys(settings, "missing") | wanted
+    before, now = known | recorded, dict.fromkeys(settings, "missing") | wanted
     different = [
         f"{name} was {before.get(name, 'missing')!r} and is {value!r}"
         for name, value in now.items()

@@ -13,15 +13,11 @@ from collections.abc import Iterable, Sequence
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.bracketing.parameters import load_parameters
-from t2t_jax.evaluation.bracketing.scoring import (
-    SentenceScore,
-    score_corpus,
-    summarize,
-)
+from t2t_jax.evaluation.bracketing.scoring import SentenceScore, score_corpus, summarize
 from t2t_jax.files import write_output
 
 _COLUMNS = (
-    "sentence length status recall precision matched gold test crossing words "
+    "length status recall precision matched gold_brackets test_brackets crossing words "
     "correct_tags tagging_accuracy error"
 ).split()
 
@@ -32,8 +28,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Scores parses against gold trees, by EVALB's rules, and prints "
         "one JSON object: recall, precision and f1 in percent, and counts; under "
         '"short", those of sentences up to the cutoff length.',
-        epilog="A tree is one line of brackets, such as "
-        "(S (NP (PRP We)) (VP (VBP sleep))).",
+        epilog="A tree is a line of brackets: (S (NP (PRP We)) (VP (VBP sleep))).",
         allow_abbrev=False,
     )
     add = parser.add_argument
@@ -50,14 +45,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _rows(scores: Iterable[SentenceScore]) -> Iterable[str]:
-    yield "\t".join(_COLUMNS)
+    names = (name.removesuffix("_brackets") for name in _COLUMNS)
+    yield "\t".join(["sentence", *names])
     for number, score in enumerate(scores, start=1):
-        counts = (score.matched, score.gold_brackets, score.test_brackets)
-        others = (score.crossing, score.words, score.correct_tags)
-        percents = (score.recall, score.precision, score.tagging_accuracy)
-        recall, precision, accuracy = (f"{percent:.2f}" for percent in percents)
-        first = (number, score.length, int(score.status), recall, precision)
-        yield "\t".join(map(str, (*first, *counts, *others, accuracy, score.error)))
+        cells = [number, *(getattr(score, name) for name in _COLUMNS)]
+        yield "\t".join(f"{x:.2f}" if isinstance(x, float) else str(x) for x in cells)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -74,10 +66,8 @@ def main(arguments: Sequence[str]) -> int:
         print(*(f"error: {p}" for p in error.problems), sep="\n", file=sys.stderr)
         return error.exit_code
     short = [score for score in scores if score.length <= parameters.cutoff_length]
-    found = summarize(scores) | {
-        "short": {"longest": parameters.cutoff_length} | summarize(short)
-    }
-    print(json.dumps(found))
+    of_short = {"longest": parameters.cutoff_length, **summarize(short)}
+    print(json.dumps({**summarize(scores), "short": of_short}))
     return 0
 
 

@@ -129,5 +129,4 @@ def _with(parameters: Parameters, name: str, value: str) -> Parameters:
         if not value.isdecimal():
             raise ValueError(f"{name} takes a number, found {value!r}.")
         found = type(before)(int(value))
-    changes: dict[str, Any] = {key: found}
-    return replace(parameters, **changes)
+    return replace(parameters, **{key: found})

@@ -27,7 +27,7 @@ _WITH_INTERVALS = ("recall", "precision", "f1", "complete_match")
 
 
 def score_parses(
-    gold: Sequence[Tree], parses: Sequence[Tree], parameters: Parameters = STANDARD
+    gold: Sequence[Tree], parses: Sequence[Tree], rules: Parameters = STANDARD
 ) -> list[SentenceScore]:
     """Compares parses with gold trees over the same words.
 
@@ -40,12 +40,10 @@ def score_parses(
             f"{len(gold):,} gold trees. Pass as many of both."
         )
     pairs = zip(gold, parses, strict=True)
-    return [_score(n, a, b, parameters) for n, (a, b) in enumerate(pairs, start=1)]
+    return [_score(n, a, b, rules) for n, (a, b) in enumerate(pairs, start=1)]
 
 
-def _score(
-    number: int, gold: Tree, parse: Tree, parameters: Parameters
-) -> SentenceScore:
+def _score(number: int, gold: Tree, parse: Tree, rules: Parameters) -> SentenceScore:
     words, tags = gold.words(), [leaf.label for leaf in gold.leaves()]
     if parse.words() != words:
         raise DataError(
@@ -54,24 +52,22 @@ def _score(
         )
     retagged = str(with_words(parse, words, tags))
     correct = sum(
-        tag not in parameters.deleted and parameters.same_label(tag, own.label)
+        tag not in rules.deleted and rules.same_label(tag, own.label)
         for tag, own in zip(tags, parse.leaves(), strict=True)
     )
-    compared = score_sentence(str(gold), retagged, parameters)
+    compared = score_sentence(str(gold), retagged, rules)
     return compared._replace(correct_tags=correct)
 
 
 def parsing_scores(
-    gold: Sequence[Tree],
-    parses: Sequence[Parse],
-    parameters: Parameters = STANDARD,
+    gold: Sequence[Tree], parses: Sequence[Parse], rules: Parameters = STANDARD
 ) -> dict[str, Any]:
     """Computes all scores of the protocol `parsing`.
 
     Returns:
       What `scoring.summarize` returns, with `intervals` from `bracket_intervals` and
       the number of `repaired` outputs; under `short` the same of sentences of at most
-      `parameters.cutoff_length` words. `tagging_accuracy` is None for parses without
+      `rules.cutoff_length` words. `tagging_accuracy` is None for parses without
       tags.
 
     Raises:
@@ -79,9 +75,9 @@ def parsing_scores(
 
     Paper: §6.3, Table 4.
     """
-    scores = score_parses(gold, [parse.tree for parse in parses], parameters)
+    scores = score_parses(gold, [parse.tree for parse in parses], rules)
     pairs = list(zip(scores, parses, strict=True))
-    longest = parameters.cutoff_length
+    longest = rules.cutoff_length
     short = [pair for pair in pairs if pair[0].length <= longest]
     return _summary(pairs) | {"short": {"longest": longest, **_summary(short)}}
 
@@ -92,10 +88,8 @@ def _summary(pairs: Sequence[tuple[SentenceScore, Parse]]) -> dict[str, Any]:
     leaves = (leaf for _, parse in pairs for leaf in parse.tree.leaves())
     if all(leaf.label == WORD for leaf in leaves):
         found["tagging_accuracy"] = found["correct_tags"] = None
-    return found | {
-        "repaired": sum(parse.repaired for _, parse in pairs),
-        "intervals": bracket_intervals(scores),
-    }
+    repaired = sum(parse.repaired for _, parse in pairs)
+    return found | {"repaired": repaired, "intervals": bracket_intervals(scores)}
 
 
 def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
@@ -112,10 +106,8 @@ def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
       {'mean': 100.0, 'half_width': 0.0}
     """
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
-    counts = [
-        (s.matched, s.gold_brackets, s.test_brackets, _is_complete(s)) for s in scores
-    ]
-    counts_Nx4 = np.array(counts, dtype=np.int64).reshape(-1, 4)
+    raw = [(s.matched, s.gold_brackets, s.test_brackets, s.is_complete) for s in scores]
+    counts_Nx4 = np.array(raw, dtype=np.int64).reshape(-1, 4)
     if not len(counts_Nx4):
         return found | dict.fromkeys(_WITH_INTERVALS)
     rng, sums = np.random.default_rng(SEED), []
@@ -137,10 +129,6 @@ def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
     return found
 
 
-def _is_complete(score: SentenceScore) -> bool:
-    return score.matched == score.gold_brackets == score.test_brackets
-
-
 def development_scores(
     sources: Sequence[str], outputs: Sequence[str], references: Sequence[str]
 ) -> dict[str, Any]:
@@ -157,11 +145,7 @@ def development_scores(
     """
     pairs = zip(sources, references, strict=True)
     gold = [delinearize(symbols.split(), line.split()) for line, symbols in pairs]
-    parses = [
-        read_parse(line, output) for line, output in zip(sources, outputs, strict=True)
-    ]
+    parses = list(map(read_parse, sources, outputs))
     found = summarize(score_parses(gold, [parse.tree for parse in parses]))
-    return {
-        **{name: found[name] for name in ("f1", "precision", "recall")},
-        "repaired": sum(parse.repaired for parse in parses),
-    }
+    scores = {name: found[name] for name in ("f1", "precision", "recall")}
+    return scores | {"repaired": sum(parse.repaired for parse in parses)}

@@ -21,9 +21,7 @@ from t2t_jax.files import write_output
 _ENDS = (".", "!", "?", ";", ":")
 
 
-def right_branching(
-    leaves: Sequence[Tree], *, root: str = "S", label: str = "VP"
-) -> Tree:
+def right_branching(leaves: list[Tree], *, root: str = "S", label: str = "VP") -> Tree:
     """Returns the tree in which a constituent begins at each word and ends at the last.
 
     A mark at the end of the sentence is a part of the whole tree only.
@@ -73,10 +71,8 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         gold = read_trees(options.trees)
-        parses = [
-            right_branching(list(tree.leaves()), root=options.root, label=options.label)
-            for tree in gold
-        ]
+        labels = {"root": options.root, "label": options.label}
+        parses = [right_branching(list(tree.leaves()), **labels) for tree in gold]
         rules = load_parameters(options.parameters)
         scores = parsing_scores(gold, [Parse(tree, False) for tree in parses], rules)
         if options.output:

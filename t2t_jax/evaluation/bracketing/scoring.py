@@ -64,7 +64,7 @@ class Spans:
     quotes: list[_Quote] = field(default_factory=list)
 
 
-def read_spans(line: str, parameters: Parameters) -> Spans:
+def read_spans(line: str, rules: Parameters) -> Spans:
     """Reads the brackets of a line.
 
     A bracket with a space and one word, which may be empty, is a word with its tag; all
@@ -85,7 +85,7 @@ def read_spans(line: str, parameters: Parameters) -> Spans:
             word = _WORD.match(line, position)
             if word and word[2] == ")":
                 position = word.end()
-                _add_word(found, label, word[1], tuple(open_spans), parameters)
+                _add_word(found, label, word[1], tuple(open_spans), rules)
                 continue
             open_spans.append(len(found.spans))
             found.spans.append(Span(label, len(found.words)))
@@ -105,21 +105,17 @@ def read_spans(line: str, parameters: Parameters) -> Spans:
 
 
 def _add_word(
-    found: Spans,
-    tag: str,
-    word: str,
-    around: tuple[int, ...],
-    parameters: Parameters,
+    found: Spans, tag: str, word: str, around: tuple[int, ...], rules: Parameters
 ) -> None:
-    found.length += tag not in parameters.deleted_for_length
-    if parameters.is_quote(tag, word):
+    found.length += tag not in rules.deleted_for_length
+    if rules.is_quote(tag, word):
         index, span = len(found.words), len(found.spans)
         found.quotes.append(_Quote(tag, word, index, span, around))
-    if tag not in parameters.deleted:
+    if tag not in rules.deleted:
         found.words.append((tag, word))
 
 
-def restore_quotes(gold: Spans, test: Spans, parameters: Parameters) -> None:
+def restore_quotes(gold: Spans, test: Spans, rules: Parameters) -> None:
     """Puts words back which only one of the trees has left out, in place.
 
     They are those of `Parameters.quotes` at the same place with different tags, of
@@ -128,9 +124,7 @@ def restore_quotes(gold: Spans, test: Spans, parameters: Parameters) -> None:
     for number, in_test in enumerate(test.quotes):
         index = in_test.index
         for other, in_gold in enumerate(gold.quotes):
-            gold_lost, test_lost = (
-                quote.tag in parameters.deleted for quote in (in_gold, in_test)
-            )
+            gold_lost, test_lost = (q.tag in rules.deleted for q in (in_gold, in_test))
             if in_gold.index == index and gold_lost != test_lost:
                 _restore(*((gold, other) if gold_lost else (test, number)))
 
@@ -192,10 +186,13 @@ class SentenceScore(NamedTuple):
         """In percent."""
         return _percent(self.correct_tags, self.words)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the brackets are those of the gold tree."""
+        return self.matched == self.gold_brackets == self.test_brackets
 
-def score_sentence(
-    gold: str, test: str, parameters: Parameters = STANDARD
-) -> SentenceScore:
+
+def score_sentence(gold: str, test: str, rules: Parameters = STANDARD) -> SentenceScore:
     """Compares a parse with its gold tree.
 
     Args:
@@ -214,37 +211,37 @@ def score_sentence(
       >>> score.matched, score.gold_brackets, score.crossing, round(score.recall, 2)
       (1, 3, 1, 33.33)
     """
-    golden, found = read_spans(gold, parameters), read_spans(test, parameters)
+    golden, found = read_spans(gold, rules), read_spans(test, rules)
     error = golden.error or found.error
     if not found.words:
         return SentenceScore(golden.length, Status.SKIPPED, "the parse has no words")
     if len(golden.words) != len(found.words):
-        restore_quotes(golden, found, parameters)
-    different = _difference_of_words(golden, found, parameters)
+        restore_quotes(golden, found, rules)
+    different = _difference_of_words(golden, found, rules)
     if different:
         return SentenceScore(golden.length, Status.ERROR, error or different)
-    gold_spans = [span for span in golden.spans if _counts(span, parameters)]
-    test_spans = [span for span in found.spans if _counts(span, parameters)]
+    gold_spans = [span for span in golden.spans if _counts(span, rules)]
+    test_spans = [span for span in found.spans if _counts(span, rules)]
     tags = zip(golden.words, found.words, strict=True)
     return SentenceScore(
         golden.length,
         Status.ERROR if error else Status.VALID,
         error,
-        matched=_count_matches(gold_spans, test_spans, parameters),
+        matched=_num_matches(gold_spans, test_spans, rules),
         gold_brackets=len(gold_spans),
         test_brackets=len(test_spans),
         crossing=sum(_crosses(span, gold_spans) for span in test_spans),
         words=len(golden.words),
-        correct_tags=sum(parameters.same_label(a[0], b[0]) for a, b in tags),
+        correct_tags=sum(rules.same_label(a[0], b[0]) for a, b in tags),
     )
 
 
-def _difference_of_words(gold: Spans, test: Spans, parameters: Parameters) -> str:
+def _difference_of_words(gold: Spans, test: Spans, rules: Parameters) -> str:
     """Describes how the words of two trees differ; "" if they do not."""
     if len(gold.words) != len(test.words):
         return f"{len(test.words)} words in place of {len(gold.words)}"
     for (_, expected), (_, word) in zip(gold.words, test.words, strict=True):
-        if not parameters.same_word(expected, word):
+        if not rules.same_word(expected, word):
             return f"the word {word!r} in place of {expected!r}"
     return ""
 
@@ -254,14 +251,12 @@ def _label(span: Span) -> str:
     return span.label.partition("-")[0].partition("=")[0]
 
 
-def _counts(span: Span, parameters: Parameters) -> bool:
-    deleted = any(parameters.same_label(_label(span), x) for x in parameters.deleted)
+def _counts(span: Span, rules: Parameters) -> bool:
+    deleted = any(rules.same_label(_label(span), x) for x in rules.deleted)
     return span.start != span.end and not deleted
 
 
-def _count_matches(
-    gold: Sequence[Span], test: Sequence[Span], parameters: Parameters
-) -> int:
+def _num_matches(gold: Sequence[Span], test: Sequence[Span], rules: Parameters) -> int:
     """Pairs each gold bracket with the first equal one of the parse that is left."""
     left = defaultdict(list)
     for span in test:
@@ -270,7 +265,7 @@ def _count_matches(
     for span in gold:
         labels = left[span.start, span.end]
         for number, label in enumerate(labels):
-            if not parameters.labeled or parameters.same_label(_label(span), label):
+            if not rules.labeled or rules.same_label(_label(span), label):
                 del labels[number]
                 matches += 1
                 break
@@ -287,7 +282,7 @@ def _crosses(span: Span, gold: Sequence[Span]) -> bool:
 
 
 def score_corpus(
-    gold: Iterable[str], test: Iterable[str], parameters: Parameters = STANDARD
+    gold: Iterable[str], test: Iterable[str], rules: Parameters = STANDARD
 ) -> list[SentenceScore]:
     """Compares parses with their gold trees, line by line.
 
@@ -301,7 +296,7 @@ def score_corpus(
             f"parses of {len(golden):,} gold trees. Pass files of one length."
         )
     pairs = zip(golden, found, strict=True)
-    return [score_sentence(a, b, parameters) for a, b in pairs]
+    return [score_sentence(a, b, rules) for a, b in pairs]
 
 
 def summarize(scores: Sequence[SentenceScore]) -> dict[str, Any]:
@@ -316,7 +311,7 @@ def summarize(scores: Sequence[SentenceScore]) -> dict[str, Any]:
     counts = SentenceScore._fields[3:]  # from `matched` on
     sums = {name: sum(getattr(score, name) for score in valid) for name in counts}
     total = SentenceScore(0, Status.VALID, **sums)
-    complete = sum(s.matched == s.gold_brackets == s.test_brackets for s in valid)
+    complete = sum(score.is_complete for score in valid)
     both = total.precision + total.recall
     return {
         "recall": _rounded(total.recall),

@@ -140,8 +140,7 @@ def _codes(line: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     text = f"  {line.strip().lower()} ".encode("utf-32-le", "surrogatepass")
     points = np.frombuffer(text, "<u4").astype(np.uint64)
     first, second, third = (
-        points[i : len(points) - 2 + i] * np.uint64(factor)
-        for i, factor in enumerate(_FACTORS)
+        points[i : len(points) - 2 + i] * np.uint64(f) for i, f in enumerate(_FACTORS)
     )
     bigrams = first ^ second
     return _hash(bigrams), _hash(bigrams ^ third)

@@ -13,12 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.random import Generator
 
-from t2t_jax.data.token_cache.filters import (
-    DuplicateFilter,
-    pair_hashes,
-    text_hashes,
-)
+from t2t_jax.data.token_cache.filters import DuplicateFilter, pair_hashes, text_hashes
 from t2t_jax.data.vocabulary.tokenizers import tag_piece
 from t2t_jax.decoding.scoring.scorer import Scorer
 from t2t_jax.report.inspection.findings import (
@@ -83,8 +80,7 @@ class Inspection:
 
     def ranking(self) -> Indices:
         """Returns [P] the pairs by falling loss, unscored ones last, ties in order."""
-        keys = np.where(self.is_scored, -self.losses, np.inf)
-        return np.argsort(keys, kind="stable")
+        return np.argsort(np.where(self.is_scored, -self.losses, np.inf), kind="stable")
 
     def worst(self, share: float) -> Indices:
         """Returns the pairs of the highest loss, a share of those scored."""
@@ -147,9 +143,10 @@ def inspect(
             columns.add(window, scorer, max_length=max_length)
             advance(len(window))
         found = columns.finish()
-        _find_length_outliers(found)
+        ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
+        found.findings["length_ratio"] = unusual_ratios(ratios, among=found.is_scored)
         _find_rare_text(found, columns)
-        _find_suspects(found, columns, scorer, seed=seed)
+        _explain(found, columns, scorer, seed=seed)
     except BaseException:
         columns.pairs.close()
         raise
@@ -174,20 +171,16 @@ class _Columns:
         """Scores consecutive pairs, and finds what each shows by itself."""
         texts = [pair for _, pair in window]
         sides = tuple(zip(*texts, strict=True))
-        ids = [
-            vocabulary.encode(side)
-            for vocabulary, side in zip(scorer.vocabularies, sides, strict=True)
-        ]
+        both = zip(scorer.vocabularies, sides, strict=True)
+        ids = [vocabulary.encode(side) for vocabulary, side in both]
         lengths = np.array([[len(one) + 1 for one in side] for side in ids]).T
         is_scored = (lengths.min(1) > 1) & (lengths.max(1) <= max_length)
         unknown = [UNK in one or UNK in other for one, other in zip(*ids, strict=True)]
         copies = [bool(s.strip()) and s.strip() == t.strip() for s, t in texts]
         for counts, side in zip(self.trigrams, sides, strict=True):
             counts.add(side)
-        hashes = pair_hashes(*(text_hashes(side) for side in sides))
-        is_repeated = ~self._seen.is_new(hashes)
-        shown = (~is_scored, copies, is_repeated, unknown)
-        findings = np.array(shown, np.bool_).T
+        is_new = self._seen.is_new(pair_hashes(*map(text_hashes, sides)))
+        findings = np.array((~is_scored, copies, ~is_new, unknown), np.bool_).T
         numbers = np.array([number for number, _ in window])
         languages = self._directions_of(numbers)
         losses = _losses(scorer, texts, np.flatnonzero(is_scored), languages)
@@ -208,8 +201,7 @@ class _Columns:
         columns = zip(*(self._parts or [empty]), strict=True)
         numbers, losses, lengths, shown = map(np.concatenate, columns)
         findings = {kind: np.zeros(len(losses), np.bool_) for kind in KINDS}
-        for kind, column in zip(_SHOWN, shown.T, strict=True):
-            findings[kind] |= column > 0
+        findings |= zip(_SHOWN, shown.T > 0, strict=True)
         return Inspection(
             pairs=self.pairs,
             numbers=numbers.astype(np.int64),
@@ -222,10 +214,7 @@ class _Columns:
 
 
 def _losses(
-    scorer: Scorer,
-    pairs: Sequence[Pair],
-    chosen: npt.NDArray[Any],
-    directions: Sequence[str],
+    scorer: Scorer, pairs: Sequence[Pair], chosen: Indices, directions: Sequence[str]
 ) -> Floats:
     """Returns [P] the loss a token of the chosen pairs, NaN for the others."""
     losses = np.full(len(pairs), np.nan, np.float32)
@@ -235,12 +224,6 @@ def _losses(
     for number, score in scorer.iter_scores(sources, targets):
         losses[chosen[number]] = -score.per_token
     return losses
-
-
-def _find_length_outliers(found: Inspection) -> None:
-    """Marks pairs whose ratio of lengths is far from the usual one."""
-    ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
-    found.findings["length_ratio"] |= unusual_ratios(ratios, among=found.is_scored)
 
 
 def unusual_ratios(
@@ -277,11 +260,11 @@ def _find_rare_text(found: Inspection, columns: _Columns) -> None:
     rare = {one for one, count in columns.characters.items() if count <= most}
     usual = [_usual_script(counts) for counts in columns.scripts]
     for number, pair in enumerate(found.pairs):
-        if not rare.isdisjoint(pair.source) or not rare.isdisjoint(pair.target):
-            found.findings["rare_characters"][number] = True
-        for line, script in zip(pair, usual, strict=True):
-            if script and script_of(line) not in ("", script):
-                found.findings["script"][number] = True
+        found.findings["rare_characters"][number] = not rare.isdisjoint("".join(pair))
+        found.findings["script"][number] = any(
+            script and script_of(line) not in ("", script)
+            for line, script in zip(pair, usual, strict=True)
+        )
 
 
 def _usual_script(counts: Counter[str]) -> str:
@@ -290,9 +273,7 @@ def _usual_script(counts: Counter[str]) -> str:
     return next((one for one, count in counts.items() if one and 2 * count > total), "")
 
 
-def _find_suspects(
-    found: Inspection, columns: _Columns, scorer: Scorer, *, seed: int
-) -> None:
+def _explain(found: Inspection, columns: _Columns, scorer: Scorer, seed: int) -> None:
     """Finds the likely reason for a high loss: another language, or another source."""
     scored = np.flatnonzero(found.is_scored)
     if len(scored) < 2:
@@ -303,10 +284,8 @@ def _find_suspects(
     found.gains[:] = _gains(found, np.union1d(sample, suspects), scorer, rng, sample)
     is_single = len({*found.directions}) == 1
     if not is_single:
-        found.notes.append(
-            "The text has several directions, so that lines in a wrong language are "
-            "not looked for."
-        )
+        several = "The text has several directions: no wrong languages are looked for."
+        found.notes.append(several)
     for side in range(2 * is_single):
         own, other = columns.trigrams[side], columns.trigrams[1 - side]
         lines = [found.pairs[int(index)][side] for index in suspects]
@@ -337,11 +316,7 @@ def _suspects(found: Inspection) -> Indices:
 
 
 def _gains(
-    found: Inspection,
-    chosen: npt.NDArray[Any],
-    scorer: Scorer,
-    rng: np.random.Generator,
-    sample: npt.NDArray[Any],
+    found: Inspection, chosen: Indices, scorer: Scorer, rng: Generator, sample: Indices
 ) -> Floats:
     """Returns [P] how much lower a loss is than with the source of a sampled pair.
 

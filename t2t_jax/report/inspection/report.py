@@ -34,9 +34,7 @@ def escape_field(text: str) -> str:
       >>> print(escape_field("=1+1"))
       \u003d1+1
     """
-    return _ESCAPED.sub(
-        lambda match: _NAMED.get(match[0], f"\\u{ord(match[0]):04x}"), text
-    )
+    return _ESCAPED.sub(lambda m: _NAMED.get(m[0], f"\\u{ord(m[0]):04x}"), text)
 
 
 class Report(NamedTuple):
@@ -105,10 +103,8 @@ class Report(NamedTuple):
         """Returns an HTML page: summary, worst pairs, examples by kind."""
         ranking = self.found.ranking()
         notes = [Note(line, "") for line in self.summary(examples=0)]
-        sections = [
-            Section("summary", "Summary", notes),
-            self._section("worst", "The highest loss", ranking[:_WORST]),
-        ]
+        sections = [Section("summary", "Summary", notes)]
+        sections.append(self._section("worst", "The highest loss", ranking[:_WORST]))
         for kind, count in self.found.counts().items():
             if count:
                 has = self.found.findings[kind][ranking]
@@ -116,16 +112,14 @@ class Report(NamedTuple):
                 sections.append(self._section(kind, title, ranking[has][:_EXAMPLES]))
         about = f"{self.read:,} pairs read, {len(self.found.losses):,} inspected"
         header = Block("names_header.html", {"about": about, "names": [self.title]})
-        return render(
-            title=self.title, header=header, sections=sections, data=page_data([])
-        )
+        data = page_data([])
+        return render(title=self.title, header=header, sections=sections, data=data)
 
     def _section(self, name: str, title: str, indices: np.ndarray) -> Section:
         rows = [self._cells(index) for index in map(int, indices)]
         header, text = COLUMNS[1:], (0, len(COLUMNS) - 3, len(COLUMNS) - 2)
-        return Section(
-            name, title, [Table(title, header, rows, range(1, 6), text=text)]
-        )
+        table = Table(title, header, rows, range(1, 6), text=text)
+        return Section(name, title, [table])
 
 
 def _number(value: float) -> str:

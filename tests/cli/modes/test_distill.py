@@ -74,7 +74,7 @@ def distilled(place, monkeypatch):
             "load_job",
             lambda options: loader(models[options.workdir.path.name])(options),
         )
-        assert distill.run(options or options_of(*argv)) == 0
+        distill.run(options or options_of(*argv))
         rows = gzip.decompress(Path("to/pairs.tsv.gz").read_bytes()).decode()
         return [line.split("\t") for line in rows.splitlines()]
 

@@ -156,7 +156,7 @@ def test_several_processes_share_windows_and_what_goes_with_their_lines(
     def job(processes):
         return translate.run(dataclasses.replace(chosen, processes=processes))
 
-    assert on_all(job, count=2) == [0, 0]
+    on_all(job, count=2)
     writer.join()
     read = [line for loud in parts for _, lines in loud.calls for line in lines]
     assert sorted(read) == sorted(TEXT)

@@ -77,7 +77,7 @@ def converse(monkeypatch, capsys):
         monkeypatch.setattr(prompt, "readline_history", lambda: nullcontext(str))
         monkeypatch.setattr(prompt, "load_one", lambda *a, **k: model)
         several = ("--beam_size=2", "--n_best=2")  # as no text file can have
-        assert prompt.run_prompt(options_of("--input=-", *several)) == 0
+        prompt.run_prompt(options_of("--input=-", *several))
         return capsys.readouterr()
 
     return hold
