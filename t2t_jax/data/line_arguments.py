@@ -43,8 +43,7 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
     elements = list(lines)
     for number, line in enumerate(elements):
         if not isinstance(line, str):
-            kind = type(line).__name__
-            is_number = isinstance(line, int | float)
+            kind, is_number = type(line).__name__, isinstance(line, int | float)
             what = f"{line} ({kind})" if is_number else with_article(kind)
             raise TypeError(
                 f"{caller} takes {noun} of type str, but {noun}[{number}] is {what}. "

@@ -11,12 +11,12 @@ With several pairs per row, three row lengths suffice for 3 %: see `packing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from t2t_jax.data.arrays import Integers
-from t2t_jax.data.batching.packing import Shape
+from t2t_jax.data.arrays import Integers, Rng
+from t2t_jax.data.batching.packing import Shape, Shapes
 
 MAX_BUCKETS = 10
 """Maximum number of lengths, and so of batch shapes to compile."""
@@ -87,11 +87,7 @@ def _slots_of_buckets(counts: Integers, lengths: Integers, *, slots: int) -> Int
 
 
 def bucket_batches(
-    lengths: Integers,
-    order: Integers,
-    *,
-    shapes: Sequence[Shape],
-    rng: np.random.Generator | None,
+    lengths: Integers, order: Integers, *, shapes: Shapes, rng: Rng
 ) -> Iterator[tuple[Integers, Shape]]:
     """Distributes pairs over batches of one bucket each.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, compress
 from random import Random
 from typing import TypeAlias
 
@@ -91,20 +91,16 @@ class ModifiedPairs:
         }
         pairs = np.flatnonzero(np.any([*drawn.values()], axis=0))
         keys = self._random(first + pairs, epoch, "").tolist()
-        new = self._encode(
-            self._modify([name for name in drawn if drawn[name][pair]], key, *text)
-            for pair, key, text in zip(
-                pairs, keys, self._texts(first + pairs), strict=True
-            )
-        )
+        names = [[name for name in drawn if drawn[name][pair]] for pair in pairs]
+        every = zip(names, keys, self._texts(first + pairs), strict=True)
+        new = self._encode(self._modify(some, key, *text) for some, key, text in every)
         # Of an unknown word the text is lost: such a pair stays as it is.
         old = (side.ids(first + pairs) for side in self._sides)
         known = [UNK not in one + other for one, other in zip(*old, strict=True)]
         fit = np.array([*map(self._fits, *new)], np.bool_) & np.array(known, np.bool_)
-        ids = [[one for one, good in zip(n, fit, strict=True) if good] for n in new]
         return [
-            _replace(side, new, first, last, pairs[fit])
-            for side, new in zip(self._sides, ids, strict=True)
+            _replace(side, list(compress(ids, fit)), first, last, pairs[fit])
+            for side, ids in zip(self._sides, new, strict=True)
         ]
 
     def _random(self, pairs: Integers, epoch: int, name: str) -> Hashes:
@@ -114,10 +110,8 @@ class ModifiedPairs:
 
     def _texts(self, pairs: Integers) -> list[_Text]:
         """Decodes pairs: of each side its tag, or none, and its text."""
-        found = []
-        for side, vocabulary, known in zip(
-            self._sides, self._vocabularies, self._tags, strict=True
-        ):
+        found, of_sides = [], (self._sides, self._vocabularies, self._tags)
+        for side, vocabulary, known in zip(*of_sides, strict=True):
             ids = side.ids(pairs)
             tags = [tuple(one[: one[0] in known]) for one in ids]
             rest = (one[len(tag) :] for one, tag in zip(ids, tags, strict=True))
@@ -126,17 +120,12 @@ class ModifiedPairs:
 
     def _encode(self, texts: Iterable[_Text]) -> list[list[list[int]]]:
         """Encodes texts, by side."""
-        sides = [*zip(*texts, strict=True)] or [(), ()]
-        both = zip(sides, self._vocabularies, strict=True)
-        return [
-            [
-                [*tag, *ids, EOS]
-                for (tag, _), ids in zip(
-                    side, vocabulary.encode(text for _, text in side), strict=True
-                )
-            ]
-            for side, vocabulary in both
-        ]
+        sides, encoded = [*zip(*texts, strict=True)] or [(), ()], []
+        for side, vocabulary in zip(sides, self._vocabularies, strict=True):
+            ids = vocabulary.encode(text for _, text in side)
+            pairs = zip(side, ids, strict=True)
+            encoded.append([[*tag, *one, EOS] for (tag, _), one in pairs])
+        return encoded
 
     def _modify(
         self, names: list[str], key: int, source: _Side, target: _Side
@@ -150,9 +139,9 @@ class ModifiedPairs:
 
     def _fits(self, *sides: list[int]) -> bool:
         """Returns whether a pair may take the place of another."""
+        most = self._config.max_length
         return all(
-            UNK not in ids
-            and 1 + (ids[0] in tags) < len(ids) <= self._config.max_length
+            UNK not in ids and 1 + (ids[0] in tags) < len(ids) <= most
             for ids, tags in zip(sides, self._tags, strict=True)
         )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, count, islice, pairwise
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from t2t_jax.data.batching.collate import UNSHARDED, collate
 from t2t_jax.data.batching.planner import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
-class Prefetcher(Generic[Item]):
+class Prefetcher(Iterator[Item]):
     """An iterator that prefetches in a thread, whose exceptions `next` raises.
 
     Closing stops the thread; a closed iterator is exhausted.
@@ -66,9 +66,6 @@ class Prefetcher(Generic[Item]):
         else:
             self._ready.put(StopIteration())
 
-    def __iter__(self) -> Prefetcher[Item]:
-        return self
-
     def __next__(self) -> Item:
         if self._closed.is_set():
             raise StopIteration
@@ -78,7 +75,7 @@ class Prefetcher(Generic[Item]):
             raise result
         return result[0]
 
-    def __enter__(self) -> Prefetcher[Item]:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,11 +98,7 @@ START = DataPosition(epoch=0, batch=0)
 
 
 def eval_batches(
-    cache: TokenCache,
-    config: DataConfig,
-    *,
-    row_multiple: int = 1,
-    share: BatchShard = UNSHARDED,
+    cache: TokenCache, config: DataConfig, *, row_multiple: int, share: BatchShard
 ) -> Iterator[Batch]:
     """Reads every pair once, always in the same batches, for evaluation.
 
@@ -144,7 +137,8 @@ def train_stream(
     return Prefetcher(batches, on_close=tokens.close if tokens else lambda: None)
 
 
-class Batches:
+@dataclass(eq=False)
+class Batches(Iterator[Batch]):
     """The batches of `t2t_jax.batches`: an endless iterator, to be closed.
 
     Attributes:
@@ -152,22 +146,15 @@ class Batches:
         state, and passed as `start`, it gives the batches after that, bit for bit.
     """
 
-    def __init__(
-        self,
-        stream: Prefetcher[PositionedBatch],
-        place: Callable[[Batch], Batch],
-        position: DataPosition,
-    ):
-        self._stream, self._place, self.position = stream, place, position
-
-    def __iter__(self) -> Batches:
-        return self
+    _stream: Prefetcher[PositionedBatch]
+    _place: Callable[[Batch], Batch]
+    position: DataPosition
 
     def __next__(self) -> Batch:
         self.position, batch = next(self._stream)
         return self._place(batch)
 
-    def __enter__(self) -> Batches:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -244,11 +231,8 @@ def batches(
     if isinstance(vocabulary, Vocabulary):
         vocabulary = VocabularyPair(vocabulary, vocabulary)
     cache, start = _encode(pairs, vocabulary, config), DataPosition(*start)
-    tokens = None
-    if config.samples_epochs:
-        tokens = SampledEpochs(
-            cache, vocabulary, config=config, seed=seed, log=lambda text: None
-        )
+    how: Any = {"config": config, "seed": seed, "log": lambda text: None}
+    sampled = SampledEpochs(cache, vocabulary, **how) if config.samples_epochs else None
     stream = train_stream(
         cache,
         config,
@@ -256,7 +240,7 @@ def batches(
         start=start,
         row_multiple=meshes.row_shards(mesh) * micro_batches,
         share=meshes.local_batch_shard(mesh, process=jax.process_index()),
-        tokens=tokens,
+        tokens=sampled,
     )
     return Batches(stream, partial(make_global_batch, mesh=mesh), start)
 
@@ -359,8 +343,7 @@ def _plan_epochs(
                 yield after, planned, sampled
         if skipped > done:
             raise DataError(
-                f"The run stopped after batch {skipped} of epoch {epoch}, which has "
-                f"only {done} batches: the data are not the same. Restore data.train, "
-                "or start a new run."
+                f"The run stopped after batch {skipped} of epoch {epoch}, which now "
+                f"has {done} batches. Restore data.train, or start a new run."
             )
         skipped = 0

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_jax.data.arrays import Integers
+from t2t_jax.data.arrays import Integers, Lengths, Rng
 from t2t_jax.data.batching.length_buckets import bucket_batches, choose_bucket_lengths
-from t2t_jax.data.batching.packing import Shape, packed_batches
+from t2t_jax.data.batching.packing import Shape, Shapes, packed_batches
 from t2t_jax.data.config import DataConfig
 
 
@@ -93,7 +93,7 @@ def plan_epoch(
     epoch: int,
     part_pairs: Sequence[int] = (),
     weights: Sequence[float] = (),
-    shapes: Sequence[Shape] = (),
+    shapes: Shapes = (),
 ) -> Iterator[PlannedBatch]:
     """Plans one epoch in an order of its own.
 
@@ -133,9 +133,7 @@ def plan_eval(
     return _plan((source_lengths, target_lengths), order, (), config, None)
 
 
-def batch_shapes(
-    config: DataConfig, lengths: tuple[Integers, Integers] | None = None
-) -> list[Shape]:
+def batch_shapes(config: DataConfig, lengths: Lengths | None = None) -> list[Shape]:
     """Lists the shapes of a plan's batches: rows, and slots of a row on each side.
 
     Args:
@@ -148,17 +146,15 @@ def batch_shapes(
       >>> batch_shapes(config)
       [(3, 8)]
     """
-    slots = config.tokens_per_batch
+    slots, longest = config.tokens_per_batch, [config.max_length]
     if config.layout == "packed":
         longest = [*config.row_lengths]
-    elif lengths is None:
-        longest = [config.max_length]
-    else:
+    elif lengths is not None:
         longest = choose_bucket_lengths(np.maximum(*lengths), slots=slots)
     return [(slots // length, length) for length in longest]
 
 
-def train_shapes(config: DataConfig, lengths: tuple[Integers, Integers]) -> list[Shape]:
+def train_shapes(config: DataConfig, lengths: Lengths) -> list[Shape]:
     """Lists the shapes of all training batches; arguments as for `batch_shapes`.
 
     With BPE-dropout or modifiers lengths differ between epochs, and shapes do not:
@@ -172,11 +168,7 @@ def train_shapes(config: DataConfig, lengths: tuple[Integers, Integers]) -> list
 
 
 def _plan(
-    lengths: tuple[Integers, Integers],
-    order: Integers,
-    shapes: Sequence[Shape],
-    config: DataConfig,
-    rng: np.random.Generator | None,
+    lengths: Lengths, order: Integers, shapes: Shapes, config: DataConfig, rng: Rng
 ) -> Iterator[PlannedBatch]:
     shapes = shapes or batch_shapes(config, lengths)
     if config.layout == "packed":

@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -65,11 +67,10 @@ class SampledEpochs:
         self._cache, self._config, self._seed = cache, config, seed
         self._log, self._ahead = log, ahead
         self._tables = load_tables(vocabularies, config)
-        self._modified = (
-            ModifiedPairs(cache, vocabularies, config=config, seed=seed)
-            if config.modifier_rates
-            else None
-        )
+        self._modified: ModifiedPairs | None = None
+        if config.modifier_rates:
+            how: Any = {"config": config, "seed": seed}
+            self._modified = ModifiedPairs(cache, vocabularies, **how)
         self._closed = threading.Event()
         self._next: tuple[int, Future[TokenCache]] | None = None
 
@@ -160,17 +161,17 @@ class SampledEpochs:
         if table is None:
             return side
         base = random_base(self._seed, epoch, number)
-        parts = [
-            sample_segmentations(
-                side.tokens[side.offsets[first] : side.offsets[last]],
-                np.diff(side.offsets[first : last + 1]),
-                table=table,
-                dropout=self._config.bpe_dropout[number],
-                keys=random_keys(base, np.arange(first, last)),
-                max_length=self._config.max_length,
-            )
-            for first, last in self._chunks()
-        ]
+        sample = partial(
+            sample_segmentations,
+            table=table,
+            dropout=self._config.bpe_dropout[number],
+            max_length=self._config.max_length,
+        )
+        parts = []
+        for first, last in self._chunks():
+            offsets = side.offsets[first : last + 1]
+            tokens, keys = side.tokens[offsets[0] : offsets[-1]], np.arange(first, last)
+            parts.append(sample(tokens, np.diff(offsets), keys=random_keys(base, keys)))
         return _joined(side, parts)
 
 

@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from t2t_jax.data.corpora.corpus import spec_error
 from t2t_jax.data.files.file_facts import count_lines, digest
 from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
 from t2t_jax.errors import ConfigError
+from t2t_jax.files import expand_user
 
 PYTHON_PAIRS = "python-pairs"
 """The name of a directory with pairs from Python, from which their digest follows."""
 
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 _COLUMNS = re.compile(r"(?P<files>.*)#(?P<source>[1-9]\d*),(?P<target>[1-9]\d*)")
 
 
@@ -150,24 +152,19 @@ def open_text_files(
         return _open_tsv(spec, rest, key, joiner)
     sides = rest.split(",")
     if len(sides) != 2 or not all(sides):
-        raise ConfigError(
-            f"{key}={spec!r} must name two files, text:SOURCE,TARGET, or with a + "
-            f"between them as many on each side. Change config.{key}."
-        )
+        rule = "name two files, text:SOURCE,TARGET, or with a + between them as many "
+        raise spec_error(key, spec, f"{rule}on each side")
     sources, targets = (expand_files(side, spec, key) for side in sides)
     if len(sources) != len(targets):
-        raise ConfigError(
-            f"{key}={spec!r} must name as many files on both sides, and names "
-            f"{len(sources)} and {len(targets)}. Change config.{key}."
-        )
+        names = f"and names {len(sources)} and {len(targets)}"
+        raise spec_error(key, spec, f"name as many files on both sides, {names}")
     change = f"config.{key}"
     if f"/{PYTHON_PAIRS}-" in rest:
         change = "nothing, and pass its pairs to t2t_jax.train again"
     require_files(*sources, *targets, change=change)
-    pairs = list(zip(sources, targets, strict=True))
-    if len(pairs) == 1:
-        return [TextCorpus(spec, *pairs[0], joiner)]
-    return [TextCorpus(f"text:{a},{b}", a, b, joiner) for a, b in pairs]
+    names = [spec] if len(sources) == 1 else map("text:{},{}".format, sources, targets)
+    files = zip(names, sources, targets, strict=True)
+    return [TextCorpus(*one, joiner) for one in files]
 
 
 def _open_tsv(spec: str, rest: str, key: str, joiner: str) -> list[TsvCorpus]:
@@ -176,15 +173,13 @@ def _open_tsv(spec: str, rest: str, key: str, joiner: str) -> list[TsvCorpus]:
         rest, columns = part["files"], (int(part["source"]), int(part["target"]))
         end = "#{},{}".format(*columns)
     if not rest or columns[0] == columns[1]:
-        raise ConfigError(
-            f"{key}={spec!r} must be tsv:FILE, or tsv:FILE#SOURCE,TARGET with the "
-            f"numbers, from 1, of two columns. Change config.{key}."
-        )
+        rule = "be tsv:FILE, or tsv:FILE#SOURCE,TARGET with the numbers, from 1, of two"
+        raise spec_error(key, spec, f"{rule} columns")
     paths = expand_files(rest, spec, key)
     require_files(*paths, change=f"config.{key}")
-    if len(paths) == 1:
-        return [TsvCorpus(spec, paths[0], columns, joiner)]
-    return [TsvCorpus(f"tsv:{path}{end}", path, columns, joiner) for path in paths]
+    names = [spec] if len(paths) == 1 else [f"tsv:{path}{end}" for path in paths]
+    files = zip(names, paths, strict=True)
+    return [TsvCorpus(*one, columns, joiner) for one in files]
 
 
 def _joiner_bytes(joiner: str) -> bytes:
@@ -202,28 +197,16 @@ def expand_files(side: str, spec: str, key: str) -> tuple[Path, ...]:
         return (file,)
     names = side.split("+")
     if not all(names):
-        raise ConfigError(
-            f"{key}={spec!r} must have a file name before and after every +. "
-            f"Change config.{key}."
-        )
+        raise spec_error(key, spec, "have a file name before and after every +")
     return tuple(_expand(name, spec, key) for name in names)
 
 
 def _expand(path: str, spec: str, key: str) -> Path:
-    def value(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        if name not in os.environ:
-            raise ConfigError(
-                f"{key}={spec!r} needs the environment variable {name}, which is not "
-                f"set. Set {name} or change config.{key}."
-            )
-        return os.environ[name]
-
-    expanded = Path(_VARIABLE.sub(value, path))
-    try:
-        return expanded.expanduser()
-    except RuntimeError as error:
+    names = (match[1] or match[2] for match in _VARIABLE.finditer(path))
+    if missing := [name for name in names if name not in os.environ]:
         raise ConfigError(
-            f"{key}={spec!r} names {expanded}, and {expanded.parts[0]} has no home "
-            f"directory. Change config.{key}."
-        ) from error
+            f"{key}={spec!r} needs the environment variable {missing[0]}, which is not "
+            f"set. Set {missing[0]} or change config.{key}."
+        )
+    expanded = os.path.expandvars(path)
+    return expand_user(expanded, f"{expanded} of {key}={spec!r}", f"config.{key}")

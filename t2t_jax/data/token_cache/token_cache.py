@@ -124,9 +124,7 @@ class TokenCache:
     @property
     def part_pairs(self) -> tuple[int, ...]:
         """Pairs kept of each part of the corpus, in order."""
-        parts = self.meta.get("parts")
-        if parts is None:
-            return (self.num_pairs,)
+        parts = self.meta.get("parts", [{"counts": {"kept": self.num_pairs}}])
         return tuple(part["counts"]["kept"] for part in parts)
 
     def locate(self, pair: int) -> PairLocation:
@@ -167,10 +165,8 @@ def build_or_open(
       UnavailableError: an encoding process died.
     """
     _check_languages(corpus, vocabularies, config)
-    progress = progress or ProgressBar()
-    home = token_caches(config)
-    name = short_name(corpus.spec)
-    with progress.heartbeat(f"Checking the token cache of {name}"):
+    progress, home = progress or ProgressBar(), token_caches(config)
+    with progress.heartbeat(f"Checking the token cache of {short_name(corpus.spec)}"):
         inputs = _inputs_of(corpus, vocabularies, config)
         fingerprint = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
         path = home / f"tokens-{fingerprint[:24]}"
@@ -189,10 +185,8 @@ def build_or_open(
             shutil.rmtree(building, ignore_errors=True)
     cache = _open(path, corpus, fingerprint, config.temperature)
     if cache is None:
-        raise OutputError(
-            f"{path}: the token cache differs from what was written. "
-            "Change config.data.cache_dir."
-        )
+        fault = "the token cache differs from what was written"
+        raise OutputError(f"{path}: {fault}. Change config.data.cache_dir.")
     return cache
 
 
@@ -201,36 +195,33 @@ def _check_languages(
 ) -> None:
     """Checks the tags of a corpus, and its weights beside `data.temperature`."""
     tags, reads_source = vocabularies.source.tags, vocabularies.source.reads_source
+    name, parts = short_name(corpus.spec), parts_of(corpus)
     needed = {one for pair in directions_of(corpus) for one in pair[not reads_source :]}
     if missing := sorted(needed - tags.keys()):
+        target, has = "target " * (not reads_source), shown_tags(tags, missing[0])
         raise DataError(
-            f"{short_name(corpus.spec)}: the vocabulary must have a tag of each "
-            f"{'' if reads_source else 'target '}language, "
-            f"and has none of {', '.join(missing)}; it has tags of "
-            f"{shown_tags(tags, missing[0]) or 'none'}. Change the languages after #, "
-            "or train another vocabulary."
+            f"{name}: the vocabulary must have a tag of each {target}language, and has "
+            f"none of {', '.join(missing)}; it has tags of {has or 'none'}. Change the "
+            "languages after #, or train another vocabulary."
         )
-    for tag in dict.fromkeys(tag_of(part) for part, _ in parts_of(corpus)):
-        pieces = vocabularies.source.pieces(vocabularies.source.encode([tag])[0])
-        if tag and tag not in pieces:
+    for tag in dict.fromkeys(tag_of(part) for part, _ in parts):
+        if tag and not vocabularies.source.has_piece(tag):
             raise DataError(
-                f"{short_name(corpus.spec)}: the vocabulary must have {tag!r} as a "
-                "piece that is not split. Train another vocabulary, with "
-                f"config.vocabulary.symbols={tag!r}."
+                f"{name}: the vocabulary must have {tag!r} as a piece that is not "
+                f"split. Train another, with config.vocabulary.symbols={tag!r}."
             )
-    named = {one for part, _ in parts_of(corpus) for one in languages_of(part)}
-    if unknown := sorted(config.filter_names.get("script", {}).keys() - named):
+    named = sorted({one for part, _ in parts for one in languages_of(part)})
+    if unknown := sorted(config.filter_names.get("script", {}).keys() - {*named}):
+        such = "-".join(f"{one}=latin" for one in named[:2])
         raise ConfigError(
             f"data.filters={config.filters!r} names a script of {', '.join(unknown)}, "
-            f"and the languages of {short_name(corpus.spec)} are "
-            f"{', '.join(sorted(named))}. Set config.data.filters=script:"
-            f"{'-'.join(f'{one}=latin' for one in sorted(named)[:2])}, for example."
+            f"and the languages of {name} are {', '.join(named)}. Set "
+            f"config.data.filters=script:{such}, for example."
         )
-    if config.temperature > 1 and {weight for _, weight in parts_of(corpus)} != {1.0}:
+    if config.temperature > 1 and {weight for _, weight in parts} != {1.0}:
         raise ConfigError(
-            f"data.temperature={config.temperature:g} computes the weights of the "
-            f"corpora, and {short_name(corpus.spec)!r} has weights. Leave them out, or "
-            "set config.data.temperature=1."
+            f"data.temperature={config.temperature:g} computes weights, and {name!r} "
+            "has some. Leave them out, or set config.data.temperature=1."
         )
 
 
@@ -262,23 +253,19 @@ def _open(
             return None
         # A shared cache directory is not trusted: with dtype "O" NumPy would
         # dereference the file's bytes as pointers.
-        dtype = meta["dtype"]
-        if dtype not in TOKEN_DTYPES:
+        if meta["dtype"] not in TOKEN_DTYPES:
             return None
 
         def mapped(kind: str, dtype: npt.DTypeLike) -> list[npt.NDArray[Any]]:
             return [memory_map(path / f"{side}.{kind}", dtype) for side in SIDES]
 
-        source, target = map(
-            TokenSide, mapped("tokens", dtype), mapped("offsets", np.int64)
-        )
+        tokens, offsets = mapped("tokens", meta["dtype"]), mapped("offsets", np.int64)
         parts, corpora = parts_of(corpus), tuple(one for one, _ in parts_of(corpus))
         every = zip(corpora, meta["parts"], strict=True)
         counted = [{"spec": one.spec, **part} for one, part in every]
         kept = [part["counts"]["kept"] for part in counted]
         cache = TokenCache(
-            source,
-            target,
+            *map(TokenSide, tokens, offsets),
             memory_map(path / LINES, np.int64),
             {**meta, "spec": corpus.spec, "parts": counted},
             tuple(mapped("hashes", np.uint64)),
@@ -293,12 +280,7 @@ def _open(
 
 def _is_consistent(cache: TokenCache) -> bool:
     """Returns whether counts and arrays are of as many pairs and tokens."""
-    pairs = cache.num_pairs
-    return (
-        sum(cache.part_pairs) == pairs
-        and all(len(hashes) == pairs for hashes in cache.hashes)
-        and all(
-            len(side.offsets) == pairs + 1 and side.offsets[-1] == len(side.tokens)
-            for side in (cache.source, cache.target)
-        )
-    )
+    sides = cache.source, cache.target
+    sizes = {len(side.offsets) - 1 for side in sides} | set(map(len, cache.hashes))
+    is_whole = all(side.offsets[-1] == len(side.tokens) for side in sides)
+    return is_whole and sizes | {sum(cache.part_pairs)} == {cache.num_pairs}

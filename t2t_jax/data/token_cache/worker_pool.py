@@ -61,7 +61,7 @@ def encode_chunks(
         yield from _encode_in_processes(chunks, encoder, workers)
         return
     for chunk in chunks:
-        yield chunk, encoder.encode(*chunk[2:])
+        yield chunk, encoder.encode(chunk)
 
 
 def _encode_in_processes(
@@ -97,7 +97,7 @@ def _submit(pool: ProcessPoolExecutor, chunk: Chunk) -> Future[Encoded]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
     try:
-        return pool.submit(_encode, *chunk[2:])
+        return pool.submit(_encode, chunk)
     finally:
         sys.modules["__main__"] = main
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -120,5 +120,5 @@ def _exit_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def _encode(*texts: Any) -> Encoded:
-    return _encoders[0].encode(*texts)
+def _encode(chunk: Chunk) -> Encoded:
+    return _encoders[0].encode(chunk)

@@ -10,14 +10,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from t2t_jax.data.config import MAX_SUBWORDS, VocabularyConfig
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
-from t2t_jax.data.vocabulary.sentencepiece_training import train_sentencepiece
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE, table_file
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary, sample_lines
+from t2t_jax.data.vocabulary.vocabulary import (
+    Vocabulary,
+    sample_lines,
+    train_sentencepiece,
+)
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import UNK
 
@@ -128,10 +131,8 @@ def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
     """Learns pieces that are not known: characters, then the most frequent pairs."""
     sample = sample_lines(lines, VocabularyConfig.sample_sentences, seed=0)
     if not sample:
-        raise DataError(
-            "The text of the new language must have lines, and is blank. Pass other "
-            "text, or none, for its tag alone."
-        )
+        rule = "The text of the new language must have lines, and is blank."
+        raise DataError(f"{rule} Pass other text, or none, for its tag alone.")
     # So many that enough are new if all of the known ones are among them.
     size = min(5 + len(known) + most + len(set().union(*sample)), MAX_SUBWORDS)
     config = VocabularyConfig(size=size, character_coverage=_COVERAGE)
@@ -142,18 +143,13 @@ def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
 
 
 def _with_pieces(
-    table: Mapping[str, Any],
-    splitter: bytes,
-    tags: Mapping[str, str],
-    learned: Sequence[str],
+    table: dict[str, Any], splitter: bytes, tags: dict[str, str], learned: list[str]
 ) -> Vocabulary:
     """Appends tags by language, and pieces, to a SentencePiece model or a table."""
     proto = parse_sentencepiece(splitter, name=_NAME)
     lowest = min(one.score for one in proto.pieces)
-    if not table:
-        for tag in tags.values():
-            control = type(proto.pieces[0]).CONTROL
-            proto.pieces.add(piece=tag, score=0.0, type=control)
+    for tag in () if table else tags.values():
+        proto.pieces.add(piece=tag, score=0.0, type=type(proto.pieces[0]).CONTROL)
     # Of a unigram model scores are log-probabilities, and of others ranks.
     step = 1e-3 if proto.trainer_spec.model_type == 1 else 1.0
     for number, piece in enumerate(learned, start=1):
@@ -163,12 +159,12 @@ def _with_pieces(
     if not table:
         return Vocabulary(content)
     options = {name: table[name] for name in table if name not in ("version", "kind")}
-    if isinstance(languages := options["language_tokens"], dict):
-        options["language_tokens"] = {**languages, **tags}
     options["sentencepiece"] = content
-    pieces = options.pop("pieces")
-    is_named = isinstance(languages, dict)
-    first = min(map(pieces.index, languages.values())) if is_named else len(pieces)
+    pieces, languages = options.pop("pieces"), options["language_tokens"]
+    first = len(pieces)
+    if isinstance(languages, dict):
+        options["language_tokens"] = {**languages, **tags}
+        first = min(map(pieces.index, languages.values()))
     pieces = [*pieces[:first], *learned, *pieces[first:], *tags.values()]
     return Vocabulary(table_file(table["kind"], pieces, **options))
 

@@ -11,6 +11,7 @@ import hashlib
 import time
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,7 +56,7 @@ class VocabularyPair(NamedTuple):
     @property
     def files(self) -> dict[str, bytes]:
         """The SentencePiece models by their file names in a workdir."""
-        models = self[1:] if self.shared else (self.target, self.source)
+        models = self[1:] if self.shared else self[::-1]
         return {name: one.model for name, one in zip(FILES, models, strict=False)}
 
     def save(self, directory: str | Path) -> None:
@@ -79,10 +80,10 @@ class VocabularyPair(NamedTuple):
           InputMissingError: a file is missing.
         """
         names = FILES if config.source_size else FILES[:1]
-        for path in map(Path(directory).joinpath, names):
+        paths = [Path(directory) / name for name in names]
+        for path in paths:
             if not path.exists():
                 raise InputMissingError(f"{path}: no such file. {_RECOVER}")
-        paths = map(Path(directory).joinpath, names)
         target, *own = [Vocabulary.load(path, advice=_RESTORE) for path in paths]
         both = cls(own[0] if own else target, target)
         both.check(config, name=str(directory), advice=_RESTORE)
@@ -115,10 +116,10 @@ class VocabularyPair(NamedTuple):
                 "vocabulary.source_file: two vocabularies that are trained have "
                 "different pieces. Set both, or vocabulary.source_size=0 to train one."
             )
-        train = partial(_load_or_train, seed=seed, log=log, tags=target_languages)
+        how = {"seed": seed, "target_languages": target_languages}
+        train = partial(_load_or_train, log=log, **how)
         if not config.source_size:
-            lines = (line for pair in pairs for line in pair)
-            shared = train(lines, config, side="")
+            shared = train(chain.from_iterable(pairs), config, side="")
             return cls(shared, shared)
         own: Any = {"size": config.source_size, "file": config.source_file}
         for_source = dataclasses.replace(config, **own, unit=config.source_unit)
@@ -139,16 +140,14 @@ class VocabularyPair(NamedTuple):
         """
         keys = ("source_size" if config.source_size else "size", "size")
         for vocabulary, key in zip(self, keys, strict=True):
-            if vocabulary.size != getattr(config, key):
-                change = f"Set config.vocabulary.{key}={vocabulary.size}."
+            if (size := vocabulary.size) != (wanted := getattr(config, key)):
                 raise DataError(
-                    f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
-                    f"{getattr(config, key)}. {advice or change}"
+                    f"{name} has {size} subwords and vocabulary.{key}={wanted}. "
+                    f"{advice or f'Set config.vocabulary.{key}={size}.'}"
                 )
             for symbol in config.symbol_list:
                 is_tag = tags_among([symbol]).keys() & vocabulary.tags
-                (ids,) = vocabulary.encode([symbol])
-                if not is_tag and symbol not in vocabulary.pieces(ids):
+                if not (is_tag or vocabulary.has_piece(symbol)):
                     raise DataError(
                         f"{name} must have {symbol!r} of vocabulary.symbols as a piece "
                         "that is not split, and has not. "
@@ -171,22 +170,15 @@ def joint_fingerprint(*sides: str) -> str:
 
 
 def _load_or_train(
-    lines: Iterable[str],
-    config: VocabularyConfig,
-    *,
-    side: str,
-    log: Log,
-    seed: int,
-    tags: Sequence[str],
+    lines: Iterable[str], config: VocabularyConfig, *, side: str, log: Log, **how: Any
 ) -> Vocabulary:
     if config.file:
         advice = f"Change config.vocabulary.{side}file."
         return Vocabulary.load(config.file, advice=advice)
     log(f"Training a vocabulary of {config.size:,} {config.unit} …")
-    key, began = f"vocabulary.{side}size", time.monotonic()
+    began = time.monotonic()
+    how |= {"config": config, "key": f"vocabulary.{side}size"}
     with ProgressBar(log).heartbeat("Training the vocabulary"):
-        how: Any = {"seed": seed, "config": config, "key": key}
-        how["target_languages"] = tags
         trained = Vocabulary.train(lines, config.size, classes=side == "source_", **how)
     log(f"Trained the vocabulary in {time.monotonic() - began:,.1f} s.")
     return trained

@@ -36,10 +36,8 @@ def read_subwords(text: str, *, name: str) -> list[str]:
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
         line = line.strip()
         if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
-            raise DataError(
-                f"{name}, line {number:,}: {line[:40]!r} is not a subword in quotes. "
-                "Pass a vocabulary file of tensor2tensor."
-            )
+            fault = f"{name}, line {number:,}: {line[:40]!r} is not a subword in quotes"
+            raise DataError(f"{fault}. Pass a vocabulary file of tensor2tensor.")
         subwords.append(line[1:-1])
     return subwords
 
@@ -71,9 +69,8 @@ class SubwordEncoder:
         alphabet = set(_ESCAPES).union(*self._ids)
         if missing := sorted(alphabet - self._ids.keys()):
             raise DataError(
-                "The vocabulary must have each of its characters as a subword, and has "
-                f"no {', '.join(map(repr, missing[:5]))}. Pass a complete vocabulary "
-                "file of tensor2tensor."
+                "The vocabulary must have each of its characters as a subword, and not "
+                f"{', '.join(map(repr, missing[:5]))}. Pass tensor2tensor's whole file."
             )
         self._known = alphabet - {"\n"}
         self._longest = max(map(len, self._ids), default=0)

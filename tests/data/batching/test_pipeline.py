@@ -71,7 +71,8 @@ def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
     shapes = batch_shapes(config, lengths)
     assert len(shapes) == 1 or config is not CONFIG
     for multiple in (1, 5):
-        batches = list(eval_batches(cache, config, row_multiple=multiple))
+        how = {"row_multiple": multiple, "share": BatchShard()}
+        batches = list(eval_batches(cache, config, **how))
         assert {batch.source.shape for batch in batches} == {
             (-(-rows // multiple) * multiple, length) for rows, length in shapes
         }
