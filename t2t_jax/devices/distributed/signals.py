@@ -91,10 +91,8 @@ def write_stderr(text: str) -> None:
 def hard_exit(code: int) -> NoReturn:
     """Ends this process at once, without cleanup and without waiting for threads."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(OSError, ValueError):  # A closed pipe.
             stream.flush()
-        except (OSError, ValueError):  # A closed pipe.
-            continue
     os._exit(code)
 
 
