@@ -153,8 +153,7 @@ class ModifiedPairs:
                 found.setdefault(self._tags_of(part), []).extend(part)
         else:
             cache = self._cache
-            longer = np.maximum(cache.source_lengths, cache.target_lengths)
-            short = np.flatnonzero(longer <= _LONGEST_WORD)
+            short = np.flatnonzero(np.maximum(*cache.lengths) <= _LONGEST_WORD)
             short = short[:: -(-len(short) // _MOST_SHORT) or 1]  # of all parts
             for (tag, source), (own, target) in self._texts(short):
                 if len(source.split()) == len(target.split()) == 1:

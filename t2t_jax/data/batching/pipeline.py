@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from jax.sharding import Mesh
 
 Item = TypeVar("Item")
+_AHEAD = 4  # items
 
 
 class Prefetcher(Iterator[Item]):
@@ -43,14 +44,10 @@ class Prefetcher(Iterator[Item]):
     """
 
     def __init__(
-        self,
-        items: Iterator[Item],
-        *,
-        depth: int = 4,
-        on_close: Callable[[], object] = lambda: None,
+        self, items: Iterator[Item], *, on_close: Callable[[], object] = lambda: None
     ):
         self._items, self._on_close = items, on_close
-        self._ready: queue.Queue[tuple[Item] | BaseException] = queue.Queue(depth)
+        self._ready: queue.Queue[tuple[Item] | BaseException] = queue.Queue(_AHEAD)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="prefetch", daemon=True)
         self._thread.start()
@@ -105,8 +102,7 @@ def eval_batches(
     Args:
       row_multiple: the number of rows of every batch is a multiple of it.
     """
-    plan = plan_eval(cache.source_lengths, cache.target_lengths, config=config)
-    for planned in plan:
+    for planned in plan_eval(cache.lengths, config=config):
         yield collate(cache, planned, row_multiple=row_multiple, share=share)
 
 
@@ -321,13 +317,11 @@ def _plan_epochs(
     start: DataPosition,
 ) -> Iterator[tuple[DataPosition, PlannedBatch, TokenCache]]:
     """Plans all epochs; yields the position after each batch, its plan and tokens."""
-    shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
-    skipped = start.batch
+    shapes, skipped = train_shapes(config, cache.lengths), start.batch
     for epoch in count(start.epoch):
         sampled = tokens.open(epoch) if tokens else cache
         plan = plan_epoch(
-            sampled.source_lengths,
-            sampled.target_lengths,
+            sampled.lengths,
             config=config,
             seed=seed,
             epoch=epoch,

@@ -85,8 +85,7 @@ class PlannedBatch(NamedTuple):
 
 
 def plan_epoch(
-    source_lengths: Integers,
-    target_lengths: Integers,
+    lengths: Lengths,
     *,
     config: DataConfig,
     seed: int,
@@ -98,8 +97,7 @@ def plan_epoch(
     """Plans one epoch in an order of its own.
 
     Args:
-      source_lengths: [N] tokens of each pair's source side, eos included.
-      target_lengths: [N] tokens of each pair's target side, eos included.
+      lengths: [N] source and [N] target tokens of each pair, eos included.
       part_pairs: pairs of each part of the corpus, N in all; empty for one part.
       weights: as for `epoch_order`; empty means once.
       shapes: of the batches; empty for those of `batch_shapes`.
@@ -114,23 +112,21 @@ def plan_epoch(
     Example:
       >>> lengths = np.array([3, 5, 4, 2, 1, 1])
       >>> config = DataConfig(tokens_per_batch=8, row_length=8, max_length=8)
-      >>> plan = plan_epoch(lengths, lengths, config=config, seed=7, epoch=0)
+      >>> plan = plan_epoch((lengths, lengths), config=config, seed=7, epoch=0)
       >>> [sorted(batch.pairs.tolist()) for batch in plan]
       [[0, 1], [2, 3, 4, 5]]
     """
-    part_pairs = tuple(part_pairs) or (len(source_lengths),)
+    part_pairs = tuple(part_pairs) or (len(lengths[0]),)
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
     weights = tuple(weights) or (1.0,) * len(part_pairs)
     order = epoch_order(part_pairs, weights, rng=rng)
-    return _plan((source_lengths, target_lengths), order, shapes, config, rng)
+    return _plan(lengths, order, shapes, config, rng)
 
 
-def plan_eval(
-    source_lengths: Integers, target_lengths: Integers, *, config: DataConfig
-) -> Iterator[PlannedBatch]:
+def plan_eval(lengths: Lengths, *, config: DataConfig) -> Iterator[PlannedBatch]:
     """Plans one deterministic pass over all pairs; arguments as for `plan_epoch`."""
-    order = np.arange(len(source_lengths), dtype=np.int32)
-    return _plan((source_lengths, target_lengths), order, (), config, None)
+    order = np.arange(len(lengths[0]), dtype=np.int32)
+    return _plan(lengths, order, (), config, None)
 
 
 def batch_shapes(config: DataConfig, lengths: Lengths | None = None) -> list[Shape]:

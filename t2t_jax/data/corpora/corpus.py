@@ -268,10 +268,8 @@ def weights_by_size(
     """
     if temperature == 1:
         return tuple(part.weight for part in parts)
-    groups = [
-        direction if any(direction := direction_of(part)) else number
-        for number, (part, _) in enumerate(parts)
-    ]
+    directions = enumerate(direction_of(part) for part, _ in parts)
+    groups = [one if any(one) else number for number, one in directions]
     sizes: Counter[object] = Counter()
     for group, size in zip(groups, pairs, strict=True):
         sizes[group] += size

@@ -75,13 +75,12 @@ def open_pairs(
       ['A dog barks.', 'Ein Hund bellt.']
     """
     if isinstance(pairs, Mapping) and pairs:
-        named = [f"#{languages}" for languages in pairs]
-        if all(split_directions(one)[1] for one in named):
-            specs = [
-                _store(rows, config, f"{name}[{languages!r}]", log).spec
-                for languages, rows in pairs.items()
-            ]
-            return open_corpus("++".join(map("".join, zip(specs, named, strict=True))))
+        if all(split_directions(f"#{languages}")[1] for languages in pairs):
+            specs = []
+            for languages, rows in pairs.items():
+                corpus = _store(rows, config, f"{name}[{languages!r}]", log)
+                specs.append(f"{corpus.spec}#{languages}")
+            return open_corpus("++".join(specs))
     return _store(pairs, config, name, log)
 
 

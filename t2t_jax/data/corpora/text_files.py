@@ -18,7 +18,7 @@ from pathlib import Path
 from t2t_jax.data.corpora.corpus import spec_error
 from t2t_jax.data.files.file_facts import count_lines, digest
 from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
-from t2t_jax.errors import ConfigError
+from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.files import expand_user
 
 PYTHON_PAIRS = "python-pairs"
@@ -71,25 +71,23 @@ class TextCorpus:
                 if isinstance(target, str):
                     yield _undo_both(source, target, self.joiner)
         if not problems.cut_short:
-            self._compare(counts, problems)
+            problems.add(*self._faults(*counts))
         problems.raise_if_any()
 
-    def _compare(self, counts: list[int], problems: LineProblems) -> None:
-        if counts[0] != counts[1]:
-            problems.add(
-                f"{self.source} has {counts[0]} lines and {self.target} has "
-                f"{counts[1]}: the two sides must be aligned line by line."
-            )
-        elif not counts[0]:
-            problems.add(f"{self.source} and {self.target} are empty.")
+    def _faults(self, sources: int, targets: int) -> Iterator[str]:
+        """Yields what is wrong with the numbers of lines."""
+        if sources != targets:
+            sizes = f"{self.source} has {sources} lines and {self.target} has {targets}"
+            yield f"{sizes}: the two sides must be aligned line by line."
+        elif not sources:
+            yield f"{self.source} and {self.target} are empty."
 
     def num_pairs(self) -> int:
         """Counts the lines of both sides."""
-        counts = [count_lines(self.source), count_lines(self.target)]
-        problems = LineProblems()
-        self._compare(counts, problems)
-        problems.raise_if_any()
-        return counts[0]
+        pairs = count_lines(self.source)
+        for fault in self._faults(pairs, count_lines(self.target)):
+            raise DataError(fault)
+        return pairs
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the two files' bytes, and of the joiner if any."""
@@ -120,8 +118,7 @@ class TsvCorpus:
                 continue
             fields = line.split("\t")
             if len(fields) < needed:
-                fault = f"has {len(fields)} of the {needed} columns that a line must "
-                fault += "have, separated by tabs."
+                fault = f"has {len(fields)} of the {needed} columns, separated by tabs."
                 problems.add_line(str(self.path), number, fault)
             elif not problems.count:
                 yield _undo_both(fields[source], fields[target], self.joiner)
@@ -162,8 +159,8 @@ def open_text_files(
     if f"/{PYTHON_PAIRS}-" in rest:
         change = "nothing, and pass its pairs to t2t_jax.train again"
     require_files(*sources, *targets, change=change)
-    names = [spec] if len(sources) == 1 else map("text:{},{}".format, sources, targets)
-    files = zip(names, sources, targets, strict=True)
+    specs = [*map("text:{},{}".format, sources, targets)] if sources[1:] else [spec]
+    files = zip(specs, sources, targets, strict=True)
     return [TextCorpus(*one, joiner) for one in files]
 
 

@@ -249,7 +249,8 @@ def lacks(hashes: Hashes, values: Hashes) -> Flags:
     if not len(hashes):
         return np.ones(len(values), np.bool_)
     places = np.minimum(np.searchsorted(hashes, values), len(hashes) - 1)
-    return hashes[places] != values
+    missing: Flags = hashes[places] != values
+    return missing
 
 
 class DuplicateFilter:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.arrays import Hashes, Integers
+from t2t_jax.data.arrays import Hashes, Integers, Lengths
 from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
@@ -120,6 +120,11 @@ class TokenCache:
     def target_lengths(self) -> Integers:
         """[N] tokens of each target sentence, eos included."""
         return self.target.lengths
+
+    @property
+    def lengths(self) -> Lengths:
+        """Both sides' lengths."""
+        return self.source_lengths, self.target_lengths
 
     @property
     def part_pairs(self) -> tuple[int, ...]:
@@ -264,8 +269,10 @@ def _open(
         every = zip(corpora, meta["parts"], strict=True)
         counted = [{"spec": one.spec, **part} for one, part in every]
         kept = [part["counts"]["kept"] for part in counted]
+        source, target = map(TokenSide, tokens, offsets)
         cache = TokenCache(
-            *map(TokenSide, tokens, offsets),
+            source,
+            target,
             memory_map(path / LINES, np.int64),
             {**meta, "spec": corpus.spec, "parts": counted},
             tuple(mapped("hashes", np.uint64)),

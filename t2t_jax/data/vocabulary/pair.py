@@ -116,7 +116,7 @@ class VocabularyPair(NamedTuple):
                 "vocabulary.source_file: two vocabularies that are trained have "
                 "different pieces. Set both, or vocabulary.source_size=0 to train one."
             )
-        how = {"seed": seed, "target_languages": target_languages}
+        how: Any = {"seed": seed, "target_languages": target_languages}
         train = partial(_load_or_train, log=log, **how)
         if not config.source_size:
             shared = train(chain.from_iterable(pairs), config, side="")

@@ -15,7 +15,7 @@ import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.lines import require_files
@@ -342,6 +342,7 @@ def train_sentencepiece(
     import sentencepiece
 
     written = io.BytesIO()
+    special: Any = {"pad_id": PAD, "bos_id": BOS, "eos_id": EOS, "unk_id": UNK}
     try:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=_consume(sample),
@@ -353,7 +354,7 @@ def train_sentencepiece(
             byte_fallback=config.byte_fallback,
             control_symbols=list(tags),
             user_defined_symbols=[s for s in config.symbol_list if s not in tags],
-            **{"pad_id": PAD, "bos_id": BOS, "eos_id": EOS, "unk_id": UNK},
+            **special,
             max_sentence_length=4 * _MAX_LINE_LENGTH,
             minloglevel=2,
         )

@@ -201,14 +201,11 @@ def _gatherer(mesh: Mesh) -> Callable[[Params], Params]:
     return jax.jit(lambda params: params, out_shardings=whole)
 
 
-def fetch_pipelined(
-    dispatched: Iterable[Tree], at_once: int = MAX_IN_FLIGHT
-) -> Iterator[Tree]:
+def fetch_pipelined(dispatched: Iterable[Tree]) -> Iterator[Tree]:
     """Fetches results from the devices to the host, in order, a few behind dispatch.
 
     Args:
       dispatched: pytrees of arrays; taking the next one dispatches its computation.
-      at_once: the most computations in flight.
 
     Example:
       >>> begin = jax.jit(lambda x: x * x)
@@ -218,7 +215,7 @@ def fetch_pipelined(
     waiting: deque[Tree] = deque()
     for one in dispatched:
         waiting.append(one)
-        if len(waiting) >= at_once:
+        if len(waiting) >= MAX_IN_FLIGHT:
             yield jax.device_get(waiting.popleft())
     while waiting:
         yield jax.device_get(waiting.popleft())
