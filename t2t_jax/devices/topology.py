@@ -201,9 +201,7 @@ def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
         whole = prod(shape) == 1 or not any(side % 2 for side in shape[:2])
         is_valid = len(shape) == target.axes and whole
     if not is_valid or prod(shape) > _MOST_DEVICES:
-        rule = (
-            f"end in the number of devices, such as {example}, at most {_MOST_DEVICES}"
-        )
+        rule = f"end in the number of devices, as {example}, at most {_MOST_DEVICES}"
         raise UserError(f"topology={text} must {rule}. Change it.")
     if peak_tflops:
         target = replace(target, peak=1e12 * peak_tflops)

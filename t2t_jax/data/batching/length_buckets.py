@@ -113,9 +113,8 @@ def bucket_batches(
     # One byte per pair makes the random access, the slow part, faster.
     buckets = bucket_of_length.astype(np.uint8)[lengths][order]
     members = [order[buckets == bucket] for bucket in range(len(shapes))]
-    num_batches = [
-        -(-len(pairs) // rows) for pairs, (rows, _) in zip(members, shapes, strict=True)
-    ]
+    sizes = zip(members, shapes, strict=True)
+    num_batches = [-(-len(pairs) // rows) for pairs, (rows, _) in sizes]
     schedule = np.repeat(np.arange(len(shapes)), num_batches)
     if rng is not None:
         schedule = rng.permutation(schedule)

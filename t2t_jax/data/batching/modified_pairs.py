@@ -51,6 +51,7 @@ class ModifiedPairs:
     become longer than `data.max_length`.
 
     Args:
+      both: the vocabularies.
       seed: the run's.
 
     Raises:
@@ -60,24 +61,19 @@ class ModifiedPairs:
     """
 
     def __init__(
-        self,
-        cache: TokenCache,
-        vocabularies: VocabularyPair,
-        *,
-        config: DataConfig,
-        seed: int,
+        self, cache: TokenCache, both: VocabularyPair, *, config: DataConfig, seed: int
     ):
         if reads_trees(cache.meta["spec"]):
             raise ConfigError(
                 f"data.modifiers={config.modifiers!r} changes sentences, and the text "
                 "is trees. Set config.data.modifiers=''."
             )
-        self._cache, self._vocabularies, self._config = cache, vocabularies, config
+        self._cache, self._vocabularies, self._config = cache, both, config
         self._sides = cache.source, cache.target
         self._rates, self._seed = config.modifier_rates, seed
-        tags = {*vocabularies.source.tags.values()}
+        tags = {*both.source.tags.values()}
         # A target begins with a tag only where a source is marked with its own.
-        self._tags = tags, tags if vocabularies.source.reads_source else set[int]()
+        self._tags = tags, tags if both.source.reads_source else set[int]()
         self._words = self._find_words() if "words" in self._rates else {}
         self._require_pieces()
 
@@ -127,10 +123,8 @@ class ModifiedPairs:
             encoded.append([[*tag, *one, EOS] for (tag, _), one in pairs])
         return encoded
 
-    def _modify(
-        self, names: list[str], key: int, source: _Side, target: _Side
-    ) -> _Text:
-        rng, (tag, text), (own, other) = Random(key), source, target
+    def _modify(self, names: list[str], key: int, *sides: _Side) -> _Text:
+        rng, ((tag, text), (own, other)) = Random(key), sides
         if "words" in names:
             words = self._words.get((tag, own)) or [(text, other)]
             text, other = words[int(rng.random() * len(words))]

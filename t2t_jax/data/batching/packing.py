@@ -79,17 +79,15 @@ def pack(
             f"A pair of {longest} tokens must fit a row of row_length="
             f"{row_lengths[-1]}. Drop longer pairs, or change config.data.row_length."
         )
-    row_slots = _row_slots(lengths, longer, row_lengths)
+    row_slots = _slots(lengths, longer, row_lengths)
     rows_P = np.full(len(longer), -1, np.int32)
     space = [row_slots.copy(), row_slots.copy()]
     for pairs in _similar_pairs(lengths, longer):
-        _place_pairs(pairs, lengths, space, rows_P)
+        _place(pairs, lengths, space, rows_P)
     return _without_empty_rows(rows_P, row_slots)
 
 
-def _row_slots(
-    lengths: _Sides, longer: Integers, row_lengths: Sequence[int]
-) -> Integers:
+def _slots(lengths: _Sides, longer: Integers, row_lengths: Sequence[int]) -> Integers:
     row_slots = [
         np.full(np.count_nonzero((longer > shorter) & (longer <= length)), length)
         for shorter, length in zip(row_lengths[-2::-1], row_lengths[:0:-1], strict=True)
@@ -111,9 +109,7 @@ def _similar_pairs(lengths: _Sides, longer: Integers) -> list[Integers]:
     return np.split(longest_first, np.flatnonzero(np.diff(kind[longest_first])) + 1)
 
 
-def _place_pairs(
-    pairs: Integers, lengths: _Sides, space: _Sides, rows_P: Integers
-) -> None:
+def _place(pairs: Integers, lengths: _Sides, space: _Sides, rows_P: Integers) -> None:
     most = [side[pairs].max() for side in lengths]
     while len(pairs):
         rows = np.flatnonzero((space[0] >= most[0]) & (space[1] >= most[1]))

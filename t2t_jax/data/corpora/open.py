@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +64,7 @@ from t2t_jax.data.corpora.phrasebook import PhrasebookCorpus, open_phrasebook
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_files
 from t2t_jax.data.corpora.tfds import TfdsCorpus, open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
+from t2t_jax.data.files.progress_bar import Log
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingError
 
@@ -308,12 +309,9 @@ def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
         raise spec_error(key, spec, rule)
     if prefix == "phrasebook":
         return open_phrasebook(spec, rest, key=key)
-    opened: Sequence[Corpus] = (
-        open_trees(spec, rest, key=key)
-        if prefix == "trees"
-        else open_text_files(spec, rest, key=key, joiner=joiner)
-    )
-    return _joint(spec, opened)
+    if prefix == "trees":
+        return _joint(spec, open_trees(spec, rest, key=key))
+    return _joint(spec, open_text_files(spec, rest, key=key, joiner=joiner))
 
 
 def require_joined(spec: str, *, key: str) -> None:
@@ -373,9 +371,7 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
     return "++".join([f"{first}[{pairs}:]", *others]), f"{name}[:{pairs}]"
 
 
-def open_held_out(
-    spec: str, *, log: Callable[[str], None], joiner: str = ""
-) -> tuple[Corpus, ...]:
+def open_held_out(spec: str, *, log: Log, joiner: str = "") -> tuple[Corpus, ...]:
     """Opens the test sets of `data.held_out`, but for TFDS sets that are not prepared.
 
     Args:

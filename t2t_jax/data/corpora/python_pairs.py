@@ -156,8 +156,8 @@ def _checked(
         source, target = sides
         if b"\n" in source + target or source.endswith(b"\r") or target.endswith(b"\r"):
             fault, advice = "has a line break.", 'Replace it: " ".join(text.split()).'
-            place = f"{name}[{number}]"
-            problems.add_line(name, number, fault, advice, location=place)
+            shown = f"{name}[{number}]: {fault}"
+            problems.add_line(name, number, fault, advice, shown=shown)
         elif not problems.count:
             yield source, target
     if number < 0:

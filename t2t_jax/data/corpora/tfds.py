@@ -78,8 +78,8 @@ class TfdsCorpus:
             return _BREAK.sub(" ", text.decode())
         except UnicodeDecodeError as error:
             fault, name = f"invalid UTF-8 ({error.reason}).", f"{self.spec}, {language}"
-            place = f"{self.spec}: example {number}, {language}"
-            problems.add_line(name, number, fault, location=place)
+            shown = f"{self.spec}: example {number}, {language}: {fault}"
+            problems.add_line(name, number, fault, shown=shown)
             return ""
 
     def num_pairs(self) -> int:

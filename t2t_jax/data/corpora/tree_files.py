@@ -79,8 +79,9 @@ class TreeCorpus:
 
     def _report(self, problems: LineProblems, begin: int, fault: str) -> None:
         what = "the tree that begins here is not in Penn brackets"
-        how = {"advice": "Fix or remove it.", "detail": f"{what}: {fault}."}
-        problems.add_line(str(self.path), begin, f"{what}.", **how)
+        shown = f"{self.path}:{begin}: {what}: {fault}."
+        advice = "Fix or remove it."
+        problems.add_line(str(self.path), begin, f"{what}.", advice, shown=shown)
 
     def num_pairs(self) -> int:
         """Counts the trees."""

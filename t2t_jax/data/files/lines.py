@@ -97,24 +97,16 @@ class LineProblems:
             self._add(self.count, message, "", 0)
 
     def add_line(
-        self,
-        name: str,
-        number: int,
-        fault: str,
-        advice: str = "",
-        *,
-        detail: str = "",
-        location: str = "",
+        self, name: str, number: int, fault: str, advice: str = "", *, shown: str = ""
     ) -> None:
         """Adds the fault of a line, merged with earlier lines of the same fault.
 
         Args:
           fault: with a full stop; equal for lines to be merged.
           advice: a sentence.
-          detail: replaces `fault` in the message of the first line.
-          location: replaces `name:number` in the message.
+          shown: replaces `name:number: fault` in the message of the first line.
         """
-        text = f"{location or f'{name}:{number}'}: {detail or fault}"
+        text = shown or f"{name}:{number}: {fault}"
         self._add((name, fault), text, advice and f" {advice}", number)
 
     def _add(self, kind: object, text: str, advice: str, number: int) -> None:
@@ -247,9 +239,8 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
         problems.add(f"{name}:{number + 1}: {fault}")
         problems.cut_short = True
     except OSError as error:
-        raise InputMissingError(
-            f"{name}:{number + 1}: cannot be read ({error.strerror})."
-        ) from error
+        fault = f"{name}:{number + 1}: cannot be read ({error.strerror})."
+        raise InputMissingError(fault) from error
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -303,6 +294,6 @@ def _decode(line: bytes, name: str, number: int, problems: LineProblems) -> str 
     except UnicodeDecodeError as error:
         place = f"byte {line[error.start]:#04x} in column {error.start + 1}"
         fault, advice = "invalid UTF-8.", "Convert the file to UTF-8."
-        detail = f"invalid UTF-8 ({place})."
-        problems.add_line(name, number, fault, advice, detail=detail)
+        shown = f"{name}:{number}: invalid UTF-8 ({place})."
+        problems.add_line(name, number, fault, advice, shown=shown)
         return None

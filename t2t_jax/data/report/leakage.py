@@ -154,10 +154,7 @@ def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
     # The hashes are mapped from the file: only a byte a pair is in memory.
     copies, ends = source == target, np.cumsum(cache.part_pairs)
     every = zip(cache.corpora, np.split(copies, ends[:-1]), strict=True)
-    return {
-        corpus.spec: {"pairs": len(part), "copies": int(part.sum())}
-        for corpus, part in every
-    }
+    return {x.spec: {"pairs": len(y), "copies": int(y.sum())} for x, y in every}
 
 
 def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:

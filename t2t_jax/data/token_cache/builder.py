@@ -83,7 +83,7 @@ def build_cache(
         encoder = PairEncoder(models, config, dtype, trigrams)
         shards = _build_shards(building, corpus, encoder, progress)
         if "duplicate_targets" in names:
-            shards = _without_repeated_targets(shards, parts_of(corpus))
+            shards = _without_repeats(shards, parts_of(corpus))
         parts = [
             token_shards.statistics_of([s for s in shards if s.part == n], dtype)
             for n in range(len(parts_of(corpus)))
@@ -135,9 +135,7 @@ def _learn_trigrams(corpus: Corpus, progress: ProgressBar) -> dict[str, Trigrams
     return {language: learn_trigrams(counts[language]) for language in counts}
 
 
-def _without_repeated_targets(
-    shards: list[Shard], parts: Sequence[Part]
-) -> list[Shard]:
+def _without_repeats(shards: list[Shard], parts: Sequence[Part]) -> list[Shard]:
     """Keeps one pair of each target, in each direction and of each tag."""
     left = shards.copy()
     kinds = [(direction_of(part), tag_of(part)) for part, _ in parts]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.config import SIDES, DataConfig
@@ -15,6 +16,7 @@ from t2t_jax.data.token_cache.filters import (
     KEPT,
     REASONS,
     DuplicateFilter,
+    Reasons,
     Trigrams,
     drop_reasons,
     mark_filtered,
@@ -67,11 +69,8 @@ class EncodedSentences(NamedTuple):
 
     def select(self, mask: Flags) -> EncodedSentences:
         """Returns the sentences for which `mask` [P] is true."""
-        return EncodedSentences(
-            self.tokens[np.repeat(mask, self.lengths)],
-            self.lengths[mask],
-            self.hashes[mask],
-        )
+        tokens = self.tokens[np.repeat(mask, self.lengths)]
+        return EncodedSentences(tokens, self.lengths[mask], self.hashes[mask])
 
 
 class Encoded(NamedTuple):
@@ -82,7 +81,7 @@ class Encoded(NamedTuple):
       source_words: unique hashes of the words of `source`, sorted.
     """
 
-    reasons: npt.NDArray[np.int8]
+    reasons: Reasons
     source: EncodedSentences
     target: EncodedSentences
     source_words: Hashes
@@ -97,6 +96,7 @@ class Encoded(NamedTuple):
         return Encoded(reasons, source, target, self.source_words)
 
 
+@dataclass
 class PairEncoder:
     """Encodes and filters pairs, on one core.
 
@@ -104,18 +104,15 @@ class PairEncoder:
       trigrams: of each language, for the filter `language`.
     """
 
-    def __init__(
-        self,
-        models: tuple[bytes, bytes],
-        config: DataConfig,
-        dtype: str,
-        trigrams: Mapping[str, Trigrams] | None = None,
-    ):
-        self.recipe = (models, config, dtype, trigrams)
-        self.config, self._dtype, self._trigrams = config, dtype, trigrams
-        how = {"name": "the vocabulary", "advice": ""}
-        tokenizers = {model: load_tokenizer(model, **how) for model in set(models)}
-        self._tokenizers = [tokenizers[model] for model in models]
+    models: tuple[bytes, bytes]
+    config: DataConfig
+    dtype: str
+    trigrams: Mapping[str, Trigrams] | None = None
+
+    def __post_init__(self) -> None:
+        load = partial(load_tokenizer, name="the vocabulary", advice="")
+        tokenizers = {model: load(model) for model in set(self.models)}
+        self._tokenizers = [tokenizers[model] for model in self.models]
 
     def encode(self, chunk: Chunk) -> Encoded:
         """Encodes pairs, special pieces as ordinary text, and filters them."""
@@ -129,7 +126,7 @@ class PairEncoder:
         copies = source.hashes == target.hashes
         reasons = drop_reasons((lengths, others), copies=copies, config=self.config)
         languages = direction if any(direction) else SIDES
-        how: Any = {"config": self.config, "trigrams": self._trigrams}
+        how: Any = {"config": self.config, "trigrams": self.trigrams}
         reasons = mark_filtered(reasons, sources, targets, languages=languages, **how)
         kept = reasons == KEPT
         words = distinct_hashes(compress(sources, kept))
@@ -147,6 +144,6 @@ class PairEncoder:
         if tag:  # A blank line stays its eos, and is dropped.
             ids = [[*tag, *one] if len(one) > 1 else one for one in ids]
         lengths = np.array([*map(len, ids)], np.int32)
-        tokens = np.fromiter(chain.from_iterable(ids), self._dtype, lengths.sum())
+        tokens = np.fromiter(chain.from_iterable(ids), self.dtype, lengths.sum())
         filtered = np.where(skipped, self.config.max_length + 1, lengths)
         return EncodedSentences(tokens, lengths, text_hashes(lines)), filtered

@@ -62,13 +62,12 @@ _NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\s]\d{3})+(?!\d)|\d+")
 _UNSEEN, _CLEAR, _SHORTEST = -13.0, 0.5, 20
 _MOST_TRIGRAMS = 20_000
 
+Reasons: TypeAlias = npt.NDArray[np.int8]
 Trigrams: TypeAlias = Mapping[str, float]
 """The most frequent trigrams of a language -> the logarithm of their share."""
 
 
-def drop_reasons(
-    lengths: Lengths, *, copies: Flags, config: DataConfig
-) -> npt.NDArray[np.int8]:
+def drop_reasons(lengths: Lengths, *, copies: Flags, config: DataConfig) -> Reasons:
     """Returns [P] why each pair is dropped: an index into `REASONS`, or `KEPT`.
 
     Duplicates are not considered.
@@ -97,14 +96,14 @@ def drop_reasons(
 
 
 def mark_filtered(
-    reasons: npt.NDArray[np.int8],
+    reasons: Reasons,
     sources: Sequence[str],
     targets: Sequence[str],
     *,
     config: DataConfig,
     languages: tuple[str, str] = SIDES,
     trigrams: Mapping[str, Trigrams] | None = None,
-) -> npt.NDArray[np.int8]:
+) -> Reasons:
     """Returns the reasons with kept pairs that `data.filters` drops.
 
     Not those for a repeated target, which need all of the text.

@@ -100,11 +100,8 @@ class KnownWords:
         """Returns the share of each line's words that the training text lacks, or 0."""
         words = [words_of(line) for line in lines]
         unseen = lacks(self.hashes, hash_strings(chain.from_iterable(words)))
-        ends = np.cumsum([0, *map(len, words)]).tolist()
-        return [
-            int(unseen[start:end].sum()) / max(end - start, 1)
-            for start, end in pairwise(ends)
-        ]
+        spans = pairwise(np.cumsum([0, *map(len, words)]).tolist())
+        return [int(unseen[a:b].sum()) / max(b - a, 1) for a, b in spans]
 
     def to_bytes(self) -> bytes:
         """Returns the content of the file, in NumPy's format."""

@@ -279,9 +279,7 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-def join_shards(
-    shards: Sequence[Shard], into: Path, dtype: str
-) -> dict[str, list[int]]:
+def join_shards(shards: Sequence[Shard], to: Path, dtype: str) -> dict[str, list[int]]:
     """Writes the files of a cache from its shards; returns sizes and CRC-32 by name.
 
     Args:
@@ -305,7 +303,7 @@ def join_shards(
         arrays[f"{side}.offsets"] = offsets(side)
     arrays[LINES] = contents(LINES, np.int64)
     arrays[WORDS] = [merge_hashes(contents(WORDS, np.uint64))]
-    return {name: _write(into / name, parts) for name, parts in arrays.items()}
+    return {name: _write(to / name, parts) for name, parts in arrays.items()}
 
 
 def fsync_dir(directory: Path) -> None:

@@ -47,6 +47,7 @@ from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
 from t2t_jax.data.token_cache.shards import LINES, WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError, DataError, OutputError
 
 
@@ -169,7 +170,7 @@ def build_or_open(
       OutputError: the cache cannot be written.
       UnavailableError: an encoding process died.
     """
-    _check_languages(corpus, vocabularies, config)
+    _check_tags(corpus, vocabularies.source, config)
     progress, home = progress or ProgressBar(), token_caches(config)
     with progress.heartbeat(f"Checking the token cache of {short_name(corpus.spec)}"):
         inputs = _inputs_of(corpus, vocabularies, config)
@@ -195,11 +196,9 @@ def build_or_open(
     return cache
 
 
-def _check_languages(
-    corpus: Corpus, vocabularies: VocabularyPair, config: DataConfig
-) -> None:
+def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> None:
     """Checks the tags of a corpus, and its weights beside `data.temperature`."""
-    tags, reads_source = vocabularies.source.tags, vocabularies.source.reads_source
+    tags, reads_source = vocabulary.tags, vocabulary.reads_source
     name, parts = short_name(corpus.spec), parts_of(corpus)
     needed = {one for pair in directions_of(corpus) for one in pair[not reads_source :]}
     if missing := sorted(needed - tags.keys()):
@@ -210,7 +209,7 @@ def _check_languages(
             "languages after #, or train another vocabulary."
         )
     for tag in dict.fromkeys(tag_of(part) for part, _ in parts):
-        if tag and not vocabularies.source.has_piece(tag):
+        if tag and not vocabulary.has_piece(tag):
             raise DataError(
                 f"{name}: the vocabulary must have {tag!r} as a piece that is not "
                 f"split. Train another, with config.vocabulary.symbols={tag!r}."

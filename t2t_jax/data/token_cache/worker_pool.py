@@ -69,7 +69,8 @@ def _encode_in_processes(
 ) -> Iterator[Result]:
     # Forking a process with threads, such as JAX's, may hang.
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, spawn, _initialize, encoder.recipe)
+    recipe = (encoder.models, encoder.config, encoder.dtype, encoder.trigrams)
+    pool = ProcessPoolExecutor(workers, spawn, _initialize, recipe)
     pending: deque[tuple[Chunk, Future[Encoded]]] = deque()
     try:
         for chunk in chunks:

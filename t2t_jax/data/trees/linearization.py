@@ -78,9 +78,8 @@ def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
     tree = _build(symbols, words, deepest=MAX_DEPTH - 1)
     written = linearize(tree, words="tags")
     if written != [s if s.startswith(("(", ")")) else _tag(s) for s in symbols]:
-        raise ValueError(
-            f"{' '.join(symbols)!r} is not one balanced tree over {len(words)} words"
-        )
+        text = " ".join(symbols)
+        raise ValueError(f"{text!r} is not one balanced tree over {len(words)} words")
     return tree
 
 

@@ -417,12 +417,9 @@ def _thresholds(dropout: float, *, most: int) -> Hashes:
 
     By repeated multiplication, which is the same on every machine; a logarithm is not.
     """
-    values: list[int] = []
-    power = dropout
-    while len(values) < most and (threshold := int(power * 2**_RANDOM_BITS)):
-        values.append(threshold)
-        power *= dropout
-    return np.array(values[::-1], np.uint64)
+    powers = np.cumprod(np.full(most, dropout))
+    values: Hashes = (powers * 2.0**_RANDOM_BITS).astype(np.uint64)
+    return values[values > 0][::-1]
 
 
 def _orders(

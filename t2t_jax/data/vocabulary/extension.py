@@ -169,9 +169,7 @@ def _with_pieces(
     return Vocabulary(table_file(table["kind"], pieces, **options))
 
 
-def _splits(
-    splitter: bytes, learned: Sequence[str], old: Sequence[str]
-) -> list[list[int]]:
+def _splits(splitter: bytes, learned: list[str], old: list[str]) -> list[list[int]]:
     """Returns the ids that a model splits each of these pieces into."""
     import sentencepiece
 
@@ -182,5 +180,5 @@ def _splits(
     model = proto.SerializeToString()
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     ids = {piece: number for number, piece in enumerate(old)}
-    split = processor.encode(list(learned), out_type=str)
+    split = processor.encode(learned, out_type=str)
     return [[ids.get(piece, UNK) for piece in parts] for parts in split]

@@ -69,8 +69,8 @@ class SubwordEncoder:
         alphabet = set(_ESCAPES).union(*self._ids)
         if missing := sorted(alphabet - self._ids.keys()):
             raise DataError(
-                "The vocabulary must have each of its characters as a subword, and not "
-                f"{', '.join(map(repr, missing[:5]))}. Pass tensor2tensor's whole file."
+                "The vocabulary must have each of its characters as a subword, and has "
+                f"no {', '.join(map(repr, missing[:5]))}. Pass the whole file."
             )
         self._known = alphabet - {"\n"}
         self._longest = max(map(len, self._ids), default=0)

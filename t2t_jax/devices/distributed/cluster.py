@@ -102,9 +102,8 @@ def detect_cluster(
     if index is None and (text := environ.get(_INDEX)):
         name, index = f"{_INDEX}={text}", int(text) if text.isdecimal() else -1
     given = (coordinator_address, num_processes, index is not None)
-    missing = [
-        flag for flag, one in zip(_REQUIRED_FLAGS, given, strict=True) if not one
-    ]
+    pairs = zip(_REQUIRED_FLAGS, given, strict=True)
+    missing = [flag for flag, is_given in pairs if not is_given]
     if index is None or missing:
         raise UserError(
             f"--{', --'.join(_REQUIRED_FLAGS)} belong together, and "

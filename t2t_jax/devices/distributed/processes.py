@@ -251,10 +251,9 @@ def failing_together(
         yield
     except Exception as failure:
         outcome = 0 if isinstance(failure, handled) else -1
+        go_on = outcome == 0 or _monitor is None
         # Of two failures, that which ends the processes counts.
-        if (outcome == 0 or _monitor is None) and (
-            all_reduce_min(processes, what, outcome) < outcome
-        ):
+        if go_on and all_reduce_min(processes, what, outcome) < outcome:
             raise _failed_elsewhere(what) from failure
         raise
     worst = all_reduce_min(processes, what, 1)

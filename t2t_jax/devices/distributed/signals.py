@@ -34,9 +34,7 @@ _EXIT_CODE = 75  # of `errors.StoppedError`, whose import takes time
 _SIGACTION_BYTES = 512
 
 
-def set_handlers(
-    handler: Handler, *, keep_ignored: Sequence[int] = STOP_SIGNALS
-) -> None:
+def set_handlers(handler: Handler, keep_ignored: Sequence[int] = STOP_SIGNALS) -> None:
     """Sets the handler of the stop signals.
 
     Args:

@@ -60,9 +60,8 @@ def make_mesh(
     sizes = _sizes(config, len(devices))
     # Auto, not the newer default Explicit, which requires the shardings of all
     # intermediates of a model.
-    return Mesh(
-        np.asarray(devices).reshape(sizes), AXES, axis_types=(AxisType.Auto,) * 3
-    )
+    kinds = (AxisType.Auto,) * 3
+    return Mesh(np.asarray(devices).reshape(sizes), AXES, axis_types=kinds)
 
 
 def mesh_or_default(mesh: Mesh | None) -> Mesh:
