@@ -54,10 +54,7 @@ _CPU_MODEL = re.compile(
 _CACHE_WARNING = re.compile(
     r"Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"
 )
-_NOT_CACHED = (
-    "Compiled programs are not cached: %s Or set %s=false to disable the cache and "
-    "this warning."
-)
+_NOT_CACHED = "Compiled programs are not cached: %s Or set %s=false to have no cache."
 _LOGGER = logging.getLogger(__name__)
 
 

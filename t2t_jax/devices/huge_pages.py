@@ -21,7 +21,6 @@ _TUNABLES = "GLIBC_TUNABLES"
 _REEXECUTED = "T2T_JAX_BEGUN"
 _MIN_GLIBC = (2, 35)
 _TUNABLE = "glibc.malloc.hugetlb"
-_MADVISE = "[madvise]"
 _MODES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -63,6 +62,6 @@ def _needs_request() -> bool:
     if library != "glibc" or numbers < _MIN_GLIBC:
         return False
     try:
-        return _MADVISE in _MODES.read_text(encoding="ascii")
+        return "[madvise]" in _MODES.read_text(encoding="ascii")
     except OSError:
         return False

@@ -56,8 +56,7 @@ def _scatter_side(
     """Returns [B, L] inputs, outputs, segments and positions of one side."""
     begins = side.offsets[pairs]
     lengths = side.offsets[pairs + 1] - begins
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
+    starts = np.cumsum(lengths) - lengths
     first_of_row = np.searchsorted(rows, rows)
     starts_in_row = starts - starts[first_of_row]
     fullest = (starts_in_row + lengths).max(initial=0)

@@ -118,8 +118,7 @@ class ModifiedPairs:
         """Encodes texts, by side."""
         sides, encoded = [*zip(*texts, strict=True)] or [(), ()], []
         for side, vocabulary in zip(sides, self._vocabularies, strict=True):
-            ids = vocabulary.encode(text for _, text in side)
-            pairs = zip(side, ids, strict=True)
+            pairs = zip(side, vocabulary.encode(text for _, text in side), strict=True)
             encoded.append([[*tag, *one, EOS] for (tag, _), one in pairs])
         return encoded
 
@@ -169,8 +168,7 @@ class ModifiedPairs:
 
     def _require_pieces(self) -> None:
         """Checks that the vocabulary has pieces for what each modifier makes."""
-        first = np.arange(min(self._cache.num_pairs, _CHECKED_PAIRS))
-        texts = self._texts(first)
+        texts = self._texts(np.arange(min(self._cache.num_pairs, _CHECKED_PAIRS)))
         for name in self._rates:
             new = [self._modify([name], key, *text) for key, text in enumerate(texts)]
             ids = zip(new, *self._encode(new), strict=True)

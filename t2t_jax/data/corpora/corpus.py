@@ -320,17 +320,14 @@ class PairLocation(NamedTuple):
     line: int
 
 
-def locate_pair(corpus: Corpus, number: int) -> PairLocation:
-    """Finds the file and line of a pair, through slices and mixtures.
+def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
+    """Returns a function that finds the file and line of a pair by its number, from 1.
+
+    Through slices and mixtures, whose parts are counted once.
 
     Raises:
       UserError: the corpus can no longer be read.
     """
-    return locator(corpus)(number)
-
-
-def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
-    """Returns a function that finds pairs as `locate_pair` does; counts parts once."""
     if isinstance(corpus, DerivedCorpus):
         of_base = locator(corpus.base)
         start = corpus.start if isinstance(corpus, SliceCorpus) else 0

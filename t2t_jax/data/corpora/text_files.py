@@ -91,8 +91,8 @@ class TextCorpus:
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the two files' bytes, and of the joiner if any."""
-        sides = digest(self.source) + digest(self.target)
         head = b"text" + _joiner_bytes(self.joiner)
+        sides = digest(self.source) + digest(self.target)
         return hashlib.sha256(head + sides).hexdigest()
 
 

@@ -7,6 +7,7 @@ misalign all that follows.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import sys
 import zlib
@@ -19,7 +20,7 @@ from typing import IO, cast
 from t2t_jax.errors import DataError, InputMissingError, UserError
 from t2t_jax.files import require_file
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
 
 GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -31,11 +32,9 @@ _MAX_NUMBERS = 5
 
 # UTF-32 before UTF-16, whose byte order mark is a prefix of UTF-32's.
 _MAGIC_NUMBERS = {
-    b"\xff\xfe\0\0": "UTF-32",
-    b"\0\0\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-    b"\x1f\x8b\x08": "gzip",
+    "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "gzip": (b"\x1f\x8b\x08",),
 }
 
 
@@ -145,7 +144,7 @@ def foreign_format(head: bytes) -> str:
 
 def format_by_magic_number(head: bytes) -> str:
     """Detects UTF-16, UTF-32 and gzip by their magic number; "" otherwise."""
-    return next((n for mark, n in _MAGIC_NUMBERS.items() if head.startswith(mark)), "")
+    return next((n for n, x in _MAGIC_NUMBERS.items() if head.startswith(x)), "")
 
 
 def conversion_advice(encoding: str, name: str) -> str:

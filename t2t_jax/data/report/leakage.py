@@ -14,7 +14,7 @@ from t2t_jax.data.arrays import Flags, Hashes, Integers
 from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import (
     Corpus,
-    locate_pair,
+    locator,
     parts_of,
     short_name,
     truncate,
@@ -67,7 +67,7 @@ def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
         **{name: int(one.sum()) for name, one in found.items()},
         "examples": [
             {
-                **locate_pair(held_out, line + 1)._asdict(),
+                **locator(held_out)(line + 1)._asdict(),
                 "train": train.locate(int(row_of[best][line]))._asdict(),
                 **dict(zip(SIDES, map(truncate, pairs[line]), strict=True)),
             }

@@ -26,7 +26,7 @@ from t2t_jax.data.corpora.corpus import (
     direction_of,
     directions_of,
     languages_of,
-    locate_pair,
+    locator,
     parts_of,
     short_name,
     tag_of,
@@ -135,9 +135,8 @@ class TokenCache:
 
     def locate(self, pair: int) -> PairLocation:
         """Returns corpus and line of pair number `pair`, from 0."""
-        ends = np.cumsum(self.part_pairs)
-        part = int(np.searchsorted(ends, pair, side="right"))
-        return locate_pair(self.corpora[part], int(self.line_numbers[pair]))
+        part = int(np.searchsorted(np.cumsum(self.part_pairs), pair, side="right"))
+        return locator(self.corpora[part])(int(self.line_numbers[pair]))
 
     @property
     def counts(self) -> dict[str, int]:

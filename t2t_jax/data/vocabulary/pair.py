@@ -25,14 +25,9 @@ FILES = ("vocab.model", "vocab_source.model")
 """The files of a workdir: the target or shared vocabulary, and the source's own."""
 
 _SOURCE = "vocab_source"
-_RECOVER = (
-    "Run python -m t2t_jax.main --mode=recover, which restores it from a checkpoint, "
-    "or restore it from a copy."
-)
-_RESTORE = (
-    "Restore it from a copy; or move it away, and run python -m t2t_jax.main "
-    "--mode=recover, which restores it from a checkpoint."
-)
+_MODE = "python -m t2t_jax.main --mode=recover, which restores it from a checkpoint"
+_RECOVER = f"Run {_MODE}, or restore it from a copy."
+_RESTORE = f"Restore it from a copy; or move it away, and run {_MODE}."
 
 
 class VocabularyPair(NamedTuple):

@@ -78,8 +78,7 @@ class SubwordEncoder:
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text."""
-        cut = map(self._encode_token, _tokens(text))
-        return list(chain.from_iterable(cut))
+        return list(chain.from_iterable(map(self._encode_token, _tokens(text))))
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids."""

@@ -64,8 +64,7 @@ def allgather_strings(
     # To the next power of two, since each shape compiles another program.
     padded = np.zeros(1 << (int(sizes.max()) - 1).bit_length(), np.uint8)
     padded[: text.size] = text
-    texts = multihost_utils.process_allgather(padded)
-    pairs = zip(texts, sizes, strict=True)
+    pairs = zip(multihost_utils.process_allgather(padded), sizes, strict=True)
     return [json.loads(row[:size].tobytes().decode(*_CODEC)) for row, size in pairs]
 
 
