@@ -187,8 +187,7 @@ def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
       (2, 4)
     """
     platform, name, sides = [*text.split(":", 2), "", ""][:3]
-    target = TARGETS.get(name)
-    if target is None or target.platform != platform:
+    if (target := TARGETS.get(name)) is None or target.platform != platform:
         known = ", ".join(f"{one.platform}:{n}" for n, one in TARGETS.items())
         rule = f"name one of {known}, and its devices, as in gpu:h100:8"
         raise UserError(f"topology={text} must {rule}. Change it.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from t2t_jax.data.arrays import Integers
@@ -37,17 +39,13 @@ def collate(
     begin, end = np.searchsorted(planned.rows, (rows.start, rows.stop))
     pairs, rows_P = planned.pairs[begin:end], planned.rows[begin:end] - rows.start
     shape = (rows.stop - rows.start, planned.shape[1])
-    _, source, source_segments, source_positions = _scatter_side(
-        cache.source, pairs, rows_P, shape=shape
-    )
-    target_inputs, target_outputs, target_segments, target_positions = _scatter_side(
-        cache.target, pairs, rows_P, shape=shape
-    )
-    tokens = source, target_inputs, target_outputs
+    scatter = partial(_scatter_side, pairs=pairs, rows=rows_P, shape=shape)
+    _, source, source_segments, source_positions = scatter(cache.source)
+    inputs, outputs, target_segments, target_positions = scatter(cache.target)
     segments = source_segments, target_segments
     positions = source_positions, target_positions
     numbers = np.arange(rows.start, rows.stop, dtype=np.int32)
-    return Batch(*tokens, *segments, *positions, rows=numbers)
+    return Batch(source, inputs, outputs, *segments, *positions, rows=numbers)
 
 
 def _scatter_side(
@@ -59,8 +57,7 @@ def _scatter_side(
     starts = np.cumsum(lengths) - lengths
     first_of_row = np.searchsorted(rows, rows)
     starts_in_row = starts - starts[first_of_row]
-    fullest = (starts_in_row + lengths).max(initial=0)
-    if fullest > shape[1]:
+    if (fullest := (starts_in_row + lengths).max(initial=0)) > shape[1]:
         rule = f"hold the plan's rows of up to {fullest} tokens"
         raise ValueError(f"shape={shape} must {rule}. Plan for rows of this length.")
     segments = np.arange(len(lengths)) - first_of_row + 1

@@ -50,8 +50,7 @@ def choose_bucket_lengths(
       [4, 10]
     """
     counts = np.bincount(lengths)
-    candidates = np.flatnonzero(counts)
-    if len(candidates) == 0:
+    if len(candidates := np.flatnonzero(counts)) == 0:
         return []
     if candidates[-1] > slots:
         raise ValueError(

@@ -73,8 +73,7 @@ def pack(
     # Two arrays instead of one [P, 2]: numpy is slow along an axis of length two.
     lengths = [source_lengths.astype(np.int32), target_lengths.astype(np.int32)]
     longer = np.maximum(*lengths)
-    longest = int(longer.max(initial=0))
-    if longest > row_lengths[-1]:
+    if (longest := int(longer.max(initial=0))) > row_lengths[-1]:
         raise ValueError(
             f"A pair of {longest} tokens must fit a row of row_length="
             f"{row_lengths[-1]}. Drop longer pairs, or change config.data.row_length."

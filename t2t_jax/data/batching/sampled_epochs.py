@@ -152,8 +152,7 @@ class SampledEpochs:
             yield bounds
 
     def _resample(self, number: int, side: TokenSide, epoch: int) -> TokenSide:
-        table = self._tables[number]
-        if table is None:
+        if (table := self._tables[number]) is None:
             return side
         base = random_base(self.seed, epoch, number)
         sample = partial(

@@ -116,8 +116,7 @@ class TsvCorpus:
         for number, line in enumerate(checked_lines(self.path, problems), start=1):
             if line is None:
                 continue
-            fields = line.split("\t")
-            if len(fields) < needed:
+            if len(fields := line.split("\t")) < needed:
                 fault = f"has {len(fields)} of the {needed} columns, separated by tabs."
                 problems.add_line(str(self.path), number, fault)
             elif not problems.count:
@@ -192,8 +191,7 @@ def expand_files(side: str, spec: str, key: str) -> tuple[Path, ...]:
     """
     if "+" in side and (file := _expand(side, spec, key)).is_file():
         return (file,)
-    names = side.split("+")
-    if not all(names):
+    if not all(names := side.split("+")):
         raise spec_error(key, spec, "have a file name before and after every +")
     return tuple(_expand(name, spec, key) for name in names)
 

@@ -179,8 +179,7 @@ def open_tfds(spec: str, rest: str, *, key: str) -> TfdsCorpus:
       DataError: the set is damaged, or in a format that only TensorFlow reads.
       InputMissingError: the set is not prepared.
     """
-    part = _GRAMMAR.fullmatch(rest)
-    if part is None:
+    if (part := _GRAMMAR.fullmatch(rest)) is None:
         rule = (
             "be tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET, as in "
             "tfds:wmt14_translate/de-en:train[:1%]:en-de: a slice belongs to the split"
@@ -189,8 +188,7 @@ def open_tfds(spec: str, rest: str, *, key: str) -> TfdsCorpus:
     named = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
     change = f"TFDS_DATA_DIR or config.{key}"
     home = expand_user(named, f"{named} of {key}={spec!r}", change)
-    directory = _find(home, part["name"])
-    if directory is None:
+    if (directory := _find(home, part["name"])) is None:
         raise InputMissingError(
             f"{home / part['name']}: not a prepared set of TFDS. Prepare it once "
             "(needs TensorFlow, which reading does not): pip install "

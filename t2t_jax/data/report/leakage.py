@@ -119,8 +119,7 @@ def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
                 "the training text. Scores on it measure memory, too."
             )
         for side, others in zip(SIDES, ("translations", "sources"), strict=True):
-            some = found[side] - both
-            if some and some >= _MANY_ONE_SIDED * pairs:
+            if (some := found[side] - both) and some >= _MANY_ONE_SIDED * pairs:
                 warnings.append(
                     f"warning: {some:,} of the {pairs:,} {side}s of {name} "
                     f"({some / pairs:.0%}) {_are(some)} in the training text, with "

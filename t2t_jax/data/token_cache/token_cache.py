@@ -188,8 +188,7 @@ def build_or_open(
                 how: Any = {"config": config, "meta": meta, "progress": progress}
                 publish(build_cache(building, corpus, vocabularies, **how), path)
             shutil.rmtree(building, ignore_errors=True)
-    cache = _open(path, corpus, fingerprint, config.temperature)
-    if cache is None:
+    if (cache := _open(path, corpus, fingerprint, config.temperature)) is None:
         fault = "the token cache differs from what was written"
         raise OutputError(f"{path}: {fault}. Change config.data.cache_dir.")
     return cache

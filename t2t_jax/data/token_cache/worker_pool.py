@@ -109,8 +109,7 @@ _encoders: list[PairEncoder] = []
 
 
 def _initialize(*recipe: Any) -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_exit_with, args=[parent], daemon=True).start()
     _encoders.append(PairEncoder(*recipe))
 

@@ -71,8 +71,7 @@ class TreeReader:
 
     def __init__(self) -> None:
         self.begin = 0
-        self._open: list[tuple[str, list[Child]]] = []
-        self._expects_label = False
+        self._open: list[tuple[str | None, list[Child]]] = []  # None: no label yet
 
     def read(self, number: int, line: str) -> Iterator[Tree]:
         """Yields the trees that end on a line.
@@ -88,7 +87,7 @@ class TreeReader:
                     self.begin = 0
                     yield tree
         except ValueError:
-            self._open, self._expects_label, self.begin = [], False, 0
+            self._open, self.begin = [], 0
             raise
 
     def end(self) -> None:
@@ -101,36 +100,33 @@ class TreeReader:
             raise ValueError(f"{len(self._open)} brackets are not closed")
 
     def _add(self, token: str) -> Tree | None:
+        label, children = self._open[-1] if self._open else ("", [])
         if token == "(":
-            if self._expects_label:
+            if label is None:
                 self._open[-1] = ("", [])
             if len(self._open) == MAX_DEPTH:
                 raise ValueError(f"brackets are nested deeper than {MAX_DEPTH}")
-            self._open.append(("", []))
-            self._expects_label = True
+            self._open.append((None, []))
         elif not self._open:
             raise ValueError(f"{token!r} is outside of all brackets")
         elif token == ")":
             return self._close()
-        elif self._expects_label:
+        elif label is None:
             self._open[-1] = (token, [])
-            self._expects_label = False
-        elif self._open[-1][1]:
+        elif children:
             raise ValueError(f"{token!r} must have brackets of its own")
         else:
-            self._open[-1][1].append(token)
+            children.append(token)
         return None
 
     def _close(self) -> Tree | None:
         label, children = self._open.pop()
-        self._expects_label = False
         if not children:
-            raise ValueError(f"the bracket ({label} is empty")
-        tree = Tree(label, tuple(children))
+            raise ValueError(f"the bracket ({label or ''} is empty")
+        tree = Tree(label or "", tuple(children))
         if not self._open:
             return tree
-        siblings = self._open[-1][1]
-        if siblings and isinstance(siblings[0], str):
+        if (siblings := self._open[-1][1]) and isinstance(siblings[0], str):
             raise ValueError(f"{siblings[0]!r} must have brackets of its own")
         siblings.append(tree)
         return None
@@ -169,8 +165,7 @@ def normalize(tree: Tree) -> Tree | None:
     """
     kept = _without_traces(tree)
     while kept and kept.label in _ROOTS and not kept.is_word:
-        inner = tuple(kept.subtrees())
-        if len(inner) != 1 or inner[0].is_word:
+        if len(inner := tuple(kept.subtrees())) != 1 or inner[0].is_word:
             return kept if kept.label else Tree("X", inner)
         kept = inner[0]
     return kept

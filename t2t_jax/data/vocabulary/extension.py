@@ -101,15 +101,13 @@ def _check(
     vocabulary: Vocabulary, language: str, *, like: str, old: Sequence[str]
 ) -> dict[str, Any]:
     """Returns the table of a vocabulary that is one; {} of a SentencePiece model."""
-    tags = vocabulary.tags
-    if not tags:
+    if not (tags := vocabulary.tags):
         raise UserError(
             "The vocabulary has no tags of languages. Extend a model that was trained "
             "on corpora with languages, such as text:a.en,a.de#en-de."
         )
-    form, such = LANGUAGE_CODE, "gsw"
-    if re.fullmatch(_WITH_SCRIPT, like):
-        form, such = _WITH_SCRIPT, "gsw_Latn"
+    has_script = re.fullmatch(_WITH_SCRIPT, like)
+    form, such = (_WITH_SCRIPT, "gsw_Latn") if has_script else (LANGUAGE_CODE, "gsw")
     is_code = like in tags and re.fullmatch(form, language)
     # With the tag of another piece its row, and those after it, would be others.
     if not is_code or old[tags[like]].replace(like, language) in old:
@@ -129,8 +127,7 @@ def _check(
 
 def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
     """Learns pieces that are not known: characters, then the most frequent pairs."""
-    sample = sample_lines(lines, VocabularyConfig.sample_sentences, seed=0)
-    if not sample:
+    if not (sample := sample_lines(lines, VocabularyConfig.sample_sentences, seed=0)):
         rule = "The text of the new language must have lines, and is blank."
         raise DataError(f"{rule} Pass other text, or none, for its tag alone.")
     # So many that enough are new if all of the known ones are among them.

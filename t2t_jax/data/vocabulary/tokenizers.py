@@ -169,8 +169,7 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
     tags = tags_among(pieces) if named else {}
     if isinstance(named, dict):
         tags = {language: ids[piece] for language, piece in named.items()}
-    source_tag = table.get("source_tag", "target")
-    if source_tag not in ("source", "target"):
+    if (source_tag := table.get("source_tag", "target")) not in ("source", "target"):
         raise ValueError(f"source_tag {source_tag!r} is neither source nor target")
     how = _KINDS[kind](pieces, ids, table)
     return _Table(pieces, tags, source_tag == "source", *how)
@@ -239,8 +238,7 @@ def shown_tags(tags: Iterable[str], language: str = "") -> str:
       >>> shown_tags([f"x{number:02}" for number in range(200)] + ["deu_Latn"], "de")
       'deu_Latn, x00, x01, x02, x03, x04, x05, x06, x07, x08, x09, x10 and 189 more'
     """
-    known = list(tags)
-    if len(known) <= _SHOWN:
+    if len(known := list(tags)) <= _SHOWN:
         return ", ".join(known)
     first = dict.fromkeys([*near_tags(language, known), *known])
     return f"{', '.join([*first][:_SHOWN])} and {len(known) - _SHOWN} more"

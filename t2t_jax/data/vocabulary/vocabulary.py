@@ -141,12 +141,10 @@ class Vocabulary:
           TypeError: `lines` is a single string.
         """
         config = dataclasses.replace(config, size=size)
-        tags = [tag_piece(language) for language in target_languages]
-        if tags:
+        if tags := [tag_piece(language) for language in target_languages]:
             tags = list(map(tag_piece, tags_among([*tags, *config.symbol_list])))
         require_lines(lines, caller="train")
-        sample = sample_lines(lines, config.sample_sentences, seed=seed)
-        if not sample:
+        if not (sample := sample_lines(lines, config.sample_sentences, seed=seed)):
             raise DataError(_NO_TEXT)
         if config.unit == "words":
             room = config.size - len(SPECIAL_PIECES)

@@ -147,8 +147,7 @@ def from_slurm(environ: Mapping[str, str] = os.environ) -> ProcessInfo | None:
     count = environ.get(_SLURM_COUNT, "")
     if "SLURM_JOB_ID" not in environ or not count.isdecimal() or int(count) < 2:
         return None
-    missing = [name for name in _SLURM if name not in environ]
-    if missing:
+    if missing := [name for name in _SLURM if name not in environ]:
         raise UserError(
             f"{_SLURM_COUNT}={count} requires {count} processes, but "
             f"{', '.join(missing)} is not set. Start them with srun and let it export "

@@ -159,8 +159,7 @@ def initialize(
         missing, a message is printed and this process exits with the same code, 69.
     """
     global _current, _monitor
-    info = detect_cluster(**flags)
-    if info is None:
+    if (info := detect_cluster(**flags)) is None:
         return SINGLE_PROCESS
     _current = Processes(index=info.index, count=info.count)  # Prefixes log lines.
     address = initialize_jax_distributed(info, environ=os.environ)
@@ -256,8 +255,7 @@ def failing_together(
         if go_on and all_reduce_min(processes, what, outcome) < outcome:
             raise _failed_elsewhere(what) from failure
         raise
-    worst = all_reduce_min(processes, what, 1)
-    if worst < 1:
+    if (worst := all_reduce_min(processes, what, 1)) < 1:
         raise error if error and worst == 0 else _failed_elsewhere(what)
 
 

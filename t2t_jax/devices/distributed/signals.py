@@ -120,8 +120,7 @@ def watch_signals(
                 left = None
                 on_expiry()
                 continue
-            byte = os.read(reader, 1)
-            if byte == _CLOSE:
+            if (byte := os.read(reader, 1)) == _CLOSE:
                 return
             if byte[0] in STOP_SIGNALS:
                 on_stop(signal.Signals(byte[0]).name)
