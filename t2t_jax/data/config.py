@@ -208,9 +208,9 @@ class DataConfig:
             is_rate = re.fullmatch(r"(0?\.[0-9]+|[01](\.0*)?)", number)
             if name in rates or name not in MODIFIERS or not is_rate:
                 raise ConfigError(
-                    f"data.modifiers={self.modifiers!r} must be different names with "
-                    f"rates from 0 to 1, as upper:0.05,typos:0.1, and has {part!r}. "
-                    f"Change config.data.modifiers; known are {', '.join(MODIFIERS)}."
+                    f"data.modifiers={self.modifiers!r} must be different names, each "
+                    f"with a rate from 0 to 1, as upper:0.05, and has {part!r}. Change "
+                    f"config.data.modifiers; known are {', '.join(MODIFIERS)}."
                 )
             rates[name] = float(number)
         return {name: rates[name] for name in MODIFIERS if rates.get(name)}

@@ -214,10 +214,8 @@ def _make_private(folder: Path) -> None:
     except OSError as error:
         fault = f"cannot be created: {error.strerror}. Fix permissions."
     if fault:
-        raise UserError(
-            f"Compiled programs are code, and their cache {folder} {fault} Or set "
-            f"{DIRECTORY} to another directory."
-        )
+        rule = f"Compiled programs are code, and their cache {folder} {fault}"
+        raise UserError(f"{rule} Or set {DIRECTORY} to another directory.")
 
 
 def _corrupt_entry_remover(folder: Path) -> Callable[[logging.LogRecord], bool]:

@@ -143,10 +143,9 @@ class Topology:
         gpu, sides = self.target.gpu, "x".join(map(str, self.shape))
         packages = _COMPILERS[self.target.platform]
         if not any(map(find_spec, packages)):
-            raise UserError(
-                f"topology={self.text} needs a compiler that is not installed. "
-                f"Run pip install 't2t-jax[aot-{self.target.platform}]'."
-            )
+            fault = f"topology={self.text} needs a compiler that is not installed"
+            run = f"Run pip install 't2t-jax[aot-{self.target.platform}]'."
+            raise UserError(f"{fault}. {run}")
         os.environ.update({**_NO_METADATA, **os.environ})
         jax.config.update("jax_platforms", "cpu")
         jax.devices()  # registers the plugins

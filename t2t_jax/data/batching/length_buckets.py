@@ -53,10 +53,9 @@ def choose_bucket_lengths(
     if len(candidates := np.flatnonzero(counts)) == 0:
         return []
     if candidates[-1] > slots:
-        raise ValueError(
-            f"A pair of {candidates[-1]} tokens must fit a batch of {slots} slots a "
-            "side. Drop longer pairs, or change config.data.tokens_per_batch."
-        )
+        change = "Drop longer pairs, or change config.data.tokens_per_batch."
+        rule = f"must fit a batch of {slots} slots a side. {change}"
+        raise ValueError(f"A pair of {candidates[-1]} tokens {rule}")
     cost = _slots_of_buckets(counts[candidates], candidates, slots=slots)
     # fewest[j]: minimal slots of all pairs up to candidate j, in len(before) + 1
     # buckets.

@@ -326,10 +326,8 @@ def require_joined(spec: str, *, key: str) -> None:
         begin = weighted.start("name") if weighted else 0
         parts[number] = part[:begin] + _SINGLE_PLUS.sub("++", part[begin:])
     if (meant := "++".join(parts)) != spec:
-        raise ConfigError(
-            f"{key}={spec!r} must join corpora by ++; a single + joins files of one. "
-            f"Set config.{key}={meant}."
-        )
+        rule = f"{key}={spec!r} must join corpora by ++; a single + joins files of one"
+        raise ConfigError(f"{rule}. Set config.{key}={meant}.")
 
 
 def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:
@@ -364,9 +362,9 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
     first, *others = split_spec(config.train) or [""]
     _, name = parse_part(first, key="data.train")
     if SLICE.fullmatch(name) or name.startswith("tfds:"):
+        why = "a slice or a set of TFDS. Set config.data.dev, and config.data.dev_pairs=0."
         raise ConfigError(
-            f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is a slice or a "
-            "set of TFDS. Set config.data.dev, and config.data.dev_pairs=0."
+            f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is {why}"
         )
     return "++".join([f"{first}[{pairs}:]", *others]), f"{name}[:{pairs}]"
 

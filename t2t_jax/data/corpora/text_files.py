@@ -199,9 +199,7 @@ def expand_files(side: str, spec: str, key: str) -> tuple[Path, ...]:
 def _expand(path: str, spec: str, key: str) -> Path:
     names = (match[1] or match[2] for match in _VARIABLE.finditer(path))
     if missing := [name for name in names if name not in os.environ]:
-        raise ConfigError(
-            f"{key}={spec!r} needs the environment variable {missing[0]}, which is not "
-            f"set. Set {missing[0]} or change config.{key}."
-        )
+        fault = f"{key}={spec!r} needs the environment variable {missing[0]}, not set"
+        raise ConfigError(f"{fault}. Set {missing[0]} or change config.{key}.")
     expanded = os.path.expandvars(path)
     return expand_user(expanded, f"{expanded} of {key}={spec!r}", f"config.{key}")

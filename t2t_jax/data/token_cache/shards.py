@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -93,11 +94,7 @@ def _first_examples(parts: Iterable[Examples]) -> Examples:
     """Returns the first examples of consecutive pieces of a text."""
     every = list(parts)
     found = {r: [one for part in every for one in part.get(r, ())] for r in REASONS}
-    return {
-        reason: pairs[:MAX_EXAMPLES]
-        for reason, pairs in found.items()
-        if reason in ALWAYS_COUNTED or pairs
-    }
+    return {r: x[:MAX_EXAMPLES] for r, x in found.items() if x or r in ALWAYS_COUNTED}
 
 
 class EncodedChunk(NamedTuple):
@@ -175,16 +172,15 @@ def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
     for left in (partial, path):
         shutil.rmtree(left, ignore_errors=True)
     partial.mkdir()
-    arrays = {
-        f"{side}.{kind}": [getattr(getattr(c.encoded, side), kind) for c in chunks]
-        for side in SIDES
-        for kind in ("tokens", "lengths", "hashes")
-    }
+    every = [chunk.encoded for chunk in chunks]
+    arrays: dict[str, list[npt.NDArray[Any]]] = {}
+    for side, kind in product(SIDES, ("tokens", "lengths", "hashes")):
+        arrays[f"{side}.{kind}"] = [getattr(getattr(x, side), kind) for x in every]
     kept = ((chunk.first, chunk.encoded.reasons == KEPT) for chunk in chunks)
     arrays[LINES] = [(n + np.flatnonzero(mask)).astype(np.int64) for n, mask in kept]
-    arrays[WORDS] = [merge_hashes(chunk.encoded.source_words for chunk in chunks)]
+    arrays[WORDS] = [merge_hashes(one.source_words for one in every)]
     files = {name: _write(partial / name, parts) for name, parts in arrays.items()}
-    reasons = np.concatenate([chunk.encoded.reasons for chunk in chunks])
+    reasons = np.concatenate([one.reasons for one in every])
     facts: dict[str, Any] = {
         "part": chunks[0].part,
         "reasons": np.bincount(reasons, minlength=KEPT + 1).tolist(),
@@ -217,10 +213,9 @@ def statistics_of(shards: Sequence[Shard], dtype: str) -> dict[str, Any]:
     for reason, count in zip(REASONS, reasons.tolist(), strict=False):
         if count or reason in ALWAYS_COUNTED:
             counts[reason] = count
-    return {
-        **{"counts": counts, "unknown": unknown, "lengths": lengths},
-        "examples": _first_examples(shard.examples for shard in shards),
-    }
+    examples = _first_examples(shard.examples for shard in shards)
+    found = {"counts": counts, "unknown": unknown, "lengths": lengths}
+    return {**found, "examples": examples}
 
 
 def _write(path: Path, arrays: Iterable[npt.NDArray[Any]]) -> list[int]:

@@ -208,10 +208,9 @@ def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> N
         )
     for tag in dict.fromkeys(tag_of(part) for part, _ in parts):
         if tag and not vocabulary.has_piece(tag):
-            raise DataError(
-                f"{name}: the vocabulary must have {tag!r} as a piece that is not "
-                f"split. Train another, with config.vocabulary.symbols={tag!r}."
-            )
+            rule = f"the vocabulary must have {tag!r} as a piece that is not split"
+            change = f"Train another, with config.vocabulary.symbols={tag!r}."
+            raise DataError(f"{name}: {rule}. {change}")
     named = sorted({one for part, _ in parts for one in languages_of(part)})
     if unknown := sorted(config.filter_names.get("script", {}).keys() - {*named}):
         such = "-".join(f"{one}=latin" for one in named[:2])
@@ -221,9 +220,9 @@ def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> N
             f"config.data.filters=script:{such}, for example."
         )
     if config.temperature > 1 and {weight for _, weight in parts} != {1.0}:
+        rule = f"data.temperature={config.temperature:g} sets the weights of {name!r}"
         raise ConfigError(
-            f"data.temperature={config.temperature:g} computes weights, and {name!r} "
-            "has some. Leave them out, or set config.data.temperature=1."
+            f"{rule}. Leave its own out, or set config.data.temperature=1."
         )
 
 

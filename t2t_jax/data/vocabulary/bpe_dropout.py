@@ -185,10 +185,9 @@ def load_merges(model: bytes, *, key: str) -> MergeTable:
             raise ValueError(f"is a table of kind {table['kind']!r}")
         return _of_byte_pairs(table["pieces"], table.get("merges"))
     except ValueError as error:
-        raise ConfigError(
-            f"{key} skips merges of byte-pair encoding, and the vocabulary {error}. "
-            f"Set config.{key}=0, or use a SentencePiece model of type BPE."
-        ) from error
+        fault = f"{key} skips merges of byte-pair encoding, and the vocabulary {error}"
+        change = f"Set config.{key}=0, or use a SentencePiece model of type BPE."
+        raise ConfigError(f"{fault}. {change}") from error
 
 
 def _of_sentencepiece(proto: Any) -> MergeTable:

@@ -102,9 +102,9 @@ def _check(
 ) -> dict[str, Any]:
     """Returns the table of a vocabulary that is one; {} of a SentencePiece model."""
     if not (tags := vocabulary.tags):
+        such = "that was trained on corpora with languages, as text:a.en,a.de#en-de"
         raise UserError(
-            "The vocabulary has no tags of languages. Extend a model that was trained "
-            "on corpora with languages, such as text:a.en,a.de#en-de."
+            f"The vocabulary has no tags of languages. Extend a model {such}."
         )
     has_script = re.fullmatch(_WITH_SCRIPT, like)
     form, such = (_WITH_SCRIPT, "gsw_Latn") if has_script else (LANGUAGE_CODE, "gsw")
@@ -118,10 +118,8 @@ def _check(
     is_table = vocabulary.model.startswith(b"{")
     table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
     if table.get("kind", "sentencepiece_table") != "sentencepiece_table":
-        raise UserError(
-            f"The vocabulary is a table of the kind {table['kind']!r}, and only those "
-            "of SentencePiece can be extended. Choose another model."
-        )
+        kind = f"The vocabulary is a table of the kind {table['kind']!r}"
+        raise UserError(f"{kind}. Choose another model, with one of SentencePiece.")
     return table
 
 

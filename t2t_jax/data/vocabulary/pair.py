@@ -136,10 +136,9 @@ class VocabularyPair(NamedTuple):
         keys = ("source_size" if config.source_size else "size", "size")
         for vocabulary, key in zip(self, keys, strict=True):
             if (size := vocabulary.size) != (wanted := getattr(config, key)):
-                raise DataError(
-                    f"{name} has {size} subwords and vocabulary.{key}={wanted}. "
-                    f"{advice or f'Set config.vocabulary.{key}={size}.'}"
-                )
+                what = f"{name} has {size} subwords and vocabulary.{key}={wanted}"
+                change = advice or f"Set config.vocabulary.{key}={size}."
+                raise DataError(f"{what}. {change}")
             for symbol in config.symbol_list:
                 is_tag = tags_among([symbol]).keys() & vocabulary.tags
                 if not (is_tag or vocabulary.has_piece(symbol)):

@@ -346,10 +346,8 @@ class _Table:
         return [self._pieces[piece] for piece in ids]
 
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
-        return [
-            self._join([piece for piece in ids if piece not in self._unwritten])
-            for ids in sequences
-        ]
+        kept = ([one for one in ids if one not in self._unwritten] for ids in sequences)
+        return list(map(self._join, kept))
 
     def encode(
         self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1

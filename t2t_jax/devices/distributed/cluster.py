@@ -165,10 +165,8 @@ def require_single_task(mode: str, *, environ: Mapping[str, str] = os.environ) -
       UserError: there are several, which would write the same files.
     """
     if (info := from_slurm(environ)) is not None:
-        raise UserError(
-            f"--mode={mode} runs in one process, but {info.source} requires "
-            f"{info.count}. Start it with srun --ntasks=1."
-        )
+        fault = f"{info.source} requires {info.count}. Start it with srun --ntasks=1."
+        raise UserError(f"--mode={mode} runs in one process, but {fault}")
 
 
 def _slurm_devices(environ: Mapping[str, str]) -> tuple[int, ...] | None:
@@ -264,10 +262,9 @@ def require_free_port(
         socket.create_server(found[4], family=found[0], dualstack_ipv6=is_v6).close()
     except OSError as error:
         cause = os.strerror(error.errno or 0)
-        raise UnavailableError(
-            f"Process 0 of {info.count} cannot listen at {address}: {cause}. Another "
-            "run or a second process 0 may use it. Choose another port."
-        ) from error
+        fault = f"Process 0 of {info.count} cannot listen at {address}: {cause}"
+        why = "Another run or a second process 0 may use it. Choose another port."
+        raise UnavailableError(f"{fault}. {why}") from error
 
 
 @contextmanager
@@ -315,8 +312,8 @@ def _timeout_message(info: ProcessInfo, address: str, seconds: float) -> str:
 def _initialization_seconds(environ: Mapping[str, str]) -> int:
     value = environ.get(TIMEOUT) or str(_INITIALIZATION_SECONDS)
     if not re.fullmatch("0*[1-9][0-9]*", value):
+        rule = f"{TIMEOUT}={value} must be a positive integer, in seconds"
         raise UserError(
-            f"{TIMEOUT}={value} must be a positive integer, in seconds. Change it, or "
-            f"unset it for {_INITIALIZATION_SECONDS}."
+            f"{rule}. Change it, or unset it for {_INITIALIZATION_SECONDS}."
         )
     return int(value)

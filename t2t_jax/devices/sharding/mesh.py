@@ -114,9 +114,9 @@ def local_batch_shard(mesh: Mesh, *, process: int) -> BatchShard:
     first, last = own[0] // tensor, own[-1] // tensor
     size = last - first + 1
     if (len(own) % tensor and tensor % len(own)) or first % size or shards % size:
+        rule = f"divide the {len(own)} devices of a process, or be a multiple of them"
         raise ConfigError(
-            f"mesh.tensor={tensor} must divide the {len(own)} devices of a process, "
-            "or be a multiple of them. Change config.mesh.tensor."
+            f"mesh.tensor={tensor} must {rule}. Change config.mesh.tensor."
         )
     return BatchShard(index=first // size, count=shards // size)
 
