@@ -362,10 +362,9 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
     first, *others = split_spec(config.train) or [""]
     _, name = parse_part(first, key="data.train")
     if SLICE.fullmatch(name) or name.startswith("tfds:"):
-        why = "a slice or a set of TFDS. Set config.data.dev, and config.data.dev_pairs=0."
-        raise ConfigError(
-            f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is {why}"
-        )
+        why = f"{name!r}: it is a slice or a set of TFDS"
+        change = "Set config.data.dev, and config.data.dev_pairs=0."
+        raise ConfigError(f"Cannot hold data.dev_pairs={pairs} out of {why}. {change}")
     return "++".join([f"{first}[{pairs}:]", *others]), f"{name}[:{pairs}]"
 
 
