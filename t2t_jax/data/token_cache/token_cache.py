@@ -47,7 +47,7 @@ from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
 from t2t_jax.data.token_cache.shards import LINES, WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary, has_piece
 from t2t_jax.errors import ConfigError, DataError, OutputError
 
 
@@ -207,7 +207,7 @@ def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> N
             "languages after #, or train another vocabulary."
         )
     for tag in dict.fromkeys(tag_of(part) for part, _ in parts):
-        if tag and not vocabulary.has_piece(tag):
+        if tag and not has_piece(vocabulary, tag):
             rule = f"the vocabulary must have {tag!r} as a piece that is not split"
             change = f"Train another, with config.vocabulary.symbols={tag!r}."
             raise DataError(f"{name}: {rule}. {change}")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.vocabulary.tokenizers import tags_among
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary, has_piece
 from t2t_jax.errors import DataError, InputMissingError
 
 FILES = ("vocab.model", "vocab_source.model")
@@ -141,7 +141,7 @@ class VocabularyPair(NamedTuple):
                 raise DataError(f"{what}. {change}")
             for symbol in config.symbol_list:
                 is_tag = tags_among([symbol]).keys() & vocabulary.tags
-                if not (is_tag or vocabulary.has_piece(symbol)):
+                if not (is_tag or has_piece(vocabulary, symbol)):
                     raise DataError(
                         f"{name} must have {symbol!r} of vocabulary.symbols as a piece "
                         "that is not split, and has not. "

@@ -282,9 +282,10 @@ class Vocabulary:
         """Returns the pieces as stored, with U+2581 for a space."""
         return self._tokenizer.pieces(ids)
 
-    def has_piece(self, text: str) -> bool:
-        """Returns whether a text is encoded with it as a piece that is not split."""
-        return text in self.pieces(self.encode([text])[0])
+
+def has_piece(vocabulary: Vocabulary, text: str) -> bool:
+    """Returns whether a text is encoded with itself as a piece that is not split."""
+    return text in vocabulary.pieces(vocabulary.encode([text])[0])
 
 
 def _require_known(tagged: Tagged, source: str | None, target: str | None) -> None:
