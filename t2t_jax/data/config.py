@@ -144,19 +144,18 @@ class DataConfig:
         for name, most in _LIMITS.items():
             problems.limit(f"data.{name}", getattr(self, name), most)
         joiner, bare = self.subword_joiner, "".join(self.subword_joiner.split())
+        rule = "must not contain spaces: the one after it is removed with it"
+        change = f'Set config.data.subword_joiner="{bare}".'
         problems.check(
-            joiner == bare,
-            f"data.subword_joiner={joiner!r} must not contain spaces: the one after it "
-            f'is removed with it. Set config.data.subword_joiner="{bare}".',
+            joiner == bare, f"data.subword_joiner={joiner!r} {rule}. {change}"
         )
         problems.choose("data.layout", self.layout, LAYOUTS)
         problems.try_call(lambda one: one.modifier_rates, self)
         problems.try_call(lambda one: one.filter_names, self)
-        problems.check(
-            not self.glossary or "words:" in self.modifiers,
-            f"data.glossary={self.glossary!r} requires the modifier words. Add "
-            "words:0.02 to config.data.modifiers, or set config.data.glossary=''.",
-        )
+        fault = f"data.glossary={self.glossary!r} requires the modifier words"
+        change = "words:0.02 to config.data.modifiers, or set config.data.glossary=''."
+        has_words = not self.glossary or "words:" in self.modifiers
+        problems.check(has_words, f"{fault}. Add {change}")
         problems.raise_if_any()
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
@@ -331,16 +330,13 @@ class VocabularyConfig:
             problems.choose(f"vocabulary.{name}", getattr(self, name), UNITS)
         for name, usual in (("source_unit", "subwords"), ("source_file", "")):
             value = getattr(self, name)
-            problems.check(
-                value == usual or self.source_size > 0,
-                f"vocabulary.{name}={value!r} requires a separate source vocabulary, "
-                "but vocabulary.source_size=0. Change config.vocabulary.source_size.",
-            )
-        problems.check(
-            not self.shared_ids or self.source_size == self.size,
-            f"vocabulary.shared_ids requires vocabulary.source_size={self.source_size} "
-            f"to be vocabulary.size={self.size}. Change config.vocabulary.source_size.",
-        )
+            rule = f"vocabulary.{name}={value!r} requires a separate source vocabulary"
+            none = "vocabulary.source_size=0. Change config.vocabulary.source_size."
+            is_right = value == usual or self.source_size > 0
+            problems.check(is_right, f"{rule}, but {none}")
+        size, rule = self.source_size, f"be vocabulary.size={self.size} with shared_ids"
+        is_right = not self.shared_ids or size == self.size
+        problems.require("vocabulary.source_size", size, is_right, rule)
         share, rule = self.character_coverage, "be above 0 and at most 1"
         problems.require("vocabulary.character_coverage", share, 0 < share <= 1, rule)
         sample, rule = self.sample_sentences, "be at least 1"

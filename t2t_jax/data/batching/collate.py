@@ -68,14 +68,10 @@ def _scatter_side(
     inputs[1:] = outputs[:-1]
     inputs[starts] = BOS
 
-    def scatter(values: Integers, empty: int) -> Integers:
-        flat = np.full(shape[0] * shape[1], empty, np.int32)
+    def scatter(values: Integers) -> Integers:
+        flat = np.full(shape[0] * shape[1], PAD, np.int32)  # 0: no segment, either
         flat[slots] = values
         return flat.reshape(shape)
 
-    return (
-        scatter(inputs, PAD),
-        scatter(outputs, PAD),
-        scatter(np.repeat(segments, lengths), 0),
-        scatter(positions, 0),
-    )
+    numbers = np.repeat(segments, lengths)
+    return scatter(inputs), scatter(outputs), scatter(numbers), scatter(positions)

@@ -69,12 +69,9 @@ def _describe_corpus(cache: TokenCache) -> dict[str, Any]:
     parts, examples = cache.meta["parts"], []
     for corpus, part in zip(cache.corpora, parts, strict=True):
         locate = locator(corpus)
-        examples.append(
-            {
-                reason: [pair | locate(pair["line"])._asdict() for pair in pairs]
-                for reason, pairs in part["examples"].items()
-            }
-        )
+        examples.append({})
+        for reason, pairs in part["examples"].items():
+            examples[-1][reason] = [x | locate(x["line"])._asdict() for x in pairs]
     found = {
         "spec": cache.meta["spec"],
         "fingerprint": cache.meta["corpus"],

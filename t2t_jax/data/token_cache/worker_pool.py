@@ -82,10 +82,9 @@ def _encode_in_processes(
             done, future = pending.popleft()
             yield done, future.result()
     except BrokenProcessPool as error:
-        raise UnavailableError(
-            "A process that encodes text died, perhaps out of memory. Set a "
-            "lower config.data.workers, then rerun to resume."
-        ) from error
+        fault = "A process that encodes text died, perhaps out of memory"
+        change = "Set a lower config.data.workers, then rerun to resume."
+        raise UnavailableError(f"{fault}. {change}") from error
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -111,10 +111,9 @@ def _check(
     is_code = like in tags and re.fullmatch(form, language)
     # With the tag of another piece its row, and those after it, would be others.
     if not is_code or old[tags[like]].replace(like, language) in old:
-        raise UserError(
-            f"language={language} must be a new code, such as {such}, whose tag is no "
-            f"piece, and like={like} one of {', '.join(tags)}. Change them."
-        )
+        code = f"language={language} must be a new code, such as {such}"
+        rest = f"whose tag is no piece, and like={like} one of {', '.join(tags)}"
+        raise UserError(f"{code}, {rest}. Change them.")
     is_table = vocabulary.model.startswith(b"{")
     table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
     if table.get("kind", "sentencepiece_table") != "sentencepiece_table":

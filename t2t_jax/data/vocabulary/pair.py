@@ -106,11 +106,10 @@ class VocabularyPair(NamedTuple):
           InputMissingError: a file does not exist.
         """
         if config.shared_ids and not (config.file and config.source_file):
-            raise DataError(
-                "vocabulary.shared_ids requires vocabulary.file and "
-                "vocabulary.source_file: two vocabularies that are trained have "
-                "different pieces. Set both, or vocabulary.source_size=0 to train one."
-            )
+            rule = "vocabulary.shared_ids requires vocabulary.file and source_file"
+            why = "two vocabularies that are trained have different pieces"
+            change = "Set both, or vocabulary.source_size=0 to train one."
+            raise DataError(f"{rule}: {why}. {change}")
         how: Any = {"seed": seed, "target_languages": target_languages}
         train = partial(_load_or_train, log=log, **how)
         if not config.source_size:
@@ -142,18 +141,16 @@ class VocabularyPair(NamedTuple):
             for symbol in config.symbol_list:
                 is_tag = tags_among([symbol]).keys() & vocabulary.tags
                 if not (is_tag or has_piece(vocabulary, symbol)):
+                    what = f"{symbol!r} of vocabulary.symbols as a piece"
+                    change = advice or "Change config.vocabulary.symbols."
                     raise DataError(
-                        f"{name} must have {symbol!r} of vocabulary.symbols as a piece "
-                        "that is not split, and has not. "
-                        f"{advice or 'Change config.vocabulary.symbols.'}"
+                        f"{name} must have {what} that is not split. {change}"
                     )
         every = range(config.size)
         if config.shared_ids and self.source.pieces(every) != self.target.pieces(every):
-            raise DataError(
-                f"{name} has vocabularies with different pieces, and "
-                "vocabulary.shared_ids requires the same with the same ids. "
-                f"{advice or 'Change config.vocabulary.shared_ids.'}"
-            )
+            rule = "must have the same pieces on both sides for vocabulary.shared_ids"
+            change = advice or "Change config.vocabulary.shared_ids."
+            raise DataError(f"{name} {rule}, with the same ids. {change}")
 
 
 def joint_fingerprint(*sides: str) -> str:

@@ -473,8 +473,7 @@ def _moses(language: str) -> Callable[[str], str]:
     try:
         from sacremoses import MosesPunctNormalizer
     except ImportError as error:
-        raise UserError(
-            "This vocabulary normalizes punctuation as Moses does, but sacremoses "
-            f"cannot be imported: {error}. Run: pip install 't2t-jax[exchange]'"
-        ) from error
+        fault = "This vocabulary normalizes punctuation as Moses does, but sacremoses"
+        run = f"cannot be imported: {error}. Run: pip install 't2t-jax[exchange]'"
+        raise UserError(f"{fault} {run}") from error
     return MosesPunctNormalizer(language).normalize  # type: ignore[no-any-return]

@@ -112,10 +112,9 @@ def detect_cluster(
             "none if SLURM or a TPU pod starts the processes."
         )
     if not 0 <= index < num_processes:
-        raise UserError(
-            f"{name} must be an integer from 0 to {num_processes - 1} with "
-            f"--num_processes={num_processes}. Number the processes from 0, each once."
-        )
+        rule = f"{name} must be an integer from 0 to {num_processes - 1}"
+        change = "Number the processes from 0, each once."
+        raise UserError(f"{rule} with --num_processes={num_processes}. {change}")
     source, at = f"--num_processes={num_processes}", coordinator_address
     return ProcessInfo(index=index, count=num_processes, source=source, address=at)
 

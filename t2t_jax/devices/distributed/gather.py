@@ -126,9 +126,10 @@ def map_lines_across_processes(
     translated = [lines for _, *lines in gathered]
     for index, (share, texts) in enumerate(zip(shares, translated, strict=True)):
         if len(share) != len(texts):
+            rule = f"{len(share)} lines must have as many translations"
+            made = f"process {index} has made {len(texts)}"
             raise DataError(
-                f"{len(share)} lines must have as many translations, and process "
-                f"{index} has made {len(texts)}. Pass the same lines to all processes."
+                f"{rule}, and {made}. Pass the same lines to all processes."
             )
     return list(chain(*translated))
 

@@ -73,9 +73,7 @@ class MeshConfig:
         for axis, names in _SPLIT_BY.items():
             parts = getattr(self, axis)
             for name in names:
-                size = getattr(network, name, parts)
-                problems.check(
-                    parts < 1 or size % parts == 0,
-                    f"{section}.{name}={size} must be divisible by mesh.{axis}={parts},"
-                    f" which splits it. Change config.mesh.{axis}.",
-                )
+                key, size = f"{section}.{name}", getattr(network, name, parts)
+                rule = f"be divisible by mesh.{axis}={parts}, which splits it"
+                text = f"{key}={size} must {rule}. Change config.mesh.{axis}."
+                problems.check(parts < 1 or size % parts == 0, text)
