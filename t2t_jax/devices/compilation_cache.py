@@ -42,10 +42,8 @@ _THRESHOLDS = {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 _FALSE = ("n", "no", "f", "false", "off", "0")  # as JAX reads it
-_ENTRIES = "*-cache"
 _UNUSED_SECONDS = 30 * 24 * 3600
 _SWEEP_SECONDS = 24 * 3600
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # The lines of /proc/cpuinfo about the processor's model, not its current state.
 _CPU_MODEL = re.compile(
     r"(vendor_id|cpu family|model|model name|stepping|flags|Features"
@@ -79,8 +77,7 @@ def enable_compilation_cache(
     named = environ.get(DIRECTORY, "")
     if environ.get(SWITCH, "").lower() in _FALSE or "://" in named:
         return None
-    folder = Path(named) if named else _default_directory(environ)
-    if folder is None:
+    if (folder := Path(named) if named else _default_directory(environ)) is None:
         environ[SWITCH] = "false"  # not tried again where a model is loaded
         return None
     _make_private(folder)
@@ -206,7 +203,7 @@ def _make_private(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts, user = folder.stat(), os.geteuid()
         mode = facts.st_mode & 0o777
-        if mode & _OTHERS_WRITE:
+        if mode & 0o022:
             fault = f"is writable by other users (mode {mode:o}). If its content can "
             fault += f"be trusted, run chmod 700 {folder}."
         if facts.st_uid != user:
@@ -231,7 +228,7 @@ def _corrupt_entry_remover(folder: Path) -> Callable[[logging.LogRecord], bool]:
         if not (found := _CACHE_WARNING.search(record.getMessage())):
             return True
         act, program, reason = found.groups()
-        for entry in folder.glob(f"{glob.escape(program)}-{_ENTRIES}"):
+        for entry in folder.glob(f"{glob.escape(program)}-*-cache"):
             with contextlib.suppress(OSError):
                 entry.unlink()
         if done := acts.pop(act, ""):

@@ -19,7 +19,6 @@ from t2t_jax.devices.distributed.signals import block_signals, install_early_han
 
 _TUNABLES = "GLIBC_TUNABLES"
 _REEXECUTED = "T2T_JAX_BEGUN"
-_MIN_GLIBC = (2, 35)
 _TUNABLE = "glibc.malloc.hugetlb"
 _MODES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
@@ -59,7 +58,7 @@ def reexec_with_huge_pages() -> None:
 def _needs_request() -> bool:
     library, version = platform.libc_ver()
     numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
-    if library != "glibc" or numbers < _MIN_GLIBC:
+    if library != "glibc" or numbers < (2, 35):  # the first that has the tunable
         return False
     try:
         return "[madvise]" in _MODES.read_text(encoding="ascii")

@@ -141,8 +141,7 @@ class Topology:
           UserError: the compiler is not installed.
         """
         gpu, sides = self.target.gpu, "x".join(map(str, self.shape))
-        packages = _COMPILERS[self.target.platform]
-        if not any(map(find_spec, packages)):
+        if not any(map(find_spec, _COMPILERS[self.target.platform])):
             fault = f"topology={self.text} needs a compiler that is not installed"
             run = f"Run pip install 't2t-jax[aot-{self.target.platform}]'."
             raise UserError(f"{fault}. {run}")

@@ -146,8 +146,7 @@ def open_text_files(
     """
     if spec.startswith("tsv:"):
         return _open_tsv(spec, rest, key, joiner)
-    sides = rest.split(",")
-    if len(sides) != 2 or not all(sides):
+    if len(sides := rest.split(",")) != 2 or not all(sides):
         rule = "name two files, text:SOURCE,TARGET, or with a + between them as many "
         raise spec_error(key, spec, f"{rule}on each side")
     sources, targets = (expand_files(side, spec, key) for side in sides)
@@ -174,8 +173,7 @@ def _open_tsv(spec: str, rest: str, key: str, joiner: str) -> list[TsvCorpus]:
     paths = expand_files(rest, spec, key)
     require_files(*paths, change=f"config.{key}")
     names = [spec] if len(paths) == 1 else [f"tsv:{path}{end}" for path in paths]
-    files = zip(names, paths, strict=True)
-    return [TsvCorpus(*one, columns, joiner) for one in files]
+    return [TsvCorpus(*one, columns, joiner) for one in zip(names, paths, strict=True)]
 
 
 def _joiner_bytes(joiner: str) -> bytes:

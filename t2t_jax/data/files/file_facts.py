@@ -57,8 +57,7 @@ def cached_fact(path: Path, name: str, find: Callable[[Path], Fact]) -> Fact:
     # Read again: another process may have written meanwhile. If it writes right now,
     # one of the two entries is lost and computed again.
     facts = _read()
-    known = facts.pop(key, {})
-    if known.get("version") != version:
+    if (known := facts.pop(key, {})).get("version") != version:
         known = {"version": version}
     _write({**facts, key: {**known, name: fact}})
     return fact
@@ -68,8 +67,7 @@ def _read() -> _Facts:
     """Reads all entries; {} if the file is damaged or writable by other users."""
     with contextlib.suppress(OSError, ValueError, UserError):
         path = cache_home() / _CACHE_FILE
-        owner = path.stat()
-        if owner.st_uid == os.geteuid() and not owner.st_mode & 0o022:
+        if (owner := path.stat()).st_uid == os.geteuid() and not owner.st_mode & 0o022:
             checksum, _, content = path.read_text(encoding="utf-8").partition("\n")
             if checksum == _checksum(content):
                 facts: _Facts = json.loads(content)

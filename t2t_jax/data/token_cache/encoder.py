@@ -26,15 +26,14 @@ from t2t_jax.data.token_cache.filters import (
 from t2t_jax.data.token_cache.known_words import distinct_hashes
 from t2t_jax.data.vocabulary.tokenizers import Tokenizer, load_tokenizer, tags_of
 
-# A piece has at most 16 characters, so a line of 64 per allowed subword is certainly
-# too long and need not be encoded.
-_CHARACTERS_PER_SUBWORD = 64
 _DUPLICATE = REASONS.index("duplicates")
 
 
 def max_characters(config: DataConfig) -> int:
     """Returns the length in characters above which a line is not encoded."""
-    return _CHARACTERS_PER_SUBWORD * config.max_length
+    # A piece has at most 16 characters, so a line of 64 per allowed subword is
+    # certainly too long and need not be encoded.
+    return 64 * config.max_length
 
 
 class Chunk(NamedTuple):

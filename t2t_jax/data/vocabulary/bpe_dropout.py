@@ -456,8 +456,7 @@ def _pick(words: _Words, skipped: Integers) -> Integers:
     """Returns the order of each word's best merge but for `skipped` better ones."""
     order, repeated, width = words.order, words.repeated, len(words.order)
     best: Integers = order.min(axis=0)
-    some = np.flatnonzero((skipped > 0) | (repeated >= 0))
-    if len(some):
+    if len(some := np.flatnonzero((skipped > 0) | (repeated >= 0))):
         first = repeated[some]
         last = np.where(first < 0, _NO_RANK, first - first % width + width)
         others = np.take(order, some, axis=1)
