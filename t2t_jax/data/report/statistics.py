@@ -66,7 +66,8 @@ def describe_data(
 
 def _describe_corpus(cache: TokenCache) -> dict[str, Any]:
     """Returns the facts of a corpus, and of each of several parts."""
-    parts, examples = cache.meta["parts"], []
+    parts = cache.meta["parts"]
+    examples: list[_Examples] = []
     for corpus, part in zip(cache.corpora, parts, strict=True):
         locate = locator(corpus)
         examples.append({})

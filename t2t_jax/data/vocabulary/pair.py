@@ -10,7 +10,6 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,16 +109,17 @@ class VocabularyPair(NamedTuple):
             why = "two vocabularies that are trained have different pieces"
             change = "Set both, or vocabulary.source_size=0 to train one."
             raise DataError(f"{rule}: {why}. {change}")
-        how: Any = {"seed": seed, "target_languages": target_languages}
-        train = partial(_load_or_train, log=log, **how)
+        how: Any = {"seed": seed, "log": log, "target_languages": target_languages}
         if not config.source_size:
-            shared = train(chain.from_iterable(pairs), config, side="")
+            shared = _prepare(chain.from_iterable(pairs), config, side="", **how)
             return cls(shared, shared)
         own: Any = {"size": config.source_size, "file": config.source_file}
         for_source = dataclasses.replace(config, **own, unit=config.source_unit)
         return cls(
-            train((source for source, _ in pairs), for_source, side="source_"),
-            train((target for _, target in pairs), config, side=""),
+            _prepare(
+                (source for source, _ in pairs), for_source, side="source_", **how
+            ),
+            _prepare((target for _, target in pairs), config, side="", **how),
         )
 
     def check(self, config: VocabularyConfig, *, name: str, advice: str = "") -> None:
@@ -160,7 +160,7 @@ def joint_fingerprint(*sides: str) -> str:
     return hashlib.sha256("".join(sides).encode()).hexdigest()
 
 
-def _load_or_train(
+def _prepare(
     lines: Iterable[str], config: VocabularyConfig, *, side: str, log: Log, **how: Any
 ) -> Vocabulary:
     if config.file:
