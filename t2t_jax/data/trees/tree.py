@@ -11,7 +11,6 @@ SPACES = " \t\n\v\f\r"
 
 _TOKEN = re.compile(rf"[()]|[^(){SPACES}]+")
 _ROOTS = ("", "ROOT", "TOP", "S1")
-_TRACE = "-NONE-"
 MAX_DEPTH = 200
 """Brackets that may be open at once, that of a word included."""
 
@@ -173,7 +172,7 @@ def normalize(tree: Tree) -> Tree | None:
 
 def _without_traces(tree: Tree) -> Tree | None:
     if tree.is_word:
-        return None if tree.label == _TRACE else tree
+        return None if tree.label == "-NONE-" else tree
     children = tuple(filter(None, map(_without_traces, tree.subtrees())))
     return Tree(_category(tree.label), children) if children else None
 

@@ -23,7 +23,6 @@ from t2t_jax.errors import DataError, InputMissingError
 FILES = ("vocab.model", "vocab_source.model")
 """The files of a workdir: the target or shared vocabulary, and the source's own."""
 
-_SOURCE = "vocab_source"
 _MODE = "python -m t2t_jax.main --mode=recover, which restores it from a checkpoint"
 _RECOVER = f"Run {_MODE}, or restore it from a copy."
 _RESTORE = f"Restore it from a copy; or move it away, and run {_MODE}."
@@ -62,7 +61,7 @@ class VocabularyPair(NamedTuple):
         """
         self.target.save(directory)
         if not self.shared:
-            self.source.save(directory, name=_SOURCE)
+            self.source.save(directory, name="vocab_source")
 
     @classmethod
     def load(cls, directory: str | Path, *, config: VocabularyConfig) -> VocabularyPair:

@@ -20,7 +20,6 @@ from t2t_jax.errors import DataError
 
 _ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
 _ESCAPES = "\\_u;0123456789"
-_UNREPRESENTABLE = "\u3013"
 
 
 def read_subwords(text: str, *, name: str) -> list[str]:
@@ -123,6 +122,6 @@ def _unescape(token: str) -> str:
         try:
             return chr(int(match[1]))
         except (OverflowError, ValueError):
-            return _UNREPRESENTABLE
+            return "\u3013"  # as tensor2tensor writes what is no character
 
     return _ESCAPE.sub(replace, token)
