@@ -241,11 +241,9 @@ def _directed(
     parts = parts_of(corpus)
     named = {_named_languages(part.corpus) for part in parts}
     if directions[0][::-1] in named:
-        rule = (
-            "begin with the direction in which its text lies, by its name "
-            f"#{'-'.join(directions[0][::-1])}, and not with {'-'.join(directions[0])}"
-        )
-        raise spec_error(key, spec, rule)
+        first, given = ("-".join(one) for one in (directions[0][::-1], directions[0]))
+        rule = f"begin with the direction in which its text lies, #{first} by the name"
+        raise spec_error(key, spec, f"{rule} of the text, and begins with {given}")
     found = [
         DirectedCorpus(f"{one.spec}#{'-'.join(to)}", one, to, is_reversed=number > 0)
         for number, to in enumerate(directions)

@@ -297,8 +297,8 @@ def _require_known(tagged: Tagged, source: str | None, target: str | None) -> No
                 near = near_tags(language, tagged.tags)
                 meant = f"Did you mean {' or '.join(near)}? " if near else ""
                 has = f"tags of {shown_tags(tagged.tags, language)}. {meant}Choose one"
-            name = f"{side}_language={language}"
-            raise UserError(f"{name} must be one that has a tag, and it has {has}.")
+            rule = "must be a language that the model has a tag of, and it has"
+            raise UserError(f"{side}_language={language} {rule} {has}.")
     if source and not tagged.reads_source:
         raise UserError(
             f"source_language={source} is for models whose sources begin with the tag "
