@@ -220,10 +220,9 @@ def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> N
             f"config.data.filters=script:{such}, for example."
         )
     if config.temperature > 1 and {weight for _, weight in parts} != {1.0}:
-        rule = f"data.temperature={config.temperature:g} sets the weights of {name!r}"
-        raise ConfigError(
-            f"{rule}. Leave its own out, or set config.data.temperature=1."
-        )
+        fault = f"computes the weights of the corpora, and {name!r} has weights"
+        change = "Leave them out, or set config.data.temperature=1."
+        raise ConfigError(f"data.temperature={config.temperature:g} {fault}. {change}")
 
 
 def _inputs_of(
