@@ -145,7 +145,7 @@ def measure_layout(
     keys: dict[str, Any] = {"config": config, "seed": 0, "epoch": 1}
     shapes: Counter[tuple[int, int]] = Counter()
     began = time.perf_counter()
-    plan = plan_epoch(*lengths, **keys)
+    plan = plan_epoch(lengths, **keys)
     first = next(plan)
     first_seconds = time.perf_counter() - began
     shapes.update(planned.shape for planned in chain([first], plan))
@@ -158,7 +158,7 @@ def measure_layout(
         "first_batch_seconds": round(first_seconds, 3),
     }
     if cache is not None:
-        plan = plan_epoch(*lengths, **keys)
+        plan = plan_epoch(lengths, **keys)
         rate = assembling_rate(cache, list(islice(plan, 200)), rounds=options.rounds)
         figures["assemble_tokens_per_second"] = round(rate)
     return figures

@@ -101,7 +101,7 @@ def write_once(path: Path, content: bytes | str, *, advice: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         _link_or_rename(temporary, path)
-        _fsync_directory(path.parent)
+        fsync_directory(path.parent)
     except FileExistsError as error:
         if not path.is_file() or path.read_bytes() != data:
             raise DataError(
@@ -124,7 +124,8 @@ def _link_or_rename(temporary: Path, path: Path) -> None:
         os.rename(temporary, path)  # Not atomic with the check: the workdir is locked.
 
 
-def _fsync_directory(path: Path) -> None:
+def fsync_directory(path: Path) -> None:
+    """Syncs the names in a directory to disk, where its file system can."""
     descriptor = os.open(path, os.O_RDONLY)
     with suppress(OSError):  # Not supported, nor needed, on some network file systems.
         os.fsync(descriptor)
@@ -378,11 +379,12 @@ def cache_home(environ: Mapping[str, str] = os.environ) -> Path:
     return expand_user("~/.cache", "The user's cache directory") / "t2t_jax"
 
 
-def expand_user(path: str, name: str) -> Path:
-    """Replaces `~` and `~user` at the beginning of a path of caches.
+def expand_user(path: str, name: str, change: str = "config.data.cache_dir") -> Path:
+    """Replaces `~` and `~user` at the beginning of a path.
 
     Args:
       name: of the path, for the message.
+      change: what to change, for the message.
 
     Raises:
       ConfigError: the home directory does not exist.
@@ -392,5 +394,5 @@ def expand_user(path: str, name: str) -> Path:
     except RuntimeError as error:
         raise ConfigError(
             f"{name} is under {Path(path).parts[0]}, which is not a home directory. "
-            "Change config.data.cache_dir."
+            f"Change {change}."
         ) from error

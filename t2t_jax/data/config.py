@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from t2t_jax.errors import ConfigError, ErrorCollector
@@ -136,67 +138,52 @@ class DataConfig:
     cache_dir: str = ""
 
     def __post_init__(self) -> None:
-        problems, length = ErrorCollector(), self.max_length
-        for name, (holds, rule) in self._rules().items():
+        problems = ErrorCollector()
+        for name, holds, rule in self._rules():
             problems.require(f"data.{name}", getattr(self, name), holds, rule)
-        rule = f"be at most data.row_length={self.row_length}: a pair never spans rows"
-        problems.require("data.max_length", length, length <= self.row_length, rule)
         for name, most in _LIMITS.items():
             problems.limit(f"data.{name}", getattr(self, name), most)
-        problems.check(
-            self.packed_row_lengths == 1 or self.layout == "packed",
-            f"data.packed_row_lengths={self.packed_row_lengths} requires "
-            f"data.layout='packed', not {self.layout!r}. Set "
-            "config.data.packed_row_lengths=1.",
-        )
         joiner, bare = self.subword_joiner, "".join(self.subword_joiner.split())
+        rule = "must not contain spaces: the one after it is removed with it"
+        change = f'Set config.data.subword_joiner="{bare}".'
         problems.check(
-            joiner == bare,
-            f"data.subword_joiner={joiner!r} must not contain spaces: the one after it "
-            f'is removed with it. Set config.data.subword_joiner="{bare}".',
+            joiner == bare, f"data.subword_joiner={joiner!r} {rule}. {change}"
         )
         problems.choose("data.layout", self.layout, LAYOUTS)
         problems.try_call(lambda one: one.modifier_rates, self)
         problems.try_call(lambda one: one.filter_names, self)
-        problems.check(
-            not self.glossary or "words:" in self.modifiers,
-            f"data.glossary={self.glossary!r} has no effect without the modifier "
-            "words. Add words:0.02 to config.data.modifiers, or set "
-            "config.data.glossary=''.",
-        )
+        fault = f"data.glossary={self.glossary!r} requires the modifier words"
+        change = "words:0.02 to config.data.modifiers, or set config.data.glossary=''."
+        has_words = not self.glossary or "words:" in self.modifiers
+        problems.check(has_words, f"{fault}. Add {change}")
         problems.raise_if_any()
 
-    def _rules(self) -> dict[str, tuple[bool, str]]:
-        """Returns, by key, whether a rule holds, and the rule."""
-        row, tokens = self.row_length, self.tokens_per_batch
-        ratio = self.max_length_ratio
-        rate = "be a probability from 0 to 1"
-        source, target = self.bpe_dropout
+    def _rules(self) -> Iterator[tuple[str, bool, str]]:
+        """Yields keys, whether a rule of each holds, and the rule."""
+        row, ratio = self.row_length, self.max_length_ratio
+        yield "max_length", self.max_length >= 2, "be at least 2: a subword and eos"
+        yield "row_length", row >= 2, "be at least 2"
+        yield "dev_pairs", self.dev_pairs >= 0, "be at least 1, or 0 for none held out"
+        yield "workers", self.workers >= 0, "be at least 1, or 0 for one per core"
+        for side, share in zip(SIDES, self.bpe_dropout, strict=True):
+            yield f"{side}_bpe_dropout", 0 <= share <= 1, "be a probability from 0 to 1"
+        yield "temperature", 1 <= self.temperature <= 1000, "be from 1 to 1000"
         is_ratio = ratio == 0 or 1 <= ratio < math.inf
-        least = f"be at least data.row_length={row}: a batch has a row or more"
-        return {
-            "max_length": (self.max_length >= 2, "be at least 2: a subword and eos"),
-            "row_length": (row >= 2, "be at least 2"),
-            "dev_pairs": (self.dev_pairs >= 0, "be at least 1, or 0 for none held out"),
-            "workers": (self.workers >= 0, "be at least 1, or 0 for one per core"),
-            "source_bpe_dropout": (0 <= source <= 1, rate),
-            "target_bpe_dropout": (0 <= target <= 1, rate),
-            "temperature": (1 <= self.temperature <= 1000, "be from 1 to 1000"),
-            "max_length_ratio": (is_ratio, "be at least 1, or 0 to keep every pair"),
-            "tokens_per_batch": (tokens >= row, least),
-            "packed_row_lengths": self._row_rule(),
-        }
-
-    def _row_rule(self) -> tuple[bool, str]:
-        """Returns whether rows can be halved so often, and the rule."""
-        length = self.row_length
-        twos = (length & -length).bit_length() - 1
-        most = 1 + max(0, twos - (length >> twos < 2)) if length > 0 else 1
-        return (
-            1 <= self.packed_row_lengths <= most,
-            f"be at least 1 and, for data.row_length={length}, at most {most}: each "
-            "length is half of the one before, an integer of at least 2 slots",
+        yield "max_length_ratio", is_ratio, "be at least 1, or 0 to keep every pair"
+        rule = f"be at least data.row_length={row}: a batch has a row or more"
+        yield "tokens_per_batch", self.tokens_per_batch >= row, rule
+        halvings = range(1, row.bit_length())
+        most = 1 + sum(row % 2**k == 0 and row >> k >= 2 for k in halvings)
+        rule = (
+            f"be at least 1 and, for data.row_length={row}, at most {most}: each "
+            "length is half of the one before, an integer of at least 2 slots"
         )
+        yield "packed_row_lengths", 1 <= self.packed_row_lengths <= most, rule
+        is_right = self.packed_row_lengths == 1 or self.layout == "packed"
+        rule = f"be 1 with data.layout={self.layout!r}: it requires 'packed'"
+        yield "packed_row_lengths", is_right, rule
+        rule = f"be at most data.row_length={row}: a pair never spans rows"
+        yield "max_length", self.max_length <= row, rule
 
     @property
     def bpe_dropout(self) -> tuple[float, float]:
@@ -221,9 +208,8 @@ class DataConfig:
             if name in rates or name not in MODIFIERS or not is_rate:
                 raise ConfigError(
                     f"data.modifiers={self.modifiers!r} must be different names, each "
-                    "with a rate from 0 to 1, such as upper:0.05,typos:0.1, and has "
-                    f"{part!r}. Change config.data.modifiers; known are "
-                    f"{', '.join(MODIFIERS)}."
+                    f"with a rate from 0 to 1, as upper:0.05, and has {part!r}. Change "
+                    f"config.data.modifiers; known are {', '.join(MODIFIERS)}."
                 )
             rates[name] = float(number)
         return {name: rates[name] for name in MODIFIERS if rates.get(name)}
@@ -334,28 +320,23 @@ class VocabularyConfig:
         smallest = (261 if self.byte_fallback else 5) + len(symbols)
         more = ", 256 bytes" * self.byte_fallback + ", the symbols" * bool(symbols)
         for name in ("size", "source_size"):
-            size = getattr(self, name)
-            problems.check(
-                size >= smallest or (name == "source_size" and size == 0),
-                f"vocabulary.{name}={size} must be at least {smallest}: four special "
-                f"ids{more} and a piece. Change config.vocabulary.{name}.",
-            )
+            size, rule = getattr(self, name), f"be at least {smallest}: four special "
+            is_right = size >= smallest or (name == "source_size" and size == 0)
+            rule += f"ids{more} and a piece"
+            problems.require(f"vocabulary.{name}", size, is_right, rule)
             problems.limit(f"vocabulary.{name}", size, MAX_SUBWORDS)
         self._check_symbols(problems)
         for name in ("unit", "source_unit"):
             problems.choose(f"vocabulary.{name}", getattr(self, name), UNITS)
         for name, usual in (("source_unit", "subwords"), ("source_file", "")):
             value = getattr(self, name)
-            problems.check(
-                value == usual or self.source_size > 0,
-                f"vocabulary.{name}={value!r} requires a separate source vocabulary, "
-                "but vocabulary.source_size=0. Change config.vocabulary.source_size.",
-            )
-        problems.check(
-            not self.shared_ids or self.source_size == self.size,
-            f"vocabulary.shared_ids requires vocabulary.source_size={self.source_size} "
-            f"to be vocabulary.size={self.size}. Change config.vocabulary.source_size.",
-        )
+            rule = f"vocabulary.{name}={value!r} requires a separate source vocabulary"
+            none = "vocabulary.source_size=0. Change config.vocabulary.source_size."
+            is_right = value == usual or self.source_size > 0
+            problems.check(is_right, f"{rule}, but {none}")
+        size, rule = self.source_size, f"be vocabulary.size={self.size} with shared_ids"
+        is_right = not self.shared_ids or size == self.size
+        problems.require("vocabulary.source_size", size, is_right, rule)
         share, rule = self.character_coverage, "be above 0 and at most 1"
         problems.require("vocabulary.character_coverage", share, 0 < share <= 1, rule)
         sample, rule = self.sample_sentences, "be at least 1"
@@ -363,21 +344,17 @@ class VocabularyConfig:
         problems.raise_if_any()
 
     def _check_symbols(self, problems: ErrorCollector) -> None:
-        symbols = self.symbol_list
-        for symbol in dict.fromkeys(symbols):
+        rule = "be different pieces without blanks, with commas between them, and "
+        for symbol, count in Counter(self.symbol_list).items():
             broken = {
                 "is empty": not symbol,
                 "has a blank in it": not symbol.isprintable() or _BLANK.search(symbol),
                 "is a special piece": _SPECIAL.fullmatch(symbol),
-                "is there twice": symbols.count(symbol) > 1,
+                "is there twice": count > 1,
             }
             reason = next((reason for reason in broken if broken[reason]), "")
-            problems.check(
-                not reason,
-                f"vocabulary.symbols={self.symbols!r} must be different pieces without "
-                f"blanks, with commas between them, and {symbol!r} {reason}. "
-                "Change config.vocabulary.symbols.",
-            )
+            text, found = repr(self.symbols), f"{rule}{symbol!r} {reason}"
+            problems.require("vocabulary.symbols", text, not reason, found)
 
     @property
     def symbol_list(self) -> tuple[str, ...]:

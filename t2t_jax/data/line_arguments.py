@@ -43,13 +43,10 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
     elements = list(lines)
     for number, line in enumerate(elements):
         if not isinstance(line, str):
-            kind = type(line).__name__
-            is_number = isinstance(line, int | float)
+            kind, is_number = type(line).__name__, isinstance(line, int | float)
             what = f"{line} ({kind})" if is_number else with_article(kind)
-            raise TypeError(
-                f"{caller} takes {noun} of type str, but {noun}[{number}] is {what}. "
-                f"{_advice(line)}"
-            )
+            rule = f"{caller} takes {noun} of type str, but {noun}[{number}] is {what}"
+            raise TypeError(f"{rule}. {_advice(line)}")
     return [str(line) for line in elements]
 
 
@@ -67,16 +64,13 @@ def as_directory(path: str | Path, *, caller: str) -> Path:
       >>> as_directory("runs/phrasebook", caller="load").name
       'phrasebook'
     """
+    takes = f"{caller} takes the path of a directory"
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(
-            f"{caller} takes the path of a directory, not "
-            f"{with_article(type(path).__name__)}. Pass a str or a Path."
-        )
+        what = with_article(type(path).__name__)
+        raise TypeError(f"{takes}, not {what}. Pass a str or a Path.")
     if not os.fspath(path):
-        raise UserError(
-            f'{caller} takes the path of a directory, and it is empty. Pass "." for '
-            "the working directory."
-        )
+        advice = 'Pass "." for the working directory.'
+        raise UserError(f"{takes}, and it is empty. {advice}")
     return Path(path)
 
 

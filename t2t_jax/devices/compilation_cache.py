@@ -21,7 +21,7 @@ import re
 import stat
 import time
 import warnings
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,10 +42,8 @@ _THRESHOLDS = {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 _FALSE = ("n", "no", "f", "false", "off", "0")  # as JAX reads it
-_ENTRIES = "*-cache"
 _UNUSED_SECONDS = 30 * 24 * 3600
 _SWEEP_SECONDS = 24 * 3600
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 # The lines of /proc/cpuinfo about the processor's model, not its current state.
 _CPU_MODEL = re.compile(
     r"(vendor_id|cpu family|model|model name|stepping|flags|Features"
@@ -54,10 +52,7 @@ _CPU_MODEL = re.compile(
 _CACHE_WARNING = re.compile(
     r"Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"
 )
-_NOT_CACHED = (
-    "Compiled programs are not cached: %s Or set %s=false to disable the cache and "
-    "this warning."
-)
+_NOT_CACHED = "Compiled programs are not cached: %s Or set %s=false to have no cache."
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -79,13 +74,10 @@ def enable_compilation_cache(
     Raises:
       UserError: the given directory is not private, or cannot be created.
     """
-    if environ.get(SWITCH, "").lower() in _FALSE:
-        return None
     named = environ.get(DIRECTORY, "")
-    if "://" in named:
+    if environ.get(SWITCH, "").lower() in _FALSE or "://" in named:
         return None
-    folder = Path(named) if named else _default_directory(environ)
-    if folder is None:
+    if (folder := Path(named) if named else _default_directory(environ)) is None:
         environ[SWITCH] = "false"  # not tried again where a model is loaded
         return None
     _make_private(folder)
@@ -95,7 +87,7 @@ def enable_compilation_cache(
     # Every one, even if its text repeats: each names an entry to remove.
     warnings.filterwarnings("always", message=_CACHE_WARNING.pattern)
     logging.captureWarnings(True)
-    logging.getLogger("py.warnings").addFilter(_CorruptEntryRemover(folder))
+    logging.getLogger("py.warnings").addFilter(_corrupt_entry_remover(folder))
     return folder
 
 
@@ -206,55 +198,42 @@ def _default_directory(environ: Mapping[str, str]) -> Path | None:
 
 def _make_private(folder: Path) -> None:
     """Creates a directory that only this user can write to, or checks that it is."""
-
-    def refused(fault: str) -> UserError:
-        rule = f"Compiled programs are code, and their cache {folder} {fault}"
-        return UserError(f"{rule} Or set {DIRECTORY} to another directory.")
-
+    fault = ""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = folder.stat()
+        facts, user = folder.stat(), os.geteuid()
+        mode = facts.st_mode & 0o777
+        if mode & 0o022:
+            fault = f"is writable by other users (mode {mode:o}). If its content can "
+            fault += f"be trusted, run chmod 700 {folder}."
+        if facts.st_uid != user:
+            fault = f"belongs to user {facts.st_uid}, not to user {user}. Remove it."
     except OSError as error:
         fault = f"cannot be created: {error.strerror}. Fix permissions."
-        raise refused(fault) from error
-    owner, user, mode = facts.st_uid, os.geteuid(), facts.st_mode & 0o777
-    if owner != user:
-        raise refused(f"belongs to user {owner}, not to user {user}. Remove it.")
-    if mode & _OTHERS_WRITE:
-        raise refused(
-            f"is writable by other users (mode {mode:o}). If its content can be "
-            f"trusted, run chmod 700 {folder}."
-        )
+    if fault:
+        rule = f"Compiled programs are code, and their cache {folder} {fault}"
+        raise UserError(f"{rule} Or set {DIRECTORY} to another directory.")
 
 
-class _CorruptEntryRemover(logging.Filter):
-    """Removes the entries that JAX only warns of, and logs one line for all.
+def _corrupt_entry_remover(folder: Path) -> Callable[[logging.LogRecord], bool]:
+    """Makes a filter that removes the entries that JAX only warns of.
 
     JAX never overwrites an entry, so one truncated by a kill or a full disk would fail
-    in every run.
+    in every run. One line is logged for all.
     """
+    acts = {"reading": "read from", "writing": "written to"}  # not yet logged
 
-    def __init__(self, folder: Path):
-        super().__init__()
-        self._folder = folder
-        self._logged: set[str] = set()
-
-    def filter(self, record: logging.LogRecord) -> bool:
+    def is_another(record: logging.LogRecord) -> bool:
         """Returns whether a warning is another one, and is to be shown."""
-        found = _CACHE_WARNING.search(record.getMessage())
-        if not found:
+        if not (found := _CACHE_WARNING.search(record.getMessage())):
             return True
         act, program, reason = found.groups()
-        for entry in self._folder.glob(f"{glob.escape(program)}-{_ENTRIES}"):
+        for entry in folder.glob(f"{glob.escape(program)}-*-cache"):
             with contextlib.suppress(OSError):
                 entry.unlink()
-        if act not in self._logged:
-            self._logged.add(act)
-            _LOGGER.warning(
-                "A compiled program could not be %s %s (%s). It is compiled again when "
-                "needed.",
-                {"reading": "read from", "writing": "written to"}[act],
-                self._folder,
-                reason,
-            )
+        if done := acts.pop(act, ""):
+            text = "A compiled program could not be %s %s (%s). It is compiled again"
+            _LOGGER.warning(f"{text} when needed.", done, folder, reason)
         return False
+
+    return is_another

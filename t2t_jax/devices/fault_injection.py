@@ -68,8 +68,7 @@ def parse(environ: Mapping[str, str]) -> Fault:
       >>> parse({}).kind
       ''
     """
-    value = environ.get(VARIABLE, "")
-    if not value:
+    if not (value := environ.get(VARIABLE, "")):
         return Fault()
     if found := _NAN.fullmatch(value):
         kind, first, last = found.groups()
@@ -108,8 +107,7 @@ def with_injected_nan(step: Step) -> Step:
 
     All floats are NaN then: loss, gradient norm, parameters and optimizer state.
     """
-    fault = configured_fault()
-    if fault.kind != "nan":
+    if (fault := configured_fault()).kind != "nan":
         return step
     import jax
     import jax.numpy as jnp

@@ -19,9 +19,7 @@ from t2t_jax.devices.distributed.signals import block_signals, install_early_han
 
 _TUNABLES = "GLIBC_TUNABLES"
 _REEXECUTED = "T2T_JAX_BEGUN"
-_MIN_GLIBC = (2, 35)
 _TUNABLE = "glibc.malloc.hugetlb"
-_MADVISE = "[madvise]"
 _MODES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
@@ -60,9 +58,9 @@ def reexec_with_huge_pages() -> None:
 def _needs_request() -> bool:
     library, version = platform.libc_ver()
     numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
-    if library != "glibc" or numbers < _MIN_GLIBC:
+    if library != "glibc" or numbers < (2, 35):  # the first that has the tunable
         return False
     try:
-        return _MADVISE in _MODES.read_text(encoding="ascii")
+        return "[madvise]" in _MODES.read_text(encoding="ascii")
     except OSError:
         return False

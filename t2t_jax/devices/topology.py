@@ -141,12 +141,10 @@ class Topology:
           UserError: the compiler is not installed.
         """
         gpu, sides = self.target.gpu, "x".join(map(str, self.shape))
-        packages = _COMPILERS[self.target.platform]
-        if not any(map(find_spec, packages)):
-            raise UserError(
-                f"topology={self.text} needs a compiler that is not installed. "
-                f"Run pip install 't2t-jax[aot-{self.target.platform}]'."
-            )
+        if not any(map(find_spec, _COMPILERS[self.target.platform])):
+            fault = f"topology={self.text} needs a compiler that is not installed"
+            run = f"Run pip install 't2t-jax[aot-{self.target.platform}]'."
+            raise UserError(f"{fault}. {run}")
         os.environ.update({**_NO_METADATA, **os.environ})
         jax.config.update("jax_platforms", "cpu")
         jax.devices()  # registers the plugins
@@ -161,10 +159,7 @@ class Topology:
         return [*topologies.get_topology_desc(name, platform, **options).devices]
 
 
-_COMPILERS = {
-    "gpu": ("jax_cuda12_plugin", "jax_cuda13_plugin"),
-    "tpu": ("libtpu",),
-}
+_COMPILERS = {"gpu": ["jax_cuda12_plugin", "jax_cuda13_plugin"], "tpu": ["libtpu"]}
 
 _NO_METADATA = {
     "TPU_SKIP_MDS_QUERY": "1",
@@ -190,13 +185,10 @@ def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
       (2, 4)
     """
     platform, name, sides = [*text.split(":", 2), "", ""][:3]
-    target = TARGETS.get(name)
-    if target is None or target.platform != platform:
+    if (target := TARGETS.get(name)) is None or target.platform != platform:
         known = ", ".join(f"{one.platform}:{n}" for n, one in TARGETS.items())
-        raise UserError(
-            f"topology={text} must name one of {known}, and its devices, as in "
-            "gpu:h100:8. Change it."
-        )
+        rule = f"name one of {known}, and its devices, as in gpu:h100:8"
+        raise UserError(f"topology={text} must {rule}. Change it.")
     sizes = r"[1-9]\d{0,2}(x[1-9]\d{0,2})*"
     shape = tuple(map(int, sides.split("x"))) if re.fullmatch(sizes, sides) else ()
     if target.gpu:
@@ -206,10 +198,8 @@ def parse_topology(text: str, *, peak_tflops: float = 0.0) -> Topology:
         whole = prod(shape) == 1 or not any(side % 2 for side in shape[:2])
         is_valid = len(shape) == target.axes and whole
     if not is_valid or prod(shape) > _MOST_DEVICES:
-        raise UserError(
-            f"topology={text} must end in the number of devices, such as {example}, "
-            f"at most {_MOST_DEVICES}. Change it."
-        )
+        rule = f"end in the number of devices, as {example}, at most {_MOST_DEVICES}"
+        raise UserError(f"topology={text} must {rule}. Change it.")
     if peak_tflops:
         target = replace(target, peak=1e12 * peak_tflops)
     return Topology(text, name, shape if len(shape) > 1 else (1, *shape), target)

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exchange.exporting.base import (
     ExportFormat,

@@ -11,9 +11,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from t2t_jax.data.corpora.corpus import truncate
-from t2t_jax.data.trees.drawing import Node, lay_out
 from t2t_jax.data.trees.linearization import delinearize, read_parse
-from t2t_jax.data.trees.tree import Tree
+from t2t_jax.data.trees.tree import Node, Tree, lay_out
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_limited
 from t2t_jax.report.curves import spread

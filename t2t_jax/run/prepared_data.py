@@ -32,12 +32,15 @@ from t2t_jax.data.corpora.corpus import (
     short_name,
     with_tags,
 )
-from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.corpora.splits import open_held_out, train_and_dev
+from t2t_jax.data.corpora.open import open_corpus, open_held_out, train_and_dev
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.report.leakage import copy_warnings, find_all_leaks, leak_warnings
-from t2t_jax.data.report.page import report_text
-from t2t_jax.data.report.statistics import describe_data, drop_warnings, summary_line
+from t2t_jax.data.report.statistics import (
+    describe_data,
+    drop_warnings,
+    report_text,
+    summary_line,
+)
 from t2t_jax.data.source_lines import KEY as SOURCE_LINES
 from t2t_jax.data.source_lines import measure_source_lines
 from t2t_jax.data.token_cache import known_words

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from t2t_jax.config import Config, flatten, parse, to_dict
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.devices.distributed.processes import Processes, failing_together
 from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, DataError, InputMissingError

@@ -13,8 +13,7 @@ import optax
 from flax import linen as nn
 
 from t2t_jax.config import Config, flatten, to_dict
-from t2t_jax.data.corpora.open import reads_trees
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import reads_trees, train_and_dev
 from t2t_jax.decoding.text.distributed_translate import Translate
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.devices.distributed.processes import (

@@ -9,7 +9,7 @@ from configs import table3
 from t2t_jax.cli.console.describe_report import sections
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config import Config, parse
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.errors import UserError
 from t2t_jax.model.counting import count_parameters

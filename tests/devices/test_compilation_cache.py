@@ -1,8 +1,8 @@
 """A directory that others can write to is never read, and a damaged program never kept.
 
 Seen to fail: without the test of the owner and of the mode in `_make_private`, without
-the mode it makes a directory with, without `unlink`, `_logged` and the filter for
-`_CorruptEntryRemover`, without the number or the kind of the processors in
+the mode it makes a directory with, without `unlink`, `acts` and the filter of
+`_corrupt_entry_remover`, without the number or the kind of the processors in
 `machine_key`, with `read` of `evict_unused` left out or taken of directories too, and
 without the `except` for the default directory.
 """

@@ -19,7 +19,7 @@ from t2t_jax.cli.evaluation.corpus import read_corpus, read_pairs
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.corpora.corpus import locate_pair, parts_of, tag_of, with_tags
+from t2t_jax.data.corpora.corpus import locator, parts_of, tag_of, with_tags
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.token_cache.token_cache import build_or_open
 from t2t_jax.data.vocabulary.extension import extend_vocabulary
@@ -424,7 +424,7 @@ def test_a_tag_of_a_corpus_stands_after_that_of_its_language(tmp_path):
     assert [(tag_of(own), tag_of(tagged)), weight] == [("", "<BT>"), 2]
     assert list(tagged) == [("<BT> two", "zwei")]
     assert list(open_corpus(back))[1] == ("", "")  # is dropped, and has no tag
-    assert locate_pair(corpus, 4) == (f"tsv:{path}#2,1", 3)
+    assert locator(corpus)(4) == (f"tsv:{path}#2,1", 3)
     assert corpus.num_pairs() == 4
     fingerprints = {open_corpus(back.replace("BT", x)).fingerprint() for x in "ab"}
     assert len(fingerprints | {open_corpus(back[:-5]).fingerprint()}) == 3

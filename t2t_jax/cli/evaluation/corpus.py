@@ -25,8 +25,7 @@ from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.data.batching.modifiers import Pair
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
 from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
-from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
 from t2t_jax.data.files.lines import read_lines, require_files
 from t2t_jax.data.report.leakage import MANY_COPIES

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.flags.options import DescribeOptions
 from t2t_jax.config import Config
-from t2t_jax.data.corpora.open import count_pairs
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import count_pairs, train_and_dev
 from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.files import read_json_object

@@ -35,8 +35,7 @@ from t2t_jax.data.corpora.corpus import (
     tag_of,
     truncate,
 )
-from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.data.files.lines import read_lines

@@ -18,8 +18,7 @@ from t2t_jax.data.corpora.corpus import (
     directions_of_pairs,
     locator,
 )
-from t2t_jax.data.corpora.open import files_of, open_corpus
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import files_of, open_corpus, train_and_dev
 from t2t_jax.data.files.progress_bar import ProgressLabels
 from t2t_jax.errors import ConfigError, UserError
 

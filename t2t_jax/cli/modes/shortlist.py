@@ -10,8 +10,7 @@ from t2t_jax.cli.console.text_io import open_output
 from t2t_jax.cli.evaluation.corpus import open_pair
 from t2t_jax.cli.flags.options import ShortlistOptions
 from t2t_jax.data.corpora.corpus import Corpus, with_tags
-from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.decoding.shortlist import Pair, learn_shortlist
 
 _WINDOW = 4_096

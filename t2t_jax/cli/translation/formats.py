@@ -80,7 +80,7 @@ def float32_repr(number: float) -> float:
 
 
 def _tree(translation: Translation, *, is_drawn: bool) -> str:
-    from t2t_jax.data.trees.drawing import draw_tree
+    from t2t_jax.data.trees.tree import draw_tree
 
     if not translation.parse:
         return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
 
 import numpy as np
 
@@ -12,13 +12,6 @@ from t2t_jax.data.token_cache.token_cache import TokenCache, TokenSide
 from t2t_jax.types import BOS, PAD, Batch, BatchShard
 
 UNSHARDED = BatchShard()
-
-
-class _Side(NamedTuple):
-    inputs: Integers
-    outputs: Integers
-    segments: Integers
-    positions: Integers
 
 
 def collate(
@@ -40,43 +33,33 @@ def collate(
         cannot be sharded equally.
     """
     if planned.num_rows > planned.shape[0]:
-        raise ValueError(
-            f"shape={planned.shape} must have at least the plan's {planned.num_rows} "
-            "rows. Plan for this shape."
-        )
+        rule = f"have at least the plan's {planned.num_rows} rows"
+        raise ValueError(f"shape={planned.shape} must {rule}. Plan for this shape.")
     rows = share.rows_of(-(-planned.shape[0] // row_multiple) * row_multiple)
     begin, end = np.searchsorted(planned.rows, (rows.start, rows.stop))
     pairs, rows_P = planned.pairs[begin:end], planned.rows[begin:end] - rows.start
     shape = (rows.stop - rows.start, planned.shape[1])
-    source = _scatter_side(cache.source, pairs, rows_P, shape=shape)
-    target = _scatter_side(cache.target, pairs, rows_P, shape=shape)
-    return Batch(
-        source=source.outputs,
-        target_inputs=target.inputs,
-        target_outputs=target.outputs,
-        source_segments=source.segments,
-        target_segments=target.segments,
-        source_positions=source.positions,
-        target_positions=target.positions,
-        rows=np.arange(rows.start, rows.stop, dtype=np.int32),
-    )
+    scatter = partial(_scatter_side, pairs=pairs, rows=rows_P, shape=shape)
+    _, source, source_segments, source_positions = scatter(cache.source)
+    inputs, outputs, target_segments, target_positions = scatter(cache.target)
+    segments = source_segments, target_segments
+    positions = source_positions, target_positions
+    numbers = np.arange(rows.start, rows.stop, dtype=np.int32)
+    return Batch(source, inputs, outputs, *segments, *positions, rows=numbers)
 
 
 def _scatter_side(
     side: TokenSide, pairs: Integers, rows: Integers, *, shape: tuple[int, int]
-) -> _Side:
+) -> tuple[Integers, Integers, Integers, Integers]:
+    """Returns [B, L] inputs, outputs, segments and positions of one side."""
     begins = side.offsets[pairs]
     lengths = side.offsets[pairs + 1] - begins
-    ends = np.cumsum(lengths)
-    starts = ends - lengths
+    starts = np.cumsum(lengths) - lengths
     first_of_row = np.searchsorted(rows, rows)
     starts_in_row = starts - starts[first_of_row]
-    fullest = (starts_in_row + lengths).max(initial=0)
-    if fullest > shape[1]:
-        raise ValueError(
-            f"shape={shape} must hold the plan's rows of up to {fullest} tokens. "
-            "Plan for rows of this length."
-        )
+    if (fullest := (starts_in_row + lengths).max(initial=0)) > shape[1]:
+        rule = f"hold the plan's rows of up to {fullest} tokens"
+        raise ValueError(f"shape={shape} must {rule}. Plan for rows of this length.")
     segments = np.arange(len(lengths)) - first_of_row + 1
     positions = np.arange(lengths.sum()) - np.repeat(starts, lengths)
     slots = positions + np.repeat(rows * shape[1] + starts_in_row, lengths)
@@ -85,14 +68,10 @@ def _scatter_side(
     inputs[1:] = outputs[:-1]
     inputs[starts] = BOS
 
-    def scatter(values: Integers, empty: int) -> Integers:
-        flat = np.full(shape[0] * shape[1], empty, np.int32)
+    def scatter(values: Integers) -> Integers:
+        flat = np.full(shape[0] * shape[1], PAD, np.int32)  # 0: no segment, either
         flat[slots] = values
         return flat.reshape(shape)
 
-    return _Side(
-        inputs=scatter(inputs, PAD),
-        outputs=scatter(outputs, PAD),
-        segments=scatter(np.repeat(segments, lengths), 0),
-        positions=scatter(positions, 0),
-    )
+    numbers = np.repeat(segments, lengths)
+    return scatter(inputs), scatter(outputs), scatter(numbers), scatter(positions)

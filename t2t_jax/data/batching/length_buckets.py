@@ -11,12 +11,12 @@ With several pairs per row, three row lengths suffice for 3 %: see `packing`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
-from t2t_jax.data.arrays import Integers
-from t2t_jax.data.batching.packing import Shape
+from t2t_jax.data.arrays import Integers, Rng
+from t2t_jax.data.batching.packing import Shape, Shapes
 
 MAX_BUCKETS = 10
 """Maximum number of lengths, and so of batch shapes to compile."""
@@ -50,14 +50,12 @@ def choose_bucket_lengths(
       [4, 10]
     """
     counts = np.bincount(lengths)
-    candidates = np.flatnonzero(counts)
-    if len(candidates) == 0:
+    if len(candidates := np.flatnonzero(counts)) == 0:
         return []
     if candidates[-1] > slots:
-        raise ValueError(
-            f"A pair of {candidates[-1]} tokens must fit a batch of {slots} slots a "
-            "side. Drop longer pairs, or change config.data.tokens_per_batch."
-        )
+        change = "Drop longer pairs, or change config.data.tokens_per_batch."
+        rule = f"must fit a batch of {slots} slots a side. {change}"
+        raise ValueError(f"A pair of {candidates[-1]} tokens {rule}")
     cost = _slots_of_buckets(counts[candidates], candidates, slots=slots)
     # fewest[j]: minimal slots of all pairs up to candidate j, in len(before) + 1
     # buckets.
@@ -87,11 +85,7 @@ def _slots_of_buckets(counts: Integers, lengths: Integers, *, slots: int) -> Int
 
 
 def bucket_batches(
-    lengths: Integers,
-    order: Integers,
-    *,
-    shapes: Sequence[Shape],
-    rng: np.random.Generator | None,
+    lengths: Integers, order: Integers, *, shapes: Shapes, rng: Rng
 ) -> Iterator[tuple[Integers, Shape]]:
     """Distributes pairs over batches of one bucket each.
 
@@ -117,9 +111,8 @@ def bucket_batches(
     # One byte per pair makes the random access, the slow part, faster.
     buckets = bucket_of_length.astype(np.uint8)[lengths][order]
     members = [order[buckets == bucket] for bucket in range(len(shapes))]
-    num_batches = [
-        -(-len(pairs) // rows) for pairs, (rows, _) in zip(members, shapes, strict=True)
-    ]
+    sizes = zip(members, shapes, strict=True)
+    num_batches = [-(-len(pairs) // rows) for pairs, (rows, _) in sizes]
     schedule = np.repeat(np.arange(len(shapes)), num_batches)
     if rng is not None:
         schedule = rng.permutation(schedule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, compress
 from random import Random
 from typing import TypeAlias
 
@@ -51,6 +51,7 @@ class ModifiedPairs:
     become longer than `data.max_length`.
 
     Args:
+      both: the vocabularies.
       seed: the run's.
 
     Raises:
@@ -60,24 +61,19 @@ class ModifiedPairs:
     """
 
     def __init__(
-        self,
-        cache: TokenCache,
-        vocabularies: VocabularyPair,
-        *,
-        config: DataConfig,
-        seed: int,
+        self, cache: TokenCache, both: VocabularyPair, *, config: DataConfig, seed: int
     ):
         if reads_trees(cache.meta["spec"]):
             raise ConfigError(
                 f"data.modifiers={config.modifiers!r} changes sentences, and the text "
                 "is trees. Set config.data.modifiers=''."
             )
-        self._cache, self._vocabularies, self._config = cache, vocabularies, config
+        self._cache, self._vocabularies, self._config = cache, both, config
         self._sides = cache.source, cache.target
         self._rates, self._seed = config.modifier_rates, seed
-        tags = {*vocabularies.source.tags.values()}
+        tags = {*both.source.tags.values()}
         # A target begins with a tag only where a source is marked with its own.
-        self._tags = tags, tags if vocabularies.source.reads_source else set[int]()
+        self._tags = tags, tags if both.source.reads_source else set[int]()
         self._words = self._find_words() if "words" in self._rates else {}
         self._require_pieces()
 
@@ -91,20 +87,16 @@ class ModifiedPairs:
         }
         pairs = np.flatnonzero(np.any([*drawn.values()], axis=0))
         keys = self._random(first + pairs, epoch, "").tolist()
-        new = self._encode(
-            self._modify([name for name in drawn if drawn[name][pair]], key, *text)
-            for pair, key, text in zip(
-                pairs, keys, self._texts(first + pairs), strict=True
-            )
-        )
+        names = [[name for name in drawn if drawn[name][pair]] for pair in pairs]
+        every = zip(names, keys, self._texts(first + pairs), strict=True)
+        new = self._encode(self._modify(some, key, *text) for some, key, text in every)
         # Of an unknown word the text is lost: such a pair stays as it is.
         old = (side.ids(first + pairs) for side in self._sides)
         known = [UNK not in one + other for one, other in zip(*old, strict=True)]
         fit = np.array([*map(self._fits, *new)], np.bool_) & np.array(known, np.bool_)
-        ids = [[one for one, good in zip(n, fit, strict=True) if good] for n in new]
         return [
-            _replace(side, new, first, last, pairs[fit])
-            for side, new in zip(self._sides, ids, strict=True)
+            _replace(side, list(compress(ids, fit)), first, last, pairs[fit])
+            for side, ids in zip(self._sides, new, strict=True)
         ]
 
     def _random(self, pairs: Integers, epoch: int, name: str) -> Hashes:
@@ -114,10 +106,8 @@ class ModifiedPairs:
 
     def _texts(self, pairs: Integers) -> list[_Text]:
         """Decodes pairs: of each side its tag, or none, and its text."""
-        found = []
-        for side, vocabulary, known in zip(
-            self._sides, self._vocabularies, self._tags, strict=True
-        ):
+        found, of_sides = [], (self._sides, self._vocabularies, self._tags)
+        for side, vocabulary, known in zip(*of_sides, strict=True):
             ids = side.ids(pairs)
             tags = [tuple(one[: one[0] in known]) for one in ids]
             rest = (one[len(tag) :] for one, tag in zip(ids, tags, strict=True))
@@ -126,22 +116,14 @@ class ModifiedPairs:
 
     def _encode(self, texts: Iterable[_Text]) -> list[list[list[int]]]:
         """Encodes texts, by side."""
-        sides = [*zip(*texts, strict=True)] or [(), ()]
-        both = zip(sides, self._vocabularies, strict=True)
-        return [
-            [
-                [*tag, *ids, EOS]
-                for (tag, _), ids in zip(
-                    side, vocabulary.encode(text for _, text in side), strict=True
-                )
-            ]
-            for side, vocabulary in both
-        ]
+        sides, encoded = [*zip(*texts, strict=True)] or [(), ()], []
+        for side, vocabulary in zip(sides, self._vocabularies, strict=True):
+            pairs = zip(side, vocabulary.encode(text for _, text in side), strict=True)
+            encoded.append([[*tag, *one, EOS] for (tag, _), one in pairs])
+        return encoded
 
-    def _modify(
-        self, names: list[str], key: int, source: _Side, target: _Side
-    ) -> _Text:
-        rng, (tag, text), (own, other) = Random(key), source, target
+    def _modify(self, names: list[str], key: int, *sides: _Side) -> _Text:
+        rng, ((tag, text), (own, other)) = Random(key), sides
         if "words" in names:
             words = self._words.get((tag, own)) or [(text, other)]
             text, other = words[int(rng.random() * len(words))]
@@ -150,9 +132,9 @@ class ModifiedPairs:
 
     def _fits(self, *sides: list[int]) -> bool:
         """Returns whether a pair may take the place of another."""
+        most = self._config.max_length
         return all(
-            UNK not in ids
-            and 1 + (ids[0] in tags) < len(ids) <= self._config.max_length
+            UNK not in ids and 1 + (ids[0] in tags) < len(ids) <= most
             for ids, tags in zip(sides, self._tags, strict=True)
         )
 
@@ -164,8 +146,7 @@ class ModifiedPairs:
                 found.setdefault(self._tags_of(part), []).extend(part)
         else:
             cache = self._cache
-            longer = np.maximum(cache.source_lengths, cache.target_lengths)
-            short = np.flatnonzero(longer <= _LONGEST_WORD)
+            short = np.flatnonzero(np.maximum(*cache.lengths) <= _LONGEST_WORD)
             short = short[:: -(-len(short) // _MOST_SHORT) or 1]  # of all parts
             for (tag, source), (own, target) in self._texts(short):
                 if len(source.split()) == len(target.split()) == 1:
@@ -187,8 +168,7 @@ class ModifiedPairs:
 
     def _require_pieces(self) -> None:
         """Checks that the vocabulary has pieces for what each modifier makes."""
-        first = np.arange(min(self._cache.num_pairs, _CHECKED_PAIRS))
-        texts = self._texts(first)
+        texts = self._texts(np.arange(min(self._cache.num_pairs, _CHECKED_PAIRS)))
         for name in self._rates:
             new = [self._modify([name], key, *text) for key, text in enumerate(texts)]
             ids = zip(new, *self._encode(new), strict=True)

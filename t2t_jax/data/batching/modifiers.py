@@ -20,6 +20,7 @@ from t2t_jax.data.token_cache.filters import FULL_STOP, PLACEHOLDER, QUESTION, T
 
 Pair: TypeAlias = tuple[str, str]
 Modifier: TypeAlias = Callable[[str, str, Random], Pair]
+_Make: TypeAlias = Callable[[Random], str]
 
 VERSION = "2"
 """Version of the modifiers: others make other text of the same numbers."""
@@ -69,7 +70,7 @@ def _email(rng: Random) -> str:
     return f"{_name(rng)}@{_name(rng)}.{_choose(_DOMAINS, rng)}"
 
 
-ITEMS: Mapping[str, Callable[[Random], str]] = {
+ITEMS: Mapping[str, _Make] = {
     "numbers": _number,
     "urls": _url,
     "emails": _email,
@@ -78,9 +79,7 @@ ITEMS: Mapping[str, Callable[[Random], str]] = {
 """By the name of a modifier, what it puts into both sides, made at random."""
 
 
-def _put_in(
-    make: Callable[[Random], str], source: str, target: str, rng: Random
-) -> Pair:
+def _put_in(make: _Make, source: str, target: str, rng: Random) -> Pair:
     """Puts an item into both sides: first, or last before the final punctuation."""
     item = make(rng)
     if rng.random() < 0.5:

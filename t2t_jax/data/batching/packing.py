@@ -13,11 +13,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from t2t_jax.data.arrays import Integers
+from t2t_jax.data.arrays import Integers, Lengths, Rng
 
 WINDOW_PAIRS = 20_000
 
 Shape: TypeAlias = tuple[int, int]
+Shapes: TypeAlias = Sequence[Shape]
+_Sides: TypeAlias = Sequence[Integers]
 Rows: TypeAlias = tuple[Integers, Integers]
 """[P] pairs, and [P] the row of each, ascending from 0 without gaps."""
 
@@ -71,23 +73,20 @@ def pack(
     # Two arrays instead of one [P, 2]: numpy is slow along an axis of length two.
     lengths = [source_lengths.astype(np.int32), target_lengths.astype(np.int32)]
     longer = np.maximum(*lengths)
-    longest = int(longer.max(initial=0))
-    if longest > row_lengths[-1]:
+    if (longest := int(longer.max(initial=0))) > row_lengths[-1]:
+        rule = f"A pair of {longest} tokens must fit row_length={row_lengths[-1]}"
         raise ValueError(
-            f"A pair of {longest} tokens must fit a row of row_length="
-            f"{row_lengths[-1]}. Drop longer pairs, or change config.data.row_length."
+            f"{rule}. Drop longer pairs, or change config.data.row_length."
         )
-    row_slots = _row_slots(lengths, longer, row_lengths)
+    row_slots = _slots(lengths, longer, row_lengths)
     rows_P = np.full(len(longer), -1, np.int32)
     space = [row_slots.copy(), row_slots.copy()]
     for pairs in _similar_pairs(lengths, longer):
-        _place_pairs(pairs, lengths, space, rows_P)
+        _place(pairs, lengths, space, rows_P)
     return _without_empty_rows(rows_P, row_slots)
 
 
-def _row_slots(
-    lengths: Sequence[Integers], longer: Integers, row_lengths: Sequence[int]
-) -> Integers:
+def _slots(lengths: _Sides, longer: Integers, row_lengths: Sequence[int]) -> Integers:
     row_slots = [
         np.full(np.count_nonzero((longer > shorter) & (longer <= length)), length)
         for shorter, length in zip(row_lengths[-2::-1], row_lengths[:0:-1], strict=True)
@@ -99,7 +98,7 @@ def _row_slots(
     return np.concatenate(row_slots).astype(np.int32)
 
 
-def _similar_pairs(lengths: Sequence[Integers], longer: Integers) -> list[Integers]:
+def _similar_pairs(lengths: _Sides, longer: Integers) -> list[Integers]:
     """Groups pairs of about the same two lengths, long ones first."""
     if len(longer) == 0:
         return []
@@ -109,12 +108,7 @@ def _similar_pairs(lengths: Sequence[Integers], longer: Integers) -> list[Intege
     return np.split(longest_first, np.flatnonzero(np.diff(kind[longest_first])) + 1)
 
 
-def _place_pairs(
-    pairs: Integers,
-    lengths: Sequence[Integers],
-    space: Sequence[Integers],
-    rows_P: Integers,
-) -> None:
+def _place(pairs: Integers, lengths: _Sides, space: _Sides, rows_P: Integers) -> None:
     most = [side[pairs].max() for side in lengths]
     while len(pairs):
         rows = np.flatnonzero((space[0] >= most[0]) & (space[1] >= most[1]))
@@ -142,11 +136,7 @@ def _without_empty_rows(rows_P: Integers, row_slots: Integers) -> Packed:
 
 
 def packed_batches(
-    lengths: tuple[Integers, Integers],
-    order: Integers,
-    *,
-    shapes: Sequence[Shape],
-    rng: np.random.Generator | None,
+    lengths: Lengths, order: Integers, *, shapes: Shapes, rng: Rng
 ) -> Iterator[tuple[Rows, Shape]]:
     """Packs pairs window by window, and collects the rows in batches.
 
@@ -174,11 +164,17 @@ def packed_batches(
     """
     row_lengths = [length for _, length in shapes]
     waiting = [(order[:0], order[:0]) for _ in shapes]
-    for window in _windows(lengths, order, row_lengths=row_lengths, rng=rng):
+    left, start = order[:0], 0
+    while start < len(order) or len(left):
+        window = np.concatenate([left, order[start : start + WINDOW_PAIRS]])
+        start += WINDOW_PAIRS
+        packed = pack(lengths[0][window], lengths[1][window], row_lengths=row_lengths)
+        fits = packed.rows >= 0
+        left, pairs, rows = window[~fits], window[fits], packed.rows[fits]
         full: list[tuple[Rows, Shape]] = []
-        for kind, rows in enumerate(window):
-            size = shapes[kind][0]
-            batches, waiting[kind] = _split_batches(waiting[kind], rows, size=size)
+        for kind, (size, length) in enumerate(shapes):
+            own = _rows_of(packed.row_lengths == length, pairs, rows, rng=rng)
+            batches, waiting[kind] = _split_batches(waiting[kind], own, size=size)
             full += [(batch, shapes[kind]) for batch in batches]
         schedule = np.arange(len(full)) if rng is None else rng.permutation(len(full))
         yield from (full[index] for index in schedule)
@@ -187,28 +183,7 @@ def packed_batches(
             yield rest, shape
 
 
-def _windows(
-    lengths: tuple[Integers, Integers],
-    order: Integers,
-    *,
-    row_lengths: Sequence[int],
-    rng: np.random.Generator | None,
-) -> Iterator[list[Rows]]:
-    """Yields, for each window, the packed rows of each length."""
-    waiting, start = order[:0], 0
-    while start < len(order) or len(waiting):
-        pairs = np.concatenate([waiting, order[start : start + WINDOW_PAIRS]])
-        start += WINDOW_PAIRS
-        packed = pack(lengths[0][pairs], lengths[1][pairs], row_lengths=row_lengths)
-        waiting = pairs[packed.rows < 0]
-        pairs, rows = pairs[packed.rows >= 0], packed.rows[packed.rows >= 0]
-        masks = (packed.row_lengths == length for length in row_lengths)
-        yield [_rows_of(mask, pairs, rows, rng=rng) for mask in masks]
-
-
-def _rows_of(
-    mask: Integers, pairs: Integers, rows: Integers, *, rng: np.random.Generator | None
-) -> Rows:
+def _rows_of(mask: Integers, pairs: Integers, rows: Integers, *, rng: Rng) -> Rows:
     number = int(np.count_nonzero(mask))
     renumbered = np.zeros(len(mask), np.int32)
     renumbered[mask] = np.arange(number) if rng is None else rng.permutation(number)

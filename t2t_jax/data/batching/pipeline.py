@@ -5,10 +5,10 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, count, islice, pairwise
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from t2t_jax.data.batching.collate import UNSHARDED, collate
 from t2t_jax.data.batching.planner import (
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from jax.sharding import Mesh
 
 Item = TypeVar("Item")
+_AHEAD = 4  # items
 
 
-class Prefetcher(Generic[Item]):
+class Prefetcher(Iterator[Item]):
     """An iterator that prefetches in a thread, whose exceptions `next` raises.
 
     Closing stops the thread; a closed iterator is exhausted.
@@ -43,14 +44,10 @@ class Prefetcher(Generic[Item]):
     """
 
     def __init__(
-        self,
-        items: Iterator[Item],
-        *,
-        depth: int = 4,
-        on_close: Callable[[], object] = lambda: None,
+        self, items: Iterator[Item], *, on_close: Callable[[], object] = lambda: None
     ):
         self._items, self._on_close = items, on_close
-        self._ready: queue.Queue[tuple[Item] | BaseException] = queue.Queue(depth)
+        self._ready: queue.Queue[tuple[Item] | BaseException] = queue.Queue(_AHEAD)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._work, name="prefetch", daemon=True)
         self._thread.start()
@@ -66,9 +63,6 @@ class Prefetcher(Generic[Item]):
         else:
             self._ready.put(StopIteration())
 
-    def __iter__(self) -> Prefetcher[Item]:
-        return self
-
     def __next__(self) -> Item:
         if self._closed.is_set():
             raise StopIteration
@@ -78,7 +72,7 @@ class Prefetcher(Generic[Item]):
             raise result
         return result[0]
 
-    def __enter__(self) -> Prefetcher[Item]:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -101,19 +95,14 @@ START = DataPosition(epoch=0, batch=0)
 
 
 def eval_batches(
-    cache: TokenCache,
-    config: DataConfig,
-    *,
-    row_multiple: int = 1,
-    share: BatchShard = UNSHARDED,
+    cache: TokenCache, config: DataConfig, *, row_multiple: int, share: BatchShard
 ) -> Iterator[Batch]:
     """Reads every pair once, always in the same batches, for evaluation.
 
     Args:
       row_multiple: the number of rows of every batch is a multiple of it.
     """
-    plan = plan_eval(cache.source_lengths, cache.target_lengths, config=config)
-    for planned in plan:
+    for planned in plan_eval(cache.lengths, config=config):
         yield collate(cache, planned, row_multiple=row_multiple, share=share)
 
 
@@ -144,7 +133,8 @@ def train_stream(
     return Prefetcher(batches, on_close=tokens.close if tokens else lambda: None)
 
 
-class Batches:
+@dataclass(eq=False)
+class Batches(Iterator[Batch]):
     """The batches of `t2t_jax.batches`: an endless iterator, to be closed.
 
     Attributes:
@@ -152,22 +142,15 @@ class Batches:
         state, and passed as `start`, it gives the batches after that, bit for bit.
     """
 
-    def __init__(
-        self,
-        stream: Prefetcher[PositionedBatch],
-        place: Callable[[Batch], Batch],
-        position: DataPosition,
-    ):
-        self._stream, self._place, self.position = stream, place, position
-
-    def __iter__(self) -> Batches:
-        return self
+    _stream: Prefetcher[PositionedBatch]
+    _place: Callable[[Batch], Batch]
+    position: DataPosition
 
     def __next__(self) -> Batch:
         self.position, batch = next(self._stream)
         return self._place(batch)
 
-    def __enter__(self) -> Batches:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -244,11 +227,8 @@ def batches(
     if isinstance(vocabulary, Vocabulary):
         vocabulary = VocabularyPair(vocabulary, vocabulary)
     cache, start = _encode(pairs, vocabulary, config), DataPosition(*start)
-    tokens = None
-    if config.samples_epochs:
-        tokens = SampledEpochs(
-            cache, vocabulary, config=config, seed=seed, log=lambda text: None
-        )
+    how: Any = {"config": config, "seed": seed, "log": lambda text: None}
+    sampled = SampledEpochs(cache, vocabulary, **how) if config.samples_epochs else None
     stream = train_stream(
         cache,
         config,
@@ -256,7 +236,7 @@ def batches(
         start=start,
         row_multiple=meshes.row_shards(mesh) * micro_batches,
         share=meshes.local_batch_shard(mesh, process=jax.process_index()),
-        tokens=tokens,
+        tokens=sampled,
     )
     return Batches(stream, partial(make_global_batch, mesh=mesh), start)
 
@@ -277,9 +257,9 @@ def _encode(
         cache = build_or_open(corpus, vocabularies, config=config)
     first = all_of.broadcast_from_first(processes, "pairs", cache.fingerprint)
     if cache.fingerprint != first:
+        rule = "Every process must read the pairs of process 0, with its vocabulary"
         raise DataError(
-            "Every process must read the same pairs with the same vocabulary, and this "
-            "one has others than process 0. Pass the same to all of them."
+            f"{rule}, and this one has others. Pass the same to all of them."
         )
     return cache
 
@@ -337,13 +317,11 @@ def _plan_epochs(
     start: DataPosition,
 ) -> Iterator[tuple[DataPosition, PlannedBatch, TokenCache]]:
     """Plans all epochs; yields the position after each batch, its plan and tokens."""
-    shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
-    skipped = start.batch
+    shapes, skipped = train_shapes(config, cache.lengths), start.batch
     for epoch in count(start.epoch):
         sampled = tokens.open(epoch) if tokens else cache
         plan = plan_epoch(
-            sampled.source_lengths,
-            sampled.target_lengths,
+            sampled.lengths,
             config=config,
             seed=seed,
             epoch=epoch,
@@ -359,8 +337,7 @@ def _plan_epochs(
                 yield after, planned, sampled
         if skipped > done:
             raise DataError(
-                f"The run stopped after batch {skipped} of epoch {epoch}, which has "
-                f"only {done} batches: the data are not the same. Restore data.train, "
-                "or start a new run."
+                f"The run stopped after batch {skipped} of epoch {epoch}, which now "
+                f"has {done} batches. Restore data.train, or start a new run."
             )
         skipped = 0

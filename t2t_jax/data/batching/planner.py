@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_jax.data.arrays import Integers
+from t2t_jax.data.arrays import Integers, Lengths, Rng
 from t2t_jax.data.batching.length_buckets import bucket_batches, choose_bucket_lengths
-from t2t_jax.data.batching.packing import Shape, packed_batches
+from t2t_jax.data.batching.packing import Shape, Shapes, packed_batches
 from t2t_jax.data.config import DataConfig
 
 
@@ -85,21 +85,19 @@ class PlannedBatch(NamedTuple):
 
 
 def plan_epoch(
-    source_lengths: Integers,
-    target_lengths: Integers,
+    lengths: Lengths,
     *,
     config: DataConfig,
     seed: int,
     epoch: int,
     part_pairs: Sequence[int] = (),
     weights: Sequence[float] = (),
-    shapes: Sequence[Shape] = (),
+    shapes: Shapes = (),
 ) -> Iterator[PlannedBatch]:
     """Plans one epoch in an order of its own.
 
     Args:
-      source_lengths: [N] tokens of each pair's source side, eos included.
-      target_lengths: [N] tokens of each pair's target side, eos included.
+      lengths: [N] source and [N] target tokens of each pair, eos included.
       part_pairs: pairs of each part of the corpus, N in all; empty for one part.
       weights: as for `epoch_order`; empty means once.
       shapes: of the batches; empty for those of `batch_shapes`.
@@ -114,28 +112,24 @@ def plan_epoch(
     Example:
       >>> lengths = np.array([3, 5, 4, 2, 1, 1])
       >>> config = DataConfig(tokens_per_batch=8, row_length=8, max_length=8)
-      >>> plan = plan_epoch(lengths, lengths, config=config, seed=7, epoch=0)
+      >>> plan = plan_epoch((lengths, lengths), config=config, seed=7, epoch=0)
       >>> [sorted(batch.pairs.tolist()) for batch in plan]
       [[0, 1], [2, 3, 4, 5]]
     """
-    part_pairs = tuple(part_pairs) or (len(source_lengths),)
+    part_pairs = tuple(part_pairs) or (len(lengths[0]),)
     rng = np.random.Generator(np.random.Philox(np.random.SeedSequence([seed, epoch])))
     weights = tuple(weights) or (1.0,) * len(part_pairs)
     order = epoch_order(part_pairs, weights, rng=rng)
-    return _plan((source_lengths, target_lengths), order, shapes, config, rng)
+    return _plan(lengths, order, shapes, config, rng)
 
 
-def plan_eval(
-    source_lengths: Integers, target_lengths: Integers, *, config: DataConfig
-) -> Iterator[PlannedBatch]:
+def plan_eval(lengths: Lengths, *, config: DataConfig) -> Iterator[PlannedBatch]:
     """Plans one deterministic pass over all pairs; arguments as for `plan_epoch`."""
-    order = np.arange(len(source_lengths), dtype=np.int32)
-    return _plan((source_lengths, target_lengths), order, (), config, None)
+    order = np.arange(len(lengths[0]), dtype=np.int32)
+    return _plan(lengths, order, (), config, None)
 
 
-def batch_shapes(
-    config: DataConfig, lengths: tuple[Integers, Integers] | None = None
-) -> list[Shape]:
+def batch_shapes(config: DataConfig, lengths: Lengths | None = None) -> list[Shape]:
     """Lists the shapes of a plan's batches: rows, and slots of a row on each side.
 
     Args:
@@ -148,17 +142,15 @@ def batch_shapes(
       >>> batch_shapes(config)
       [(3, 8)]
     """
-    slots = config.tokens_per_batch
+    slots, longest = config.tokens_per_batch, [config.max_length]
     if config.layout == "packed":
         longest = [*config.row_lengths]
-    elif lengths is None:
-        longest = [config.max_length]
-    else:
+    elif lengths is not None:
         longest = choose_bucket_lengths(np.maximum(*lengths), slots=slots)
     return [(slots // length, length) for length in longest]
 
 
-def train_shapes(config: DataConfig, lengths: tuple[Integers, Integers]) -> list[Shape]:
+def train_shapes(config: DataConfig, lengths: Lengths) -> list[Shape]:
     """Lists the shapes of all training batches; arguments as for `batch_shapes`.
 
     With BPE-dropout or modifiers lengths differ between epochs, and shapes do not:
@@ -172,11 +164,7 @@ def train_shapes(config: DataConfig, lengths: tuple[Integers, Integers]) -> list
 
 
 def _plan(
-    lengths: tuple[Integers, Integers],
-    order: Integers,
-    shapes: Sequence[Shape],
-    config: DataConfig,
-    rng: np.random.Generator | None,
+    lengths: Lengths, order: Integers, shapes: Shapes, config: DataConfig, rng: Rng
 ) -> Iterator[PlannedBatch]:
     shapes = shapes or batch_shapes(config, lengths)
     if config.layout == "packed":

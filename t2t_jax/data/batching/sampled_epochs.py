@@ -8,13 +8,15 @@ holds two epochs in memory, about two bytes a token each.
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -37,6 +39,7 @@ CHUNK_PAIRS = 4_000
 _SLOW_SECONDS = 0.5  # of waiting, above which it is reported
 
 
+@dataclass(eq=False)
 class SampledEpochs:
     """The sampled tokens of one epoch after another.
 
@@ -52,24 +55,19 @@ class SampledEpochs:
         `ModifiedPairs`.
     """
 
-    def __init__(
-        self,
-        cache: TokenCache,
-        vocabularies: VocabularyPair,
-        *,
-        config: DataConfig,
-        seed: int,
-        log: Callable[[str], None],
-        ahead: bool = True,
-    ):
-        self._cache, self._config, self._seed = cache, config, seed
-        self._log, self._ahead = log, ahead
-        self._tables = load_tables(vocabularies, config)
-        self._modified = (
-            ModifiedPairs(cache, vocabularies, config=config, seed=seed)
-            if config.modifier_rates
-            else None
-        )
+    cache: TokenCache
+    vocabularies: VocabularyPair
+    config: DataConfig
+    seed: int
+    log: Callable[[str], None]
+    ahead: bool = True
+
+    def __post_init__(self) -> None:
+        self._tables = load_tables(self.vocabularies, self.config)
+        self._modified: ModifiedPairs | None = None
+        if self.config.modifier_rates:
+            how: Any = {"config": self.config, "seed": self.seed}
+            self._modified = ModifiedPairs(self.cache, self.vocabularies, **how)
         self._closed = threading.Event()
         self._next: tuple[int, Future[TokenCache]] | None = None
 
@@ -83,7 +81,7 @@ class SampledEpochs:
             sampled = self._sample_first(epoch)
         else:
             sampled = self._wait_for(*self._next)
-        if self._ahead:
+        if self.ahead:
             self._next = (epoch + 1, self._start(epoch + 1))
         return sampled
 
@@ -92,14 +90,14 @@ class SampledEpochs:
         self._closed.set()
 
     def _sample_first(self, epoch: int) -> TokenCache:
-        self._log(
-            f"{describe_sampling(self._config)}: sampling the subwords of "
-            f"{self._cache.num_pairs:,} pairs for epoch {epoch} …"
+        self.log(
+            f"{describe_sampling(self.config)}: sampling the subwords of "
+            f"{self.cache.num_pairs:,} pairs for epoch {epoch} …"
         )
         began, sampled = time.monotonic(), self._start(epoch).result()
-        both = self._cache, sampled
+        both = self.cache, sampled
         before, after = (len(x.source.tokens) + len(x.target.tokens) for x in both)
-        self._log(
+        self.log(
             f"Sampled {after:,} subwords, {after / max(before, 1):.2f} times those "
             f"of the text as it is, in {time.monotonic() - began:,.1f} s."
         )
@@ -109,9 +107,9 @@ class SampledEpochs:
         began = time.monotonic()
         with suppress(TimeoutError):
             return future.result(timeout=_SLOW_SECONDS)
-        self._log(f"Waiting for the sampled subwords of epoch {epoch} …")
+        self.log(f"Waiting for the sampled subwords of epoch {epoch} …")
         sampled = future.result()
-        self._log(f"Waited {time.monotonic() - began:,.1f} s for epoch {epoch}.")
+        self.log(f"Waited {time.monotonic() - began:,.1f} s for epoch {epoch}.")
         return sampled
 
     def _start(self, epoch: int) -> Future[TokenCache]:
@@ -134,14 +132,12 @@ class SampledEpochs:
         Raises:
           CancelledError: `close` has been called.
         """
-        sides = [self._cache.source, self._cache.target]
+        sides = [self.cache.source, self.cache.target]
         if self._modified:
             both = [self._modified.encode(*one, epoch) for one in self._chunks()]
             sides = [*map(_joined, sides, zip(*both, strict=True))] if both else sides
-        source, target = (
-            self._sample_side(side, n, epoch) for n, side in enumerate(sides)
-        )
-        return dataclasses.replace(self._cache, source=source, target=target)
+        source, target = (self._resample(*one, epoch) for one in enumerate(sides))
+        return replace(self.cache, source=source, target=target)
 
     def _chunks(self) -> Iterator[tuple[int, int]]:
         """Yields the bounds of chunks of pairs.
@@ -149,28 +145,27 @@ class SampledEpochs:
         Raises:
           CancelledError: `close` has been called, or Python ends.
         """
-        count = self._cache.num_pairs
+        count = self.cache.num_pairs
         for bounds in pairwise([*range(0, count, CHUNK_PAIRS), count]):
             if self._closed.is_set() or not threading.main_thread().is_alive():
                 raise CancelledError
             yield bounds
 
-    def _sample_side(self, side: TokenSide, number: int, epoch: int) -> TokenSide:
-        table = self._tables[number]
-        if table is None:
+    def _resample(self, number: int, side: TokenSide, epoch: int) -> TokenSide:
+        if (table := self._tables[number]) is None:
             return side
-        base = random_base(self._seed, epoch, number)
-        parts = [
-            sample_segmentations(
-                side.tokens[side.offsets[first] : side.offsets[last]],
-                np.diff(side.offsets[first : last + 1]),
-                table=table,
-                dropout=self._config.bpe_dropout[number],
-                keys=random_keys(base, np.arange(first, last)),
-                max_length=self._config.max_length,
-            )
-            for first, last in self._chunks()
-        ]
+        base = random_base(self.seed, epoch, number)
+        sample = partial(
+            sample_segmentations,
+            table=table,
+            dropout=self.config.bpe_dropout[number],
+            max_length=self.config.max_length,
+        )
+        parts = []
+        for first, last in self._chunks():
+            offsets = side.offsets[first : last + 1]
+            tokens, keys = side.tokens[offsets[0] : offsets[-1]], np.arange(first, last)
+            parts.append(sample(tokens, np.diff(offsets), keys=random_keys(base, keys)))
         return _joined(side, parts)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from t2t_jax.data.config import SIDES
 from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.data.vocabulary.tokenizers import Tagged, tag_piece
-from t2t_jax.errors import DataError
+from t2t_jax.errors import ConfigError, DataError
 
 Item = TypeVar("Item")
 
@@ -25,19 +25,20 @@ class Corpus(Protocol):
     @property
     def spec(self) -> str:
         """The corpus's name, as configured."""
-        ...
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         """Streams (source, target)."""
-        ...
 
     def num_pairs(self) -> int:
         """Counts the pairs."""
-        ...
 
     def fingerprint(self) -> str:
         """Returns a hash of the content."""
-        ...
+
+
+def spec_error(key: str, spec: str, rule: str) -> ConfigError:
+    """Returns the error of a configured corpus that breaks a rule."""
+    return ConfigError(f"{key}={spec!r} must {rule}. Change config.{key}.")
 
 
 class Part(NamedTuple):
@@ -65,8 +66,7 @@ class MixtureCorpus:
             try:
                 yield from (pair for pair in corpus if not problems.count)
             except DataError as error:
-                for problem in error.problems:
-                    problems.add(problem)
+                problems.add(*error.problems)
                 problems.count += error.unlisted
         problems.raise_if_any()
 
@@ -229,8 +229,8 @@ def directions_of(corpus: Corpus) -> tuple[tuple[str, str], ...]:
       >>> directions_of(open_corpus("phrasebook:dev:7#en-de,de-en"))
       (('en', 'de'), ('de', 'en'))
     """
-    found = (direction_of(part) for part, _ in parts_of(corpus))
-    return tuple(dict.fromkeys(pair for pair in found if any(pair)))
+    found = dict.fromkeys(direction_of(part) for part, _ in parts_of(corpus))
+    return tuple(pair for pair in found if any(pair))
 
 
 def directions_of_pairs(corpus: Corpus) -> list[str]:
@@ -268,10 +268,8 @@ def weights_by_size(
     """
     if temperature == 1:
         return tuple(part.weight for part in parts)
-    groups = [
-        direction if any(direction := direction_of(part)) else number
-        for number, (part, _) in enumerate(parts)
-    ]
+    directions = enumerate(direction_of(part) for part, _ in parts)
+    groups = [one if any(one) else number for number, one in directions]
     sizes: Counter[object] = Counter()
     for group, size in zip(groups, pairs, strict=True):
         sizes[group] += size
@@ -322,17 +320,14 @@ class PairLocation(NamedTuple):
     line: int
 
 
-def locate_pair(corpus: Corpus, number: int) -> PairLocation:
-    """Finds the file and line of a pair, through slices and mixtures.
+def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
+    """Returns a function that finds the file and line of a pair by its number, from 1.
+
+    Through slices and mixtures, whose parts are counted once.
 
     Raises:
       UserError: the corpus can no longer be read.
     """
-    return locator(corpus)(number)
-
-
-def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
-    """Returns a function that finds pairs as `locate_pair` does; counts parts once."""
     if isinstance(corpus, DerivedCorpus):
         of_base = locator(corpus.base)
         start = corpus.start if isinstance(corpus, SliceCorpus) else 0

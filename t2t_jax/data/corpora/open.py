@@ -47,6 +47,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
     DirectedCorpus,
@@ -57,11 +58,13 @@ from t2t_jax.data.corpora.corpus import (
     direction_of,
     layers_of,
     parts_of,
+    spec_error,
 )
 from t2t_jax.data.corpora.phrasebook import PhrasebookCorpus, open_phrasebook
 from t2t_jax.data.corpora.text_files import TextCorpus, TsvCorpus, open_text_files
 from t2t_jax.data.corpora.tfds import TfdsCorpus, open_tfds
 from t2t_jax.data.corpora.tree_files import open_trees
+from t2t_jax.data.files.progress_bar import Log
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, InputMissingError
 
@@ -97,27 +100,21 @@ def open_corpus(spec: str, *, key: str = "data.train", joiner: str = "") -> Corp
       InputMissingError: a file does not exist or cannot be read.
     """
     require_joined(spec, key=key)
-    errors = ErrorCollector()
+    errors, how = ErrorCollector(), {"key": key, "joiner": joiner}
     names = split_spec(spec) or [spec]
-    parts: list[Part] = [
-        errors.try_call(_open_part, name, key=key, joiner=joiner) for name in names
-    ]
+    parts: list[Part] = [errors.try_call(_open_part, name, **how) for name in names]
     errors.raise_if_any()
     named = [any(direction_of(one.corpus)) for p in parts for one in parts_of(p.corpus)]
     if any(named) and not all(named):
-        raise ConfigError(
-            f"{key}={spec!r} must name the languages of all of its corpora or of none, "
-            "as #en-de after each: a model of several languages translates no source "
-            f"without a tag. Change config.{key}."
+        rule = (
+            "name the languages of all of its corpora or of none, as #en-de after "
+            "each: a model of several languages translates no source without a tag"
         )
+        raise spec_error(key, spec, rule)
     if len(parts) == 1 and parts[0].weight == 1:
         return parts[0].corpus
     # A mixture among the parts is replaced by its own parts, with its weight.
-    flat = (
-        Part(inner.corpus, part.weight)
-        for part in parts
-        for inner in parts_of(part.corpus)
-    )
+    flat = (Part(one, weight) for part, weight in parts for one, _ in parts_of(part))
     return MixtureCorpus(spec, tuple(flat))
 
 
@@ -188,16 +185,21 @@ def count_pairs(spec: str, *, key: str) -> PairCount:
         if large := large_file_of(corpus):
             note = f"{large} has over {_COUNTED_BYTES:,} bytes and is not counted."
             return PairCount(spec, None, note)
-        pairs = corpus.num_pairs()
+        return PairCount(spec, corpus.num_pairs(), "")
     except (DataError, InputMissingError) as error:
         return PairCount(spec, None, "\n".join(error.problems))
-    return PairCount(spec, pairs, "")
 
 
 def _open_part(part: str, *, key: str, joiner: str) -> Part:
     weight, spec = parse_part(part, key=key)
     name, directions = split_directions(spec)
-    _check_directions(spec, directions, key=key)
+    if not _are_valid(spec, name, directions):
+        rule = (
+            "name two languages after #, as #en-de, or both directions of them, as "
+            "#en-de,de-en; trees have none. A tag of sources has brackets, #<BT>, and "
+            "goes with one direction"
+        )
+        raise spec_error(key, spec, rule)
     corpus = _open_one(name, key=key, joiner=joiner)
     return Part(_directed(corpus, spec, directions, key=key), weight)
 
@@ -216,28 +218,18 @@ def split_directions(part: str) -> tuple[str, list[tuple[str, str]]]:
     return name, [(source, target) for source, target in codes]
 
 
-def _check_directions(
-    spec: str, directions: Sequence[tuple[str, str]], *, key: str
-) -> None:
+def _are_valid(spec: str, name: str, directions: Sequence[tuple[str, str]]) -> bool:
+    """Returns whether the directions of a spec are; `name` is the spec without them."""
     prefix, _, rest = spec.partition(":")
-    is_meant = prefix != "trees" and _NO_DIRECTIONS.fullmatch(rest)
     if not directions:
+        is_meant = prefix != "trees" and _NO_DIRECTIONS.fullmatch(rest)
         is_file = Path(SLICE.sub(r"\g<base>", rest).rpartition(",")[2]).exists()
-        is_right = not is_meant or is_file
-    else:
-        source, target = directions[0]
-        both = [(source, target), (target, source)]
-        is_right = source != target and directions == both[: len(directions)]
-        is_right = is_right and prefix != "trees"
-        is_tagged = _TAGGED.fullmatch(SLICE.sub(r"\g<base>", split_directions(spec)[0]))
-        is_right = is_right and not (is_tagged and len(directions) > 1)
-    if not is_right:
-        raise ConfigError(
-            f"{key}={spec!r} must name two languages after #, as #en-de, or both "
-            "directions of them, as #en-de,de-en; trees have none. A tag of sources "
-            "has brackets, #<BT>, and goes with one direction. "
-            f"Change config.{key}."
-        )
+        return not is_meant or is_file
+    source, target = directions[0]
+    is_tagged = _TAGGED.fullmatch(SLICE.sub(r"\g<base>", name))
+    both = [(source, target), (target, source)][: 1 if is_tagged else 2]
+    known = both[: len(directions)]
+    return source != target and prefix != "trees" and [*directions] == known
 
 
 def _directed(
@@ -249,12 +241,9 @@ def _directed(
     parts = parts_of(corpus)
     named = {_named_languages(part.corpus) for part in parts}
     if directions[0][::-1] in named:
-        first = "-".join(directions[0][::-1])
-        raise ConfigError(
-            f"{key}={spec!r} must begin with the direction in which its text lies, "
-            f"#{first} by the name of the text, and begins with "
-            f"{'-'.join(directions[0])}. Change config.{key}."
-        )
+        first, given = ("-".join(one) for one in (directions[0][::-1], directions[0]))
+        rule = f"begin with the direction in which its text lies, #{first} by the name"
+        raise spec_error(key, spec, f"{rule} of the text, and begins with {given}")
     found = [
         DirectedCorpus(f"{one.spec}#{'-'.join(to)}", one, to, is_reversed=number > 0)
         for number, to in enumerate(directions)
@@ -292,19 +281,14 @@ def parse_part(part: str, *, key: str) -> tuple[float, str]:
         number, name = weighted["weight"], weighted["name"]
         weight = float(number) if _NUMBER.fullmatch(number) else 0.0
         if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
-            raise ConfigError(
-                f"{key}: {part!r} must be prefixed by a weight from {_LEAST_WEIGHT} to "
-                f"{_MOST_WEIGHT} and *, such as 0.5*{name}. Change config.{key}."
-            )
+            rule = f"be prefixed by a weight from {_LEAST_WEIGHT} to {_MOST_WEIGHT} "
+            raise spec_error(key, part, f"{rule}and *, such as 0.5*{name}")
     prefix, colon, _ = name.partition(":")
     if not colon or prefix not in _KINDS:
-        known = ", ".join(f"{kind}:" for kind in _KINDS)
-        are_files = "," in name and not colon and "*" not in name
-        meant = f" For two text files write text:{name}." if are_files else ""
-        raise ConfigError(
-            f"{key}={name!r} must begin with one of {known}.{meant} Change "
-            f"config.{key}."
-        )
+        rule = f"begin with one of {', '.join(f'{kind}:' for kind in _KINDS)}"
+        if "," in name and not colon and "*" not in name:
+            rule += f". For two text files write text:{name}"
+        raise spec_error(key, name, rule)
     return weight, name
 
 
@@ -319,18 +303,13 @@ def _open_one(spec: str, *, key: str, joiner: str) -> Corpus:
         base = _open_one(part["base"], key=key, joiner=joiner)
         return _slice(base, spec, part["start"], part["stop"], key=key)
     if _NO_SLICE.search(spec) and not Path(rest.rpartition(",")[2]).exists():
-        raise ConfigError(
-            f"{key}={spec!r} must end in a slice with a colon, such as [:1000], "
-            f"[1000:] or [1%:5%]. Change config.{key}."
-        )
+        rule = "end in a slice with a colon, such as [:1000], [1000:] or [1%:5%]"
+        raise spec_error(key, spec, rule)
     if prefix == "phrasebook":
         return open_phrasebook(spec, rest, key=key)
-    opened: Sequence[Corpus] = (
-        open_trees(spec, rest, key=key)
-        if prefix == "trees"
-        else open_text_files(spec, rest, key=key, joiner=joiner)
-    )
-    return _joint(spec, opened)
+    if prefix == "trees":
+        return _joint(spec, open_trees(spec, rest, key=key))
+    return _joint(spec, open_text_files(spec, rest, key=key, joiner=joiner))
 
 
 def require_joined(spec: str, *, key: str) -> None:
@@ -339,18 +318,14 @@ def require_joined(spec: str, *, key: str) -> None:
     Raises:
       ConfigError: one does.
     """
-    meant = "++".join(_joined(part) for part in split_spec(spec))
-    if meant != spec:
-        raise ConfigError(
-            f"{key}={spec!r} must join corpora by ++; a single + joins files of one. "
-            f"Set config.{key}={meant}."
-        )
-
-
-def _joined(part: str) -> str:
-    weighted = _WEIGHTED.fullmatch(part)  # A weight may be written with a +, wrongly.
-    begin = weighted.start("name") if weighted else 0
-    return part[:begin] + _SINGLE_PLUS.sub("++", part[begin:])
+    parts = split_spec(spec)
+    for number, part in enumerate(parts):
+        weighted = _WEIGHTED.fullmatch(part)  # A weight may have a +, wrongly.
+        begin = weighted.start("name") if weighted else 0
+        parts[number] = part[:begin] + _SINGLE_PLUS.sub("++", part[begin:])
+    if (meant := "++".join(parts)) != spec:
+        rule = f"{key}={spec!r} must join corpora by ++; a single + joins files of one"
+        raise ConfigError(f"{rule}. Set config.{key}={meant}.")
 
 
 def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:
@@ -362,6 +337,56 @@ def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpu
 
     first, last = bound(start or "0"), bound(stop or str(sys.maxsize))
     if first >= last:
-        of = f" of {total:,} pairs" if total else ""
-        raise ConfigError(f"{key}={spec!r} is an empty slice{of}. Change config.{key}.")
+        of = f" of the {total:,}" if total else ""
+        raise spec_error(key, spec, f"not be an empty slice: have a pair{of}")
     return SliceCorpus(spec, base, first, last)
+
+
+def train_and_dev(config: DataConfig) -> tuple[str, str]:
+    """Returns the specs of the training and the development corpus; "" is none.
+
+    Raises:
+      ConfigError: no pairs can be held out of the training corpus.
+
+    Example:
+      >>> train_and_dev(DataConfig(train="text:a.en,a.de", dev_pairs=1_000))
+      ('text:a.en,a.de[1000:]', 'text:a.en,a.de[:1000]')
+    """
+    pairs = config.dev_pairs
+    if config.dev or not pairs:
+        return config.train, config.dev
+    # As the user wrote it, without slices.
+    require_joined(config.train, key="data.train")
+    first, *others = split_spec(config.train) or [""]
+    _, name = parse_part(first, key="data.train")
+    if SLICE.fullmatch(name) or name.startswith("tfds:"):
+        why = f"{name!r}: it is a slice or a set of TFDS"
+        change = "Set config.data.dev, and config.data.dev_pairs=0."
+        raise ConfigError(f"Cannot hold data.dev_pairs={pairs} out of {why}. {change}")
+    return "++".join([f"{first}[{pairs}:]", *others]), f"{name}[:{pairs}]"
+
+
+def open_held_out(spec: str, *, log: Log, joiner: str = "") -> tuple[Corpus, ...]:
+    """Opens the test sets of `data.held_out`, but for TFDS sets that are not prepared.
+
+    Args:
+      joiner: `data.subword_joiner`.
+
+    Raises:
+      ConfigError: the spec is invalid.
+      InputMissingError: a file does not exist or cannot be read.
+    """
+    errors = ErrorCollector()
+
+    def open_one(name: str) -> Corpus | None:
+        try:
+            return open_corpus(name, key="data.held_out", joiner=joiner)
+        except InputMissingError:
+            if not name.startswith("tfds:"):
+                raise
+            log(f"{name} is not prepared: it is not checked against the training text.")
+            return None
+
+    found = [errors.try_call(open_one, name) for name in split_spec(spec)]
+    errors.raise_if_any()
+    return tuple(corpus for corpus in found if corpus is not None)

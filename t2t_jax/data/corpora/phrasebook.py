@@ -14,9 +14,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
+from t2t_jax.data.corpora.corpus import spec_error
 from t2t_jax.errors import ConfigError
 
 SIZES = {"dev": 500, "test": 5_000, "train": 120_000}
@@ -25,6 +26,9 @@ FINGERPRINT = "4917a8231112bb90c5dd393b36a5c114492964c6cb2fb06c1cc2cd37842e45a6"
 """SHA-256 of the generator's version and first pairs; another text needs another."""
 
 _FILES = resources.files("t2t_jax.data.corpora")
+
+
+_STARTS = dict(zip(SIZES, accumulate(SIZES.values(), initial=0), strict=False))
 
 
 class Example(NamedTuple):
@@ -57,8 +61,7 @@ class PhrasebookCorpus:
     count: int
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
-        before = list(SIZES).index(self.split)
-        start = sum(list(SIZES.values())[:before])
+        start = _STARTS[self.split]
         with (_FILES / "phrasebook.tsv.xz").open("rb") as packed:
             lines = io.TextIOWrapper(lzma.open(packed), encoding="utf-8", newline="\n")
             for line in islice(lines, start, start + self.count):
@@ -83,11 +86,8 @@ def open_phrasebook(spec: str, rest: str, *, key: str) -> PhrasebookCorpus:
     """
     split, _, count = rest.partition(":")
     if split not in SIZES or not re.fullmatch("[1-9][0-9]{,8}", count):
-        raise ConfigError(
-            f"{key}={spec!r} must be phrasebook:SPLIT:COUNT with a split of "
-            f"{', '.join(sorted(SIZES))} and a count of at least 1. Change "
-            f"config.{key}."
-        )
+        rule = f"be phrasebook:SPLIT:COUNT with a split of {', '.join(sorted(SIZES))}"
+        raise spec_error(key, spec, f"{rule} and a count of at least 1")
     if int(count) > SIZES[split]:
         raise ConfigError(
             f"{key}={spec!r}: the phrasebook has {SIZES[split]} pairs of {split}, not "

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from t2t_jax.data.corpora.corpus import Corpus, truncate
 from t2t_jax.data.corpora.open import open_corpus, split_directions
 from t2t_jax.data.corpora.text_files import PYTHON_PAIRS, TextCorpus
 from t2t_jax.data.files.lines import LineProblems
-from t2t_jax.data.files.progress_bar import ProgressBar
+from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.line_arguments import with_article
 from t2t_jax.data.token_cache.cache_paths import (
     BUILDING,
@@ -40,11 +40,7 @@ Pairs: TypeAlias = _Rows | Mapping[str, _Rows]
 
 
 def open_pairs(
-    pairs: Pairs,
-    *,
-    config: DataConfig,
-    name: str = "pairs",
-    log: Callable[[str], None] = lambda text: None,
+    pairs: Pairs, *, config: DataConfig, name: str = "pairs", log: Log = lambda _: None
 ) -> Corpus:
     """Reads pairs once, stores them as text files, and returns these as a corpus.
 
@@ -79,24 +75,21 @@ def open_pairs(
       ['A dog barks.', 'Ein Hund bellt.']
     """
     if isinstance(pairs, Mapping) and pairs:
-        named = [f"#{languages}" for languages in pairs]
-        if all(split_directions(one)[1] for one in named):
-            specs = [
-                _store(rows, config, f"{name}[{languages!r}]", log).spec
-                for languages, rows in pairs.items()
-            ]
-            return open_corpus("++".join(map("".join, zip(specs, named, strict=True))))
+        if all(split_directions(f"#{languages}")[1] for languages in pairs):
+            specs = []
+            for languages, rows in pairs.items():
+                corpus = _store(rows, config, f"{name}[{languages!r}]", log)
+                specs.append(f"{corpus.spec}#{languages}")
+            return open_corpus("++".join(specs))
     return _store(pairs, config, name, log)
 
 
-def _store(
-    pairs: Any, config: DataConfig, name: str, log: Callable[[str], None]
-) -> TextCorpus:
+def _store(pairs: Any, config: DataConfig, name: str, log: Log) -> TextCorpus:
     """Reads and stores the pairs of one direction."""
     is_wrong = isinstance(pairs, str | bytes | Mapping | Set)
     if is_wrong or not isinstance(pairs, Iterable):
-        what = with_article(type(pairs).__name__)
-        what = truncate(repr(pairs)) if isinstance(pairs, str) else what
+        is_name, kind = isinstance(pairs, str), with_article(type(pairs).__name__)
+        what = truncate(repr(pairs)) if is_name else kind
         raise TypeError(
             f"{name} must be an iterable of (source, target) pairs, not {what}. Pass "
             '[("A dog barks.", "Ein Hund bellt.")], or one split of a dataset; the '
@@ -115,14 +108,14 @@ def _store(
                 sources.write(source + b"\n")
                 targets.write(target + b"\n")
         is_named = all(re.fullmatch(LANGUAGE_CODE, x.replace("-", "_")) for x in keys)
-        sides = [f"pairs.{one}" for one in ((is_named and keys) or SIDES)]
-        for number, file in enumerate(sides):
-            (folder / str(number)).rename(folder / file)
+        sides = list((is_named and keys) or SIDES)
+        for number, side in enumerate(sides):
+            (folder / str(number)).rename(folder / f"pairs.{side}")
         content = _corpus(folder, sides).fingerprint()
-        path = home / f"{PYTHON_PAIRS}-{content[:24]}-{sides[0][6:]}-{sides[1][6:]}"
+        path = home / "-".join([PYTHON_PAIRS, content[:24], *sides])
         corpus = _corpus(path, sides)
         with write_errors(home), exclusive_lock(partial_path(path), ProgressBar(log)):
-            is_there = all((path / file).is_file() for file in sides)
+            is_there = corpus.source.is_file() and corpus.target.is_file()
             if not is_there or corpus.fingerprint() != content:
                 publish(folder, path)
             shutil.rmtree(partial_path(path), ignore_errors=True)
@@ -131,8 +124,8 @@ def _store(
     return corpus
 
 
-def _corpus(folder: Path, names: Sequence[str]) -> TextCorpus:
-    source, target = (folder / name for name in names)
+def _corpus(folder: Path, sides: Sequence[str]) -> TextCorpus:
+    source, target = (folder / f"pairs.{side}" for side in sides)
     return TextCorpus(f"text:{source},{target}", source, target)
 
 
@@ -163,8 +156,8 @@ def _checked(
         source, target = sides
         if b"\n" in source + target or source.endswith(b"\r") or target.endswith(b"\r"):
             fault, advice = "has a line break.", 'Replace it: " ".join(text.split()).'
-            place = f"{name}[{number}]"
-            problems.add_line(name, number, fault, advice, location=place)
+            shown = f"{name}[{number}]: {fault}"
+            problems.add_line(name, number, fault, advice, shown=shown)
         elif not problems.count:
             yield source, target
     if number < 0:

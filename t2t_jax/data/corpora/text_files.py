@@ -15,14 +15,16 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from t2t_jax.data.corpora.corpus import spec_error
 from t2t_jax.data.files.file_facts import count_lines, digest
 from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
-from t2t_jax.errors import ConfigError
+from t2t_jax.errors import ConfigError, DataError
+from t2t_jax.files import expand_user
 
 PYTHON_PAIRS = "python-pairs"
 """The name of a directory with pairs from Python, from which their digest follows."""
 
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 _COLUMNS = re.compile(r"(?P<files>.*)#(?P<source>[1-9]\d*),(?P<target>[1-9]\d*)")
 
 
@@ -69,30 +71,28 @@ class TextCorpus:
                 if isinstance(target, str):
                     yield _undo_both(source, target, self.joiner)
         if not problems.cut_short:
-            self._compare(counts, problems)
+            problems.add(*self._faults(*counts))
         problems.raise_if_any()
 
-    def _compare(self, counts: list[int], problems: LineProblems) -> None:
-        if counts[0] != counts[1]:
-            problems.add(
-                f"{self.source} has {counts[0]} lines and {self.target} has "
-                f"{counts[1]}: the two sides must be aligned line by line."
-            )
-        elif not counts[0]:
-            problems.add(f"{self.source} and {self.target} are empty.")
+    def _faults(self, sources: int, targets: int) -> Iterator[str]:
+        """Yields what is wrong with the numbers of lines."""
+        if sources != targets:
+            sizes = f"{self.source} has {sources} lines and {self.target} has {targets}"
+            yield f"{sizes}: the two sides must be aligned line by line."
+        elif not sources:
+            yield f"{self.source} and {self.target} are empty."
 
     def num_pairs(self) -> int:
         """Counts the lines of both sides."""
-        counts = [count_lines(self.source), count_lines(self.target)]
-        problems = LineProblems()
-        self._compare(counts, problems)
-        problems.raise_if_any()
-        return counts[0]
+        pairs = count_lines(self.source)
+        for fault in self._faults(pairs, count_lines(self.target)):
+            raise DataError(fault)
+        return pairs
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the two files' bytes, and of the joiner if any."""
-        sides = digest(self.source) + digest(self.target)
         head = b"text" + _joiner_bytes(self.joiner)
+        sides = digest(self.source) + digest(self.target)
         return hashlib.sha256(head + sides).hexdigest()
 
 
@@ -116,10 +116,8 @@ class TsvCorpus:
         for number, line in enumerate(checked_lines(self.path, problems), start=1):
             if line is None:
                 continue
-            fields = line.split("\t")
-            if len(fields) < needed:
-                fault = f"has {len(fields)} of the {needed} columns that a line must "
-                fault += "have, separated by tabs."
+            if len(fields := line.split("\t")) < needed:
+                fault = f"has {len(fields)} of the {needed} columns, separated by tabs."
                 problems.add_line(str(self.path), number, fault)
             elif not problems.count:
                 yield _undo_both(fields[source], fields[target], self.joiner)
@@ -148,26 +146,20 @@ def open_text_files(
     """
     if spec.startswith("tsv:"):
         return _open_tsv(spec, rest, key, joiner)
-    sides = rest.split(",")
-    if len(sides) != 2 or not all(sides):
-        raise ConfigError(
-            f"{key}={spec!r} must name two files, text:SOURCE,TARGET, or with a + "
-            f"between them as many on each side. Change config.{key}."
-        )
+    if len(sides := rest.split(",")) != 2 or not all(sides):
+        rule = "name two files, text:SOURCE,TARGET, or with a + between them as many "
+        raise spec_error(key, spec, f"{rule}on each side")
     sources, targets = (expand_files(side, spec, key) for side in sides)
     if len(sources) != len(targets):
-        raise ConfigError(
-            f"{key}={spec!r} must name as many files on both sides, and names "
-            f"{len(sources)} and {len(targets)}. Change config.{key}."
-        )
+        names = f"and names {len(sources)} and {len(targets)}"
+        raise spec_error(key, spec, f"name as many files on both sides, {names}")
     change = f"config.{key}"
     if f"/{PYTHON_PAIRS}-" in rest:
         change = "nothing, and pass its pairs to t2t_jax.train again"
     require_files(*sources, *targets, change=change)
-    pairs = list(zip(sources, targets, strict=True))
-    if len(pairs) == 1:
-        return [TextCorpus(spec, *pairs[0], joiner)]
-    return [TextCorpus(f"text:{a},{b}", a, b, joiner) for a, b in pairs]
+    specs = [*map("text:{},{}".format, sources, targets)] if sources[1:] else [spec]
+    files = zip(specs, sources, targets, strict=True)
+    return [TextCorpus(*one, joiner) for one in files]
 
 
 def _open_tsv(spec: str, rest: str, key: str, joiner: str) -> list[TsvCorpus]:
@@ -176,15 +168,12 @@ def _open_tsv(spec: str, rest: str, key: str, joiner: str) -> list[TsvCorpus]:
         rest, columns = part["files"], (int(part["source"]), int(part["target"]))
         end = "#{},{}".format(*columns)
     if not rest or columns[0] == columns[1]:
-        raise ConfigError(
-            f"{key}={spec!r} must be tsv:FILE, or tsv:FILE#SOURCE,TARGET with the "
-            f"numbers, from 1, of two columns. Change config.{key}."
-        )
+        rule = "be tsv:FILE, or tsv:FILE#SOURCE,TARGET with the numbers, from 1, of two"
+        raise spec_error(key, spec, f"{rule} columns")
     paths = expand_files(rest, spec, key)
     require_files(*paths, change=f"config.{key}")
-    if len(paths) == 1:
-        return [TsvCorpus(spec, paths[0], columns, joiner)]
-    return [TsvCorpus(f"tsv:{path}{end}", path, columns, joiner) for path in paths]
+    names = [spec] if len(paths) == 1 else [f"tsv:{path}{end}" for path in paths]
+    return [TsvCorpus(*one, columns, joiner) for one in zip(names, paths, strict=True)]
 
 
 def _joiner_bytes(joiner: str) -> bytes:
@@ -200,30 +189,15 @@ def expand_files(side: str, spec: str, key: str) -> tuple[Path, ...]:
     """
     if "+" in side and (file := _expand(side, spec, key)).is_file():
         return (file,)
-    names = side.split("+")
-    if not all(names):
-        raise ConfigError(
-            f"{key}={spec!r} must have a file name before and after every +. "
-            f"Change config.{key}."
-        )
+    if not all(names := side.split("+")):
+        raise spec_error(key, spec, "have a file name before and after every +")
     return tuple(_expand(name, spec, key) for name in names)
 
 
 def _expand(path: str, spec: str, key: str) -> Path:
-    def value(match: re.Match[str]) -> str:
-        name = match[1] or match[2]
-        if name not in os.environ:
-            raise ConfigError(
-                f"{key}={spec!r} needs the environment variable {name}, which is not "
-                f"set. Set {name} or change config.{key}."
-            )
-        return os.environ[name]
-
-    expanded = Path(_VARIABLE.sub(value, path))
-    try:
-        return expanded.expanduser()
-    except RuntimeError as error:
-        raise ConfigError(
-            f"{key}={spec!r} names {expanded}, and {expanded.parts[0]} has no home "
-            f"directory. Change config.{key}."
-        ) from error
+    names = (match[1] or match[2] for match in _VARIABLE.finditer(path))
+    if missing := [name for name in names if name not in os.environ]:
+        fault = f"{key}={spec!r} needs the environment variable {missing[0]}, not set"
+        raise ConfigError(f"{fault}. Set {missing[0]} or change config.{key}.")
+    expanded = os.path.expandvars(path)
+    return expand_user(expanded, f"{expanded} of {key}={spec!r}", f"config.{key}")

@@ -22,9 +22,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from t2t_jax.data.corpora.corpus import spec_error
 from t2t_jax.data.files.lines import LineProblems
-from t2t_jax.errors import ConfigError, DataError, InputMissingError
-from t2t_jax.files import MAX_JSON_BYTES, json_fault, read_limited
+from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.files import MAX_JSON_BYTES, expand_user, json_fault, read_limited
 
 _GRAMMAR = re.compile(
     r"(?P<name>[a-z]\w*(?:/[\w.-]+){0,2})"
@@ -33,6 +34,7 @@ _GRAMMAR = re.compile(
 )
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _INFO_FILE = "dataset_info.json"
+_AGAIN = "Remove the directory, and prepare the set again."
 _BATCH = 1_024
 _SAMPLED = 100
 _BREAK = re.compile(r"\r?\n|\0")
@@ -60,26 +62,24 @@ class TfdsCorpus:
             numbers = range(start, min(start + _BATCH, len(records)))
             pairs = self._read(records, numbers)
             for number, texts in zip(numbers, pairs, strict=True):
-                source, target = (
-                    self._line(text, number, language, problems)
-                    for text, language in zip(texts, self.languages, strict=True)
-                )
+                sides = zip(texts, self.languages, strict=True)
+                lines = [self._line(*side, number, problems) for side in sides]
                 if not problems.count:
-                    yield source, target
+                    yield lines[0], lines[1]
         if not len(records):
             problems.add(f"{self.spec} is empty.")
         problems.raise_if_any()
 
     def _line(
-        self, text: bytes, number: int, language: str, problems: LineProblems
+        self, text: bytes, language: str, number: int, problems: LineProblems
     ) -> str:
         """Decodes a sentence, with spaces for line ends and NULs."""
         try:
             return _BREAK.sub(" ", text.decode())
         except UnicodeDecodeError as error:
             fault, name = f"invalid UTF-8 ({error.reason}).", f"{self.spec}, {language}"
-            place = f"{self.spec}: example {number}, {language}"
-            problems.add_line(name, number, fault, location=place)
+            shown = f"{self.spec}: example {number}, {language}: {fault}"
+            problems.add_line(name, number, fault, shown=shown)
             return ""
 
     def num_pairs(self) -> int:
@@ -120,10 +120,8 @@ class TfdsCorpus:
             return texts
         except Exception as error:
             cause = (str(error) or type(error).__name__).splitlines()[0]
-            raise DataError(
-                f"{self.directory}: a record file is damaged ({cause}). Remove the "
-                "directory, and prepare the set again."
-            ) from error
+            fault = f"{self.directory}: a record file is damaged ({cause}). {_AGAIN}"
+            raise DataError(fault) from error
 
 
 def open_set(directory: Path) -> Any:
@@ -138,16 +136,13 @@ def open_set(directory: Path) -> Any:
         _check_feature_classes(directory / "features.json")
         return tensorflow_datasets.builder_from_directory(directory)
     except Exception as error:
-        raise DataError(
-            f"{directory}: not a valid TFDS set ({error}). Remove it, and prepare it "
-            "again."
-        ) from error
+        fault = f"{directory}: not a valid TFDS set ({error}). {_AGAIN}"
+        raise DataError(fault) from error
 
 
 def _check_feature_classes(path: Path) -> None:
     """Refuses a set with other classes: TFDS would import and run their modules."""
-    advice = "Remove it, and prepare it again."
-    content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=advice)
+    content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=_AGAIN)
     try:
         names = list(_classes(json.loads(content)))
     except (RecursionError, ValueError) as error:
@@ -184,23 +179,16 @@ def open_tfds(spec: str, rest: str, *, key: str) -> TfdsCorpus:
       DataError: the set is damaged, or in a format that only TensorFlow reads.
       InputMissingError: the set is not prepared.
     """
-    part = _GRAMMAR.fullmatch(rest)
-    if part is None:
-        raise ConfigError(
-            f"{key}={spec!r} must be tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET, as in "
-            "tfds:wmt14_translate/de-en:train[:1%]:en-de: a slice belongs to the "
-            f"split. Change config.{key}."
+    if (part := _GRAMMAR.fullmatch(rest)) is None:
+        rule = (
+            "be tfds:NAME/CONFIG:SPLIT:SOURCE-TARGET, as in "
+            "tfds:wmt14_translate/de-en:train[:1%]:en-de: a slice belongs to the split"
         )
+        raise spec_error(key, spec, rule)
     named = os.environ.get("TFDS_DATA_DIR") or "~/tensorflow_datasets"
-    try:
-        home = Path(named).expanduser()
-    except RuntimeError as error:
-        raise ConfigError(
-            f"{key}={spec!r} is to be read from {named}, which has no home "
-            f"directory. Set TFDS_DATA_DIR or change config.{key}."
-        ) from error
-    directory = _find(home, part["name"])
-    if directory is None:
+    change = f"TFDS_DATA_DIR or config.{key}"
+    home = expand_user(named, f"{named} of {key}={spec!r}", change)
+    if (directory := _find(home, part["name"])) is None:
         raise InputMissingError(
             f"{home / part['name']}: not a prepared set of TFDS. Prepare it once "
             "(needs TensorFlow, which reading does not): pip install "
@@ -220,12 +208,9 @@ def _find(home: Path, name: str) -> Path | None:
     if (directory / _INFO_FILE).is_file():
         return directory
     paths = (path.parent for path in directory.glob(f"*/{_INFO_FILE}"))
-    versions = {
-        tuple(map(int, path.name.split("."))): path
-        for path in paths
-        if _VERSION.fullmatch(path.name)
-    }
-    return versions[max(versions)] if versions else None
+    known = (path for path in paths if _VERSION.fullmatch(path.name))
+    numbers = {tuple(map(int, path.name.split("."))): path for path in known}
+    return numbers[max(numbers)] if numbers else None
 
 
 def _require_split(
@@ -242,17 +227,12 @@ def _require_split(
         ) from error
     except ValueError as error:
         sizes = (f"{n} ({splits[n].num_examples:,} examples)" for n in sorted(splits))
-        known = ", ".join(sizes)
-        raise ConfigError(
-            f"{key}={spec!r} is not a valid split; the set has "
-            f"{known or 'no split'}. Change config.{key}."
-        ) from error
+        rule = f"have a valid split; the set has {', '.join(sizes) or 'no split'}"
+        raise spec_error(key, spec, rule) from error
     files = {piece.filename for piece in splits[split].file_instructions}
     if missing := sorted(Path(name).name for name in files if not Path(name).is_file()):
-        raise DataError(
-            f"{directory}: {len(missing)} of {len(files)} files are missing, such as "
-            f"{missing[0]}. Remove the directory, and prepare the set again."
-        )
+        few = f"{len(missing)} of {len(files)} files are missing, such as {missing[0]}"
+        raise DataError(f"{directory}: {few}. {_AGAIN}")
 
 
 def _languages(
@@ -268,13 +248,9 @@ def _languages(
         direction = "-".join(map(str, info.supervised_keys))
     if not known:
         listed = ", ".join(f"{name}: {kind}" for name, kind in kinds.items())
-        raise ConfigError(
-            f"{key}={spec!r} must be a translation set, with a feature of text for "
-            f"each language, and has {listed}. Change config.{key}."
-        )
+        rule = "be a translation set, with a feature of text for each language, and has"
+        raise spec_error(key, spec, f"{rule} {listed}")
     if direction not in known:
-        raise ConfigError(
-            f"{key}={spec!r} must end in one of {', '.join(f':{d}' for d in known)}. "
-            f"Change config.{key}."
-        )
+        ends = ", ".join(f":{direction}" for direction in known)
+        raise spec_error(key, spec, f"end in one of {ends}")
     return known[direction]

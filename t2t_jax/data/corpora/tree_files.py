@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from t2t_jax.data.corpora.corpus import spec_error
 from t2t_jax.data.corpora.text_files import expand_files
 from t2t_jax.data.files.file_facts import cached_fact, digest
 from t2t_jax.data.files.lines import LineProblems, checked_lines, require_files
 from t2t_jax.data.trees.linearization import WORD, WORD_SYMBOLS, linearize
 from t2t_jax.data.trees.tree import Tree, TreeReader, normalize
-from t2t_jax.errors import ConfigError
 
 _VERSION = 1  # of the rules that turn a file into pairs
 
@@ -79,8 +79,9 @@ class TreeCorpus:
 
     def _report(self, problems: LineProblems, begin: int, fault: str) -> None:
         what = "the tree that begins here is not in Penn brackets"
-        how = {"advice": "Fix or remove it.", "detail": f"{what}: {fault}."}
-        problems.add_line(str(self.path), begin, f"{what}.", **how)
+        shown = f"{self.path}:{begin}: {what}: {fault}."
+        advice = "Fix or remove it."
+        problems.add_line(str(self.path), begin, f"{what}.", advice, shown=shown)
 
     def num_pairs(self) -> int:
         """Counts the trees."""
@@ -116,13 +117,11 @@ def open_trees(spec: str, rest: str, *, key: str) -> tuple[TreeCorpus, ...]:
     if not mark or not words.isidentifier():  # or the # is in a file's name
         names, words = rest, WORD
     if not names or words not in WORD_SYMBOLS:
-        raise ConfigError(
-            f"{key}={spec!r} must name a file, trees:FILE, trees:FILE#tags or "
-            f"trees:FILE#numbers. Change config.{key}."
-        )
+        rule = "name a file, trees:FILE, trees:FILE#tags or trees:FILE#numbers"
+        raise spec_error(key, spec, rule)
     paths = expand_files(names.replace(",", "+"), spec, key)
     require_files(*paths, change=f"config.{key}")
-    if len(paths) == 1:
-        return (TreeCorpus(spec, paths[0], words),)
     end = "" if words == WORD else f"#{words}"
-    return tuple(TreeCorpus(f"trees:{path}{end}", path, words) for path in paths)
+    specs = [f"trees:{path}{end}" for path in paths] if paths[1:] else [spec]
+    pairs = zip(specs, paths, strict=True)
+    return tuple(TreeCorpus(spec, path, words) for spec, path in pairs)

@@ -29,6 +29,7 @@ _Facts: TypeAlias = dict[str, dict[str, Any]]
 _SETTLED_NS = 2_000_000_000
 _MIN_BYTES = 1 << 20  # a millisecond of reading
 _MAX_FILES = 1_000
+_CACHE_FILE = "file_facts.json"
 _BLOCK = 1 << 22
 
 
@@ -45,9 +46,8 @@ def cached_fact(path: Path, name: str, find: Callable[[Path], Fact]) -> Fact:
     key = os.path.abspath(path)
     now = path.stat()
     version = [now.st_size, now.st_ino, now.st_mtime_ns, now.st_ctime_ns]
-    changed = max(now.st_mtime_ns, now.st_ctime_ns)
-    settled = changed + _SETTLED_NS < time.time_ns()
-    if now.st_size < _MIN_BYTES or not settled:
+    is_settled = max(version[2:]) + _SETTLED_NS < time.time_ns()
+    if now.st_size < _MIN_BYTES or not is_settled:
         return find(path)
     known = _read().get(key, {})
     if known.get("version") == version and name in known:
@@ -57,23 +57,17 @@ def cached_fact(path: Path, name: str, find: Callable[[Path], Fact]) -> Fact:
     # Read again: another process may have written meanwhile. If it writes right now,
     # one of the two entries is lost and computed again.
     facts = _read()
-    known = facts.pop(key, {})
-    if known.get("version") != version:
+    if (known := facts.pop(key, {})).get("version") != version:
         known = {"version": version}
     _write({**facts, key: {**known, name: fact}})
     return fact
 
 
-def _cache_file() -> Path:
-    return cache_home() / "file_facts.json"
-
-
 def _read() -> _Facts:
     """Reads all entries; {} if the file is damaged or writable by other users."""
     with contextlib.suppress(OSError, ValueError, UserError):
-        path = _cache_file()
-        owner = path.stat()
-        if owner.st_uid == os.geteuid() and not owner.st_mode & 0o022:
+        path = cache_home() / _CACHE_FILE
+        if (owner := path.stat()).st_uid == os.geteuid() and not owner.st_mode & 0o022:
             checksum, _, content = path.read_text(encoding="utf-8").partition("\n")
             if checksum == _checksum(content):
                 facts: _Facts = json.loads(content)
@@ -86,7 +80,7 @@ def _write(facts: _Facts) -> None:
     existing = [path for path in facts if os.path.exists(path)][-_MAX_FILES:]
     content = json.dumps({path: facts[path] for path in existing})
     with contextlib.suppress(OSError, UserError):  # an unwritable home directory
-        path = _cache_file()
+        path = cache_home() / _CACHE_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_write(path, f"{_checksum(content)}\n{content}")
         path.chmod(0o600)
@@ -108,9 +102,8 @@ def count_lines(path: Path) -> int:
     except GZIP_ERRORS as error:
         raise DataError(f"{path}: broken gzip: {gzip_fault(error)}.") from error
     except OSError as error:
-        raise InputMissingError(
-            f"{path}: cannot be read ({error.strerror})."
-        ) from error
+        fault = f"{path}: cannot be read ({error.strerror})."
+        raise InputMissingError(fault) from error
 
 
 def _count_lines(path: Path) -> int:

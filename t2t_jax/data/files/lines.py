@@ -7,6 +7,7 @@ misalign all that follows.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import sys
 import zlib
@@ -19,7 +20,7 @@ from typing import IO, cast
 from t2t_jax.errors import DataError, InputMissingError, UserError
 from t2t_jax.files import require_file
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = codecs.BOM_UTF8
 
 GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -31,11 +32,9 @@ _MAX_NUMBERS = 5
 
 # UTF-32 before UTF-16, whose byte order mark is a prefix of UTF-32's.
 _MAGIC_NUMBERS = {
-    b"\xff\xfe\0\0": "UTF-32",
-    b"\0\0\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-    b"\x1f\x8b\x08": "gzip",
+    "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "gzip": (b"\x1f\x8b\x08",),
 }
 
 
@@ -43,10 +42,8 @@ class LineTooLongError(ValueError):
     """A line is longer than `MAX_LINE_BYTES`; has its number, from 1."""
 
     def __init__(self, number: int):
-        super().__init__(
-            f"has over {MAX_LINE_BYTES:,} bytes, more than a line may have. Split it "
-            "into lines, or remove it."
-        )
+        fault = f"has over {MAX_LINE_BYTES:,} bytes, more than a line may have"
+        super().__init__(f"{fault}. Split it into lines, or remove it.")
         self.number = number
 
 
@@ -59,17 +56,16 @@ class _Fault:
     """
 
     text: str
-    advice: str = ""
+    advice: str
     count: int = 1
     numbers: list[str] = field(default_factory=list)
 
     def message(self) -> str:
-        if self.count == 1:
+        if not (more := self.count - 1):
             return self.text + self.advice
-        text, more = self.text.removesuffix("."), f"{self.count - 1:,} more"
-        listed = ", ".join(self.numbers) + ", …" * (self.count > 1 + len(self.numbers))
-        lines = f"line{'s' * (self.count > 2)} ({listed})"
-        return f"{text}; the same fault in {more} {lines}.{self.advice}"
+        text, dots = self.text.removesuffix("."), ", …" * (more > len(self.numbers))
+        lines = f"line{'s' * (more > 1)} ({', '.join(self.numbers)}{dots})"
+        return f"{text}; the same fault in {more:,} more {lines}.{self.advice}"
 
 
 class LineProblems:
@@ -85,56 +81,45 @@ class LineProblems:
     """
 
     def __init__(self) -> None:
-        self._faults: list[_Fault] = []
-        self._by_kind: dict[tuple[str, str], _Fault] = {}
+        self._faults: dict[object, _Fault] = {}
         self.count = 0
         self.cut_short = False
 
     @property
     def found(self) -> list[str]:
         """The first twenty messages."""
-        return [fault.message() for fault in self._faults[:_MAX_LISTED]]
+        return [fault.message() for fault in self._faults.values()]
 
-    def add(self, message: str) -> None:
-        """Adds a message; after the twentieth only counts it."""
-        self.count += 1
-        if len(self._faults) < _MAX_LISTED:
-            self._faults.append(_Fault(message))
+    def add(self, *messages: str) -> None:
+        """Adds messages; after the twentieth only counts them."""
+        for message in messages:
+            self._add(self.count, message, "", 0)
 
     def add_line(
-        self,
-        name: str,
-        number: int,
-        fault: str,
-        advice: str = "",
-        *,
-        detail: str = "",
-        location: str = "",
+        self, name: str, number: int, fault: str, advice: str = "", *, shown: str = ""
     ) -> None:
         """Adds the fault of a line, merged with earlier lines of the same fault.
 
         Args:
           fault: with a full stop; equal for lines to be merged.
           advice: a sentence.
-          detail: replaces `fault` in the message of the first line.
-          location: replaces `name:number` in the message.
+          shown: replaces `name:number: fault` in the message of the first line.
         """
+        text = shown or f"{name}:{number}: {fault}"
+        self._add((name, fault), text, advice and f" {advice}", number)
+
+    def _add(self, kind: object, text: str, advice: str, number: int) -> None:
         self.count += 1
-        known = self._by_kind.get((name, fault))
-        if known is not None:
+        if known := self._faults.get(kind):
             known.count += 1
-            if len(known.numbers) < _MAX_NUMBERS:
-                known.numbers.append(str(number))
+            known.numbers += [str(number)] * (len(known.numbers) < _MAX_NUMBERS)
         elif len(self._faults) < _MAX_LISTED:
-            text = f"{location or f'{name}:{number}'}: {detail or fault}"
-            new = _Fault(text, advice and f" {advice}")
-            self._faults.append(new)
-            self._by_kind[name, fault] = new
+            self._faults[kind] = _Fault(text, advice)
 
     def raise_if_any(self, error: type[UserError] = DataError) -> None:
         """Raises one `error` with the listed messages, if there are any."""
         if self.count:
-            listed = sum(fault.count for fault in self._faults)
+            listed = sum(fault.count for fault in self._faults.values())
             raise error(self.found, unlisted=self.count - listed)
 
 
@@ -159,7 +144,7 @@ def foreign_format(head: bytes) -> str:
 
 def format_by_magic_number(head: bytes) -> str:
     """Detects UTF-16, UTF-32 and gzip by their magic number; "" otherwise."""
-    return next((n for mark, n in _MAGIC_NUMBERS.items() if head.startswith(mark)), "")
+    return next((n for n, x in _MAGIC_NUMBERS.items() if head.startswith(x)), "")
 
 
 def conversion_advice(encoding: str, name: str) -> str:
@@ -247,16 +232,14 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
                         problems.cut_short = True
                         return
                 yield _decode(line, name, number, problems)
-    except GZIP_ERRORS as error:
-        problems.add(f"{name}:{number + 1}: broken gzip: {gzip_fault(error)}.")
-        problems.cut_short = True
-    except LineTooLongError as error:
-        problems.add(f"{name}:{error.number}: {error}")
+    except (*GZIP_ERRORS, LineTooLongError) as error:
+        is_long = isinstance(error, LineTooLongError)
+        fault = error if is_long else f"broken gzip: {gzip_fault(error)}."
+        problems.add(f"{name}:{number + 1}: {fault}")
         problems.cut_short = True
     except OSError as error:
-        raise InputMissingError(
-            f"{name}:{number + 1}: cannot be read ({error.strerror})."
-        ) from error
+        fault = f"{name}:{number + 1}: cannot be read ({error.strerror})."
+        raise InputMissingError(fault) from error
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:
@@ -310,6 +293,6 @@ def _decode(line: bytes, name: str, number: int, problems: LineProblems) -> str 
     except UnicodeDecodeError as error:
         place = f"byte {line[error.start]:#04x} in column {error.start + 1}"
         fault, advice = "invalid UTF-8.", "Convert the file to UTF-8."
-        detail = f"invalid UTF-8 ({place})."
-        problems.add_line(name, number, fault, advice, detail=detail)
+        shown = f"{name}:{number}: invalid UTF-8 ({place})."
+        problems.add_line(name, number, fault, advice, shown=shown)
         return None

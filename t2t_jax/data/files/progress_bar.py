@@ -167,12 +167,10 @@ class ProgressBar:
         if not self.has_bar:
             self._open_bar()
         now = time.monotonic()
-        if not self.has_bar and now - self._shown < self._every_seconds:
-            return
-        self._shown = now
-        rate = task.finished_speed or task.speed or 0.0
-        pace = f"{rate:,.{0 if rate >= 10 else 1}f} {self._work.units}/s"
-        self.show(pace if rate else "")
+        if self.has_bar or now - self._shown >= self._every_seconds:
+            self._shown, rate = now, task.finished_speed or task.speed or 0.0
+            pace = f"{rate:,.{0 if rate >= 10 else 1}f} {self._work.units}/s"
+            self.show(pace if rate else "")
 
     def show(self, text: str = "", *, done: int | None = None) -> None:
         """Updates the bar, or logs a line where there is none.
@@ -194,10 +192,9 @@ class ProgressBar:
 
     def _update(self, progress: Progress, number: int) -> Task:
         """Adds finished units."""
-        task = progress.tasks[0]
+        task, total = progress.tasks[0], progress.tasks[0].total
         done = int(task.completed) + number
-        total = None if task.total is None else int(task.total)
-        head = self._head(done, total)
+        head = self._head(done, None if total is None else int(total))
         progress.update(task.id, completed=done, description=head)
         return task
 
@@ -226,19 +223,14 @@ def _columns(head_width: int, stream: TextIO) -> Progress:
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
     from rich.table import Column
 
-    def column(name: str, **options: Any) -> TextColumn:
-        table_column = Column(no_wrap=True, **options)
-        return TextColumn(name, table_column=table_column, markup=False)
+    def column(name: str, kind: Any = TextColumn, **options: Any) -> Any:
+        return kind(name, table_column=Column(no_wrap=True, **options), markup=False)
 
     # A narrow terminal truncates the text, not the numbers or the time left.
     return Progress(
         column("{task.description}", min_width=head_width),
         BarColumn(bar_width=_WIDTHS[0]),
-        TaskProgressColumn(
-            "{task.percentage:.0f} %",
-            markup=False,
-            table_column=Column(min_width=_WIDTHS[1]),
-        ),
+        column("{task.percentage:.0f} %", TaskProgressColumn, min_width=_WIDTHS[1]),
         column("{task.fields[text]}", overflow="ellipsis", ratio=1),
         column("{task.fields[eta]}", min_width=_WIDTHS[2]),
         console=Console(file=stream),

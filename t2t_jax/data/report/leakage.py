@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from t2t_jax.data.arrays import Flags, Hashes, Integers
+from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import (
     Corpus,
-    locate_pair,
+    locator,
     parts_of,
     short_name,
     truncate,
@@ -34,11 +35,8 @@ def find_all_leaks(
     train: TokenCache, held_out: Iterable[Corpus]
 ) -> dict[str, dict[str, Any]]:
     """Returns `find_leaks` of all parts of held-out corpora, by spec."""
-    return {
-        part.spec: find_leaks(train, part)
-        for corpus in held_out
-        for part, _ in parts_of(corpus)
-    }
+    parts = (part for corpus in held_out for part, _ in parts_of(corpus))
+    return {part.spec: find_leaks(train, part) for part in parts}
 
 
 def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
@@ -54,32 +52,26 @@ def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
     """
     pairs = list(held_out)
     hashes = [text_hashes(lines) for lines in zip(*pairs, strict=True)]
-    in_train = [
-        _rows_with(held, side) for held, side in zip(hashes, train.hashes, strict=True)
-    ]
-    row_of = [
-        _first_rows(held, side[rows], rows)
-        for held, side, rows in zip(hashes, train.hashes, in_train, strict=True)
-    ]
+    in_train = list(map(_rows_with, hashes, train.hashes))
+    every = zip(SIDES, hashes, train.hashes, in_train, strict=True)
+    row_of = {name: _first_rows(held, side[r], r) for name, held, side, r in every}
     rows = in_train[0]
     both = pair_hashes(*(side[rows] for side in train.hashes))
-    row_of.append(_first_rows(pair_hashes(*hashes), both, rows))
+    row_of["both"] = _first_rows(pair_hashes(*hashes), both, rows)
     filled = np.array([bool(s.strip() and t.strip()) for s, t in pairs])
-    found = [(rows >= 0) & filled for rows in row_of]
-    counts = [int(one.sum()) for one in found]
-    best = next((i for i in (2, 0, 1) if counts[i]), 2)
+    found = {name: (rows >= 0) & filled for name, rows in row_of.items()}
+    best = next((one for one in ("both", *SIDES) if found[one].any()), "both")
     return {
         "pairs": len(pairs),
         "copies": int(((hashes[0] == hashes[1]) & filled).sum()),
-        **dict(zip(("source", "target", "both"), counts, strict=True)),
+        **{name: int(one.sum()) for name, one in found.items()},
         "examples": [
             {
-                **locate_pair(held_out, int(line) + 1)._asdict(),
+                **locator(held_out)(line + 1)._asdict(),
                 "train": train.locate(int(row_of[best][line]))._asdict(),
-                "source": truncate(pairs[line][0]),
-                "target": truncate(pairs[line][1]),
+                **dict(zip(SIDES, map(truncate, pairs[line]), strict=True)),
             }
-            for line in np.flatnonzero(found[best])[:MAX_EXAMPLES]
+            for line in np.flatnonzero(found[best])[:MAX_EXAMPLES].tolist()
         ],
     }
 
@@ -126,14 +118,12 @@ def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
                 f"warning: {both:,} of the {pairs:,} pairs of {name} {_are(both)} in "
                 "the training text. Scores on it measure memory, too."
             )
-        for side, others in (("source", "translations"), ("target", "sources")):
-            one_sided = found[side] - both
-            if one_sided and one_sided >= _MANY_ONE_SIDED * pairs:
+        for side, others in zip(SIDES, ("translations", "sources"), strict=True):
+            if (some := found[side] - both) and some >= _MANY_ONE_SIDED * pairs:
                 warnings.append(
-                    f"warning: {one_sided:,} of the {pairs:,} {side}s of {name} "
-                    f"({one_sided / pairs:.0%}) {_are(one_sided)} in the training "
-                    f"text, with other {others}. Scores on it may be higher than on "
-                    "new text."
+                    f"warning: {some:,} of the {pairs:,} {side}s of {name} "
+                    f"({some / pairs:.0%}) {_are(some)} in the training text, with "
+                    f"other {others}. Scores on it may be higher than on new text."
                 )
     return warnings
 
@@ -148,12 +138,11 @@ def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """
     lines = []
     for spec, found in leaks.items():
-        both = found["both"]
-        sources, targets = (found[side] - both for side in ("source", "target"))
+        both, one_sided = found["both"], {s: found[s] - found["both"] for s in SIDES}
+        also = (f"{n:,} {side}{'s' * (n != 1)}" for side, n in one_sided.items())
         lines.append(
             f"{short_name(spec)}: of {found['pairs']:,} pairs {both:,} {_are(both)} in "
-            f"the training text; {sources:,} source{'s' * (sources != 1)} and "
-            f"{targets:,} target{'s' * (targets != 1)} are there in other pairs."
+            f"the training text; {' and '.join(also)} are there in other pairs."
         )
     return lines
 
@@ -161,15 +150,10 @@ def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
     """Counts the `pairs` of each part, and the `copies` with equal sides, by spec."""
     source, target = cache.hashes
-    found, start = {}, 0
-    for corpus, pairs in zip(cache.corpora, cache.part_pairs, strict=True):
-        copies, end = 0, start + pairs
-        for block in range(start, end, _BLOCK):
-            rows = slice(block, min(block + _BLOCK, end))
-            copies += int(np.count_nonzero(source[rows] == target[rows]))
-        found[corpus.spec] = {"pairs": pairs, "copies": copies}
-        start = end
-    return found
+    # The hashes are mapped from the file: only a byte a pair is in memory.
+    copies, ends = source == target, np.cumsum(cache.part_pairs)
+    every = zip(cache.corpora, np.split(copies, ends[:-1]), strict=True)
+    return {x.spec: {"pairs": len(y), "copies": int(y.sum())} for x, y in every}
 
 
 def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -181,12 +165,12 @@ def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
       Check that its files are a text and its translation.']
     """
     return [
-        f"warning: {one['copies']:,} of the {one['pairs']:,} pairs of "
-        f"{short_name(spec)} ({one['copies'] / one['pairs']:.0%}) have "
-        "the same text on both sides. Check that its files are a text and its "
-        "translation."
+        f"warning: {copies:,} of the {pairs:,} pairs of {short_name(spec)} "
+        f"({copies / pairs:.0%}) have the same text on both sides. Check that its "
+        "files are a text and its translation."
         for spec, one in found.items()
-        if one["copies"] and one["copies"] >= MANY_COPIES * one["pairs"]
+        for pairs, copies in [(one["pairs"], one["copies"])]
+        if copies and copies >= MANY_COPIES * pairs
     ]
 
 

@@ -1,4 +1,4 @@
-"""Statistics of the data of a run: the content of `data.json`."""
+"""Statistics of the data of a run: the content of `data.json`, and its text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ from itertools import chain, islice, zip_longest
 from typing import Any, TypeAlias
 
 from t2t_jax.data.config import FILTERS, SIDES, DataConfig
-from t2t_jax.data.corpora.corpus import Corpus, locate_pair, short_name
-from t2t_jax.data.report.leakage import find_copies
+from t2t_jax.data.corpora.corpus import locator, short_name
+from t2t_jax.data.report.leakage import (
+    copy_warnings,
+    find_copies,
+    leak_counts,
+    leak_warnings,
+)
 from t2t_jax.data.token_cache.filters import ALWAYS_COUNTED, REASONS
+from t2t_jax.data.token_cache.known_words import MAX_WORDS
 from t2t_jax.data.token_cache.shards import MAX_EXAMPLES
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -60,43 +66,35 @@ def describe_data(
 
 def _describe_corpus(cache: TokenCache) -> dict[str, Any]:
     """Returns the facts of a corpus, and of each of several parts."""
-    parts = zip(cache.corpora, cache.meta["parts"], strict=True)
-    examples = [_with_locations(corpus, part["examples"]) for corpus, part in parts]
+    parts = cache.meta["parts"]
+    examples: list[_Examples] = []
+    for corpus, part in zip(cache.corpora, parts, strict=True):
+        locate = locator(corpus)
+        examples.append({})
+        for reason, pairs in part["examples"].items():
+            examples[-1][reason] = [x | locate(x["line"])._asdict() for x in pairs]
     found = {
         "spec": cache.meta["spec"],
         "fingerprint": cache.meta["corpus"],
         **_corpus_statistics(cache.meta, _select_examples(examples)),
     }
-    every = zip(cache.meta["parts"], cache.weights, examples, strict=True)
-    if len(cache.weights) > 1:
+    if len(parts) > 1:
         found["parts"] = [
             {"spec": part["spec"], "weight": weight, **_corpus_statistics(part, some)}
-            for part, weight, some in every
+            for part, weight, some in zip(parts, cache.weights, examples, strict=True)
         ]
     return found
 
 
 def min_batches(cache: TokenCache, config: DataConfig) -> int:
     """Returns the batches of an epoch without any padding."""
-    tokens = [
-        sum(
-            weight * _tokens(part["lengths"][side])
-            for part, weight in zip(cache.meta["parts"], cache.weights, strict=True)
-        )
-        for side in SIDES
-    ]
+    parts = [*zip(cache.meta["parts"], cache.weights, strict=True)]
+    tokens = (sum(w * _tokens(p["lengths"][side]) for p, w in parts) for side in SIDES)
     return math.ceil(max(tokens) / config.tokens_per_batch)
 
 
 def _tokens(lengths: list[int]) -> int:
     return sum(length * count for length, count in enumerate(lengths))
-
-
-def _with_locations(corpus: Corpus, examples: _Examples) -> _Examples:
-    return {
-        reason: [one | locate_pair(corpus, one["line"])._asdict() for one in pairs]
-        for reason, pairs in examples.items()
-    }
 
 
 def _select_examples(parts: list[_Examples]) -> _Examples:
@@ -111,15 +109,13 @@ def _select_examples(parts: list[_Examples]) -> _Examples:
 
 
 def _corpus_statistics(stats: dict[str, Any], examples: _Examples) -> dict[str, Any]:
-    kept = max(stats["counts"]["kept"], 1)
+    kept, unknown = max(stats["counts"]["kept"], 1), stats["unknown"]
     tokens = {side: _tokens(stats["lengths"][side]) for side in SIDES}
     return {
         "counts": stats["counts"],
         "tokens": tokens,
         "mean_length": {side: round(tokens[side] / kept, 2) for side in SIDES},
-        "unknown_rate": {
-            side: stats["unknown"][side] / max(tokens[side], 1) for side in SIDES
-        },
+        "unknown_rate": {side: unknown[side] / max(tokens[side], 1) for side in SIDES},
         "length_histogram": histogram(stats["lengths"]),
         "examples": examples,
     }
@@ -138,14 +134,10 @@ def histogram(lengths: dict[str, list[int]]) -> dict[str, Any]:
     """
     longest = max(1, *(len(counts) - 1 for counts in lengths.values()))
     width = math.ceil(longest / _BINS)
-    starts = range(1, longest + 1, width)
-    return {
-        "width": width,
-        **{
-            side: [sum(counts[start : start + width]) for start in starts]
-            for side, counts in lengths.items()
-        },
-    }
+    starts, bins = range(1, longest + 1, width), {}
+    for side, counts in lengths.items():
+        bins[side] = [sum(counts[start : start + width]) for start in starts]
+    return {"width": width, **bins}
 
 
 def summary_line(cache: TokenCache) -> str:
@@ -155,12 +147,9 @@ def summary_line(cache: TokenCache) -> str:
     words |= {"too_long": f"longer than {most} subwords", "ratio": "of unequal length"}
     words |= {"copies": "copies", "duplicates": "repeated"}
     words |= {name: f"by the filter {name}" for name in FILTERS}
-    parts = (
-        f"{counts[name]:,} {said}"
-        for name, said in words.items()
-        if counts.get(name) or name in ("read", "kept", "empty", "too_long")
-    )
-    return f"{short_name(cache.meta['spec'])}: {', '.join(parts)}"
+    shown = [one for one in words if counts.get(one) or one in [*words][:4]]
+    parts = ", ".join(f"{counts[name]:,} {words[name]}" for name in shown)
+    return f"{short_name(cache.meta['spec'])}: {parts}"
 
 
 DROP_REASONS = {
@@ -191,10 +180,50 @@ def drop_warnings(cache: TokenCache) -> list[str]:
             reason = max(counts.keys() & {*REASONS}, key=counts.__getitem__)
             _, key, name = DROP_REASONS[reason].rpartition("data.")
             change = f"config.{key}{name}" if key else "the files of the corpus"
+            share, spec = dropped / counts["read"], short_name(part["spec"])
             warnings.append(
-                f"warning: {dropped:,} of the {counts['read']:,} pairs of "
-                f"{short_name(part['spec'])} ({dropped / counts['read']:.0%}) are "
-                f"dropped, {counts[reason]:,} {DROP_REASONS[reason]}. Check or change "
-                f"{change}."
+                f"warning: {dropped:,} of the {counts['read']:,} pairs of {spec} "
+                f"({share:.0%}) are dropped, {counts[reason]:,} {DROP_REASONS[reason]}."
+                f" Check or change {change}."
             )
     return warnings
+
+
+_MAX_BAR_WIDTH = 24
+_MAX_PARTS = 40
+
+
+def report_text(report: dict[str, Any]) -> str:
+    """Formats the result of `describe_data` as text.
+
+    Parts of a corpus have a line each; `data.json` has their details.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("t2t_jax.data.report", ""),
+        autoescape=False,  # plain text, which quotes the corpus by repr
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    filters = {"repr": repr, "short_name": short_name, "trim_end": str.rstrip}
+    environment.filters |= filters
+    return environment.get_template("data_report.txt.jinja").render(
+        report=report,
+        reasons=DROP_REASONS,
+        leak_lines=_leak_lines(report["leaks"]),
+        copy_warnings=copy_warnings,
+        place=lambda pair: f"line {pair['line']:,} of {short_name(pair['corpus'])}",
+        bar=lambda count, most: "█" * math.ceil(_MAX_BAR_WIDTH * count / most),
+        max_parts=_MAX_PARTS,
+        max_words=MAX_WORDS,
+    )
+
+
+def _leak_lines(leaks: dict[str, dict[str, Any]]) -> list[str]:
+    lines = ["None of its lines is in the training text."]
+    if any(found[side] for found in leaks.values() for side in SIDES):
+        lines = leak_counts(leaks)
+    return [*lines, *leak_warnings(leaks), *copy_warnings(leaks)]

@@ -31,7 +31,6 @@ from t2t_jax.data.token_cache.filters import (
     DuplicateFilter,
     Trigrams,
     learn_trigrams,
-    mark_duplicates,
     pair_hashes,
     trigrams_of,
 )
@@ -76,19 +75,19 @@ def build_cache(
       DataError: the text is invalid, or no pair of a part is kept.
       UnavailableError: an encoding process died.
     """
-    largest = max(vocabulary.size for vocabulary in vocabularies)
-    dtype = TOKEN_DTYPES[largest > 1 << 16]
     source, target = vocabularies
+    dtype = TOKEN_DTYPES[max(source.size, target.size) > 1 << 16]
     models, names = (source.model, target.model), config.filter_names
     try:
         trigrams = _learn_trigrams(corpus, progress) if "language" in names else None
         encoder = PairEncoder(models, config, dtype, trigrams)
-        shards = _build_shards(building, corpus, encoder, config, progress)
+        shards = _build_shards(building, corpus, encoder, progress)
         if "duplicate_targets" in names:
-            shards = _without_repeated_targets(shards, parts_of(corpus))
-        numbers = range(len(parts_of(corpus)))
-        of_parts = [[shard for shard in shards if shard.part == n] for n in numbers]
-        parts = [token_shards.statistics_of(some, dtype) for some in of_parts]
+            shards = _without_repeats(shards, parts_of(corpus))
+        parts = [
+            token_shards.statistics_of([s for s in shards if s.part == n], dtype)
+            for n in range(len(parts_of(corpus)))
+        ]
         _check_not_empty(corpus, [part["counts"] for part in parts], config)
     except DataError:
         shutil.rmtree(building, ignore_errors=True)
@@ -108,6 +107,8 @@ def build_cache(
 def _check_not_empty(
     corpus: Corpus, every: Sequence[Mapping[str, int]], config: DataConfig
 ) -> None:
+    # Duplicates of another part's pairs do not make a part empty.
+    left = ("kept", "duplicates", "duplicate_targets")
     problems = [
         f"{part.corpus.spec}: no pair is left of {counts['read']}: {counts['empty']} "
         f"have an empty side, {counts['too_long']} are longer than data.max_length="
@@ -116,10 +117,7 @@ def _check_not_empty(
         f"{sum(counts.get(name, 0) for name in FILTERS)} by data.filters. Change the "
         "corpus or config.data.max_length."
         for part, counts in zip(parts_of(corpus), every, strict=True)
-        # Duplicates of another part's pairs do not make a part empty.
-        if not counts["kept"]
-        + counts["duplicates"]
-        + counts.get("duplicate_targets", 0)
+        if not any(counts.get(name) for name in left)
     ]
     if problems:
         raise DataError(problems)
@@ -137,9 +135,7 @@ def _learn_trigrams(corpus: Corpus, progress: ProgressBar) -> dict[str, Trigrams
     return {language: learn_trigrams(counts[language]) for language in counts}
 
 
-def _without_repeated_targets(
-    shards: list[Shard], parts: Sequence[Part]
-) -> list[Shard]:
+def _without_repeats(shards: list[Shard], parts: Sequence[Part]) -> list[Shard]:
     """Keeps one pair of each target, in each direction and of each tag."""
     left = shards.copy()
     kinds = [(direction_of(part), tag_of(part)) for part, _ in parts]
@@ -160,14 +156,10 @@ def _without_repeated_targets(
 
 
 def _build_shards(
-    building: Path,
-    corpus: Corpus,
-    encoder: PairEncoder,
-    config: DataConfig,
-    progress: ProgressBar,
+    building: Path, corpus: Corpus, encoder: PairEncoder, progress: ProgressBar
 ) -> list[Shard]:
     """Finds the complete shards of a corpus and writes the others."""
-    parts = parts_of(corpus)
+    parts, config = parts_of(corpus), encoder.config
     shards = token_shards.find_shards(building)
     done, workers = [0] * len(parts), num_workers(config.workers)
     for shard in shards:
@@ -220,9 +212,7 @@ def _encoded_chunks(
     """Drops duplicates, computes statistics and frees the text."""
     for chunk, encoded in results:
         if seen is not None:
-            hashes = pair_hashes(encoded.source.hashes, encoded.target.hashes)
-            reasons = mark_duplicates(encoded.reasons, hashes, seen)
-            encoded = encoded.with_reasons(reasons)
+            encoded = encoded.without_duplicates(seen)
         progress.advance(len(chunk.sources))
         examples = examples_of(chunk, encoded)
         yield EncodedChunk(chunk.part, chunk.first, encoded, examples)

@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from t2t_jax.data.arrays import Flags, Hashes, Integers
-from t2t_jax.data.config import DataConfig
+from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.token_cache.filters import (
     KEPT,
+    REASONS,
+    DuplicateFilter,
+    Reasons,
     Trigrams,
     drop_reasons,
     mark_filtered,
+    pair_hashes,
     text_hashes,
 )
 from t2t_jax.data.token_cache.known_words import distinct_hashes
 from t2t_jax.data.vocabulary.tokenizers import Tokenizer, load_tokenizer, tags_of
 
-# A piece has at most 16 characters, so a line of 64 per allowed subword is certainly
-# too long and need not be encoded.
-_CHARACTERS_PER_SUBWORD = 64
-_NO_HASHES: Hashes = np.zeros(0, np.uint64)
+_DUPLICATE = REASONS.index("duplicates")
 
 
 def max_characters(config: DataConfig) -> int:
     """Returns the length in characters above which a line is not encoded."""
-    return _CHARACTERS_PER_SUBWORD * config.max_length
+    # A piece has at most 16 characters, so a line of 64 per allowed subword is
+    # certainly too long and need not be encoded.
+    return 64 * config.max_length
 
 
 class Chunk(NamedTuple):
@@ -64,11 +68,8 @@ class EncodedSentences(NamedTuple):
 
     def select(self, mask: Flags) -> EncodedSentences:
         """Returns the sentences for which `mask` [P] is true."""
-        return EncodedSentences(
-            self.tokens[np.repeat(mask, self.lengths)],
-            self.lengths[mask],
-            self.hashes[mask],
-        )
+        tokens = self.tokens[np.repeat(mask, self.lengths)]
+        return EncodedSentences(tokens, self.lengths[mask], self.hashes[mask])
 
 
 class Encoded(NamedTuple):
@@ -79,21 +80,22 @@ class Encoded(NamedTuple):
       source_words: unique hashes of the words of `source`, sorted.
     """
 
-    reasons: npt.NDArray[np.int8]
+    reasons: Reasons
     source: EncodedSentences
     target: EncodedSentences
-    source_words: Hashes = _NO_HASHES
+    source_words: Hashes
 
-    def with_reasons(self, reasons: npt.NDArray[np.int8]) -> Encoded:
-        """Drops the pairs for which `reasons` [P] has one more."""
-        still = reasons[self.reasons == KEPT] == KEPT
-        if still.all():
-            return self
+    def without_duplicates(self, seen: DuplicateFilter) -> Encoded:
+        """Drops the pairs that occurred before, and adds the others to `seen`."""
+        is_new = seen.is_new(pair_hashes(self.source.hashes, self.target.hashes))
+        reasons = self.reasons.copy()
+        reasons[reasons == KEPT] = np.where(is_new, KEPT, _DUPLICATE)
         # source_words stays: duplicates add no words.
-        source, target = self.source.select(still), self.target.select(still)
-        return self._replace(reasons=reasons, source=source, target=target)
+        source, target = self.source.select(is_new), self.target.select(is_new)
+        return Encoded(reasons, source, target, self.source_words)
 
 
+@dataclass
 class PairEncoder:
     """Encodes and filters pairs, on one core.
 
@@ -101,45 +103,30 @@ class PairEncoder:
       trigrams: of each language, for the filter `language`.
     """
 
-    def __init__(
-        self,
-        models: tuple[bytes, bytes],
-        config: DataConfig,
-        dtype: str,
-        trigrams: Mapping[str, Trigrams] | None = None,
-    ):
-        self.recipe = (models, config, dtype, trigrams)
-        self._config, self._dtype, self._trigrams = config, dtype, trigrams
-        tokenizers = {
-            model: load_tokenizer(model, name="the vocabulary", advice="")
-            for model in set(models)
-        }
-        self._tokenizers = [tokenizers[model] for model in models]
+    models: tuple[bytes, bytes]
+    config: DataConfig
+    dtype: str
+    trigrams: Mapping[str, Trigrams] | None = None
 
-    def encode(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        direction: tuple[str, str] = ("", ""),
-        tag: str = "",
-    ) -> Encoded:
-        """Encodes pairs, special pieces as ordinary text, and filters them.
+    def __post_init__(self) -> None:
+        load = partial(load_tokenizer, name="the vocabulary", advice="")
+        tokenizers = {model: load(model) for model in set(self.models)}
+        self._tokenizers = [tokenizers[model] for model in self.models]
 
-        Args:
-          direction: the languages of both, which have tags; "" and "" for no tags.
-          tag: as of a `Chunk`; filters do not see it.
-        """
+    def encode(self, chunk: Chunk) -> Encoded:
+        """Encodes pairs, special pieces as ordinary text, and filters them."""
+        _, _, sources, targets, direction, tag = chunk
         tags = tags_of(self._tokenizers[0], *direction)
         sides = zip(self._tokenizers, (sources, targets), tags, strict=True)
         (source, lengths), (target, others) = (self._encode_side(*one) for one in sides)
-        if tag:
+        if tag:  # Filters do not see it.
             sources = [line.removeprefix(f"{tag} ") for line in sources]
             source = source._replace(hashes=text_hashes(sources))
         copies = source.hashes == target.hashes
-        reasons = drop_reasons(lengths, others, copies=copies, config=self._config)
-        how: Any = {"languages": direction} if any(direction) else {}
-        how |= {"config": self._config, "trigrams": self._trigrams}
-        reasons = mark_filtered(reasons, sources, targets, **how)
+        reasons = drop_reasons((lengths, others), copies=copies, config=self.config)
+        languages = direction if any(direction) else SIDES
+        how: Any = {"config": self.config, "trigrams": self.trigrams}
+        reasons = mark_filtered(reasons, sources, targets, languages=languages, **how)
         kept = reasons == KEPT
         words = distinct_hashes(compress(sources, kept))
         return Encoded(reasons, source.select(kept), target.select(kept), words)
@@ -148,15 +135,14 @@ class PairEncoder:
         self, tokenizer: Tokenizer, lines: Sequence[str], tag: list[int]
     ) -> tuple[EncodedSentences, Integers]:
         """Returns lines, and [P] lengths above the limit for those not encoded."""
-        most = max_characters(self._config)
-        skipped = np.fromiter((len(line) > most for line in lines), np.bool_)
+        most = max_characters(self.config)
+        skipped = [len(line) > most for line in lines]
         bounded = [line if len(line) <= most else "" for line in lines]
         # More threads gain nothing: Python's lock serialises the lists of ids.
         ids = tokenizer.encode(bounded, add_eos=True, num_threads=1)
         if tag:  # A blank line stays its eos, and is dropped.
             ids = [[*tag, *one] if len(one) > 1 else one for one in ids]
-        lengths = np.fromiter(map(len, ids), np.int32, len(ids))
-        total = int(lengths.sum())
-        tokens = np.fromiter(chain.from_iterable(ids), self._dtype, total)
-        filtered = np.where(skipped, self._config.max_length + 1, lengths)
+        lengths = np.array([*map(len, ids)], np.int32)
+        tokens = np.fromiter(chain.from_iterable(ids), self.dtype, lengths.sum())
+        filtered = np.where(skipped, self.config.max_length + 1, lengths)
         return EncodedSentences(tokens, lengths, text_hashes(lines)), filtered

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.arrays import GOLDEN, Flags, Hashes, Integers
+from t2t_jax.data.arrays import GOLDEN, Flags, Hashes, Lengths
 from t2t_jax.data.config import FILTERS, SIDES, DataConfig
 
 ALWAYS_COUNTED = ("empty", "too_long", "ratio", "copies", "duplicates")
@@ -30,8 +30,6 @@ REASONS = (*ALWAYS_COUNTED, *FILTERS)
 """Reasons to drop a pair; duplicates are looked for last."""
 
 KEPT = len(REASONS)
-
-_DUPLICATE = REASONS.index("duplicates")
 
 VERSION = "4"
 """Version of the filters by name: others keep other pairs of the same text."""
@@ -64,36 +62,29 @@ _NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\s]\d{3})+(?!\d)|\d+")
 _UNSEEN, _CLEAR, _SHORTEST = -13.0, 0.5, 20
 _MOST_TRIGRAMS = 20_000
 
+Reasons: TypeAlias = npt.NDArray[np.int8]
 Trigrams: TypeAlias = Mapping[str, float]
 """The most frequent trigrams of a language -> the logarithm of their share."""
 
 
-def drop_reasons(
-    source_lengths: Integers,
-    target_lengths: Integers,
-    *,
-    copies: Flags,
-    config: DataConfig,
-) -> npt.NDArray[np.int8]:
+def drop_reasons(lengths: Lengths, *, copies: Flags, config: DataConfig) -> Reasons:
     """Returns [P] why each pair is dropped: an index into `REASONS`, or `KEPT`.
 
     Duplicates are not considered.
 
     Args:
-      source_lengths: [P] tokens of each source, eos included.
-      target_lengths: [P] tokens of each target, eos included.
+      lengths: [P] tokens of each source, and [P] of each target, eos included.
       copies: [P] whether the two sides are the same text.
 
     Example:
       >>> source, target = np.array([1, 9, 7, 3]), np.array([4, 4, 3, 3])
       >>> copies = np.array([False, False, False, True])
       >>> config = DataConfig(max_length=8, max_length_ratio=2.5, drop_copies=True)
-      >>> found = drop_reasons(source, target, copies=copies, config=config)
+      >>> found = drop_reasons((source, target), copies=copies, config=config)
       >>> [REASONS[reason] for reason in found]
       ['empty', 'too_long', 'ratio', 'copies']
     """
-    longer = np.maximum(source_lengths, target_lengths)
-    shorter = np.minimum(source_lengths, target_lengths)
+    longer, shorter = np.maximum(*lengths), np.minimum(*lengths)
     ratio = config.max_length_ratio or np.inf
     applies = [
         shorter <= 1,
@@ -105,14 +96,14 @@ def drop_reasons(
 
 
 def mark_filtered(
-    reasons: npt.NDArray[np.int8],
+    reasons: Reasons,
     sources: Sequence[str],
     targets: Sequence[str],
     *,
     config: DataConfig,
     languages: tuple[str, str] = SIDES,
     trigrams: Mapping[str, Trigrams] | None = None,
-) -> npt.NDArray[np.int8]:
+) -> Reasons:
     """Returns the reasons with kept pairs that `data.filters` drops.
 
     Not those for a repeated target, which need all of the text.
@@ -135,15 +126,11 @@ def mark_filtered(
         "script": [names.get("script", {}).get(one, "") for one in languages],
         "language": _gains(*((trigrams or {}).get(one, {}) for one in languages)),
     }
-    chosen = [
-        (REASONS.index(name), _FILTERS[name], known.get(name))
-        for name in FILTERS
-        if name in names and name in _FILTERS
-    ]
+    chosen = [name for name in FILTERS if name in names and name in _FILTERS]
     for pair in np.flatnonzero(reasons == KEPT).tolist() if chosen else ():
         both = sources[pair], targets[pair]
-        why = (number for number, drops, of in chosen if drops(*both, of))
-        marked[pair] = next(why, KEPT)
+        why = (name for name in chosen if _FILTERS[name](*both, known.get(name)))
+        marked[pair] = next(map(REASONS.index, why), KEPT)
     return marked
 
 
@@ -221,10 +208,9 @@ def _is_other_language(source: str, target: str, gains: Mapping[str, float]) -> 
     """
     for text, sign in ((source, 1), (target, -1)):
         found = trigrams_of(text)
-        if len(found) >= _SHORTEST:
-            gain = sign * sum(gains.get(one, 0.0) for one in found)
-            if gain > _CLEAR * len(found):
-                return True
+        gain = sign * sum(gains.get(one, 0.0) for one in found)
+        if len(found) >= _SHORTEST and gain > _CLEAR * len(found):
+            return True
     return False
 
 
@@ -241,10 +227,8 @@ _FILTERS: Mapping[str, Callable[[str, str, Any], bool]] = {
 
 def hash_strings(strings: Iterable[str]) -> Hashes:
     """Hashes strings to 64 bits."""
-    digests = (
-        hashlib.blake2b(one.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        for one in strings
-    )
+    texts = (one.encode("utf-8", "surrogatepass") for one in strings)
+    digests = (hashlib.blake2b(text, digest_size=8).digest() for text in texts)
     return np.frombuffer(b"".join(digests), "<u8")
 
 
@@ -257,6 +241,15 @@ def pair_hashes(source_hashes: Hashes, target_hashes: Hashes) -> Hashes:
     """Combines the hashes of both sides; not symmetric."""
     # An odd factor (golden ratio) is a bijection modulo 2^64.
     return source_hashes * GOLDEN + target_hashes
+
+
+def lacks(hashes: Hashes, values: Hashes) -> Flags:
+    """Returns which values are not among some sorted hashes."""
+    if not len(hashes):
+        return np.ones(len(values), np.bool_)
+    places = np.minimum(np.searchsorted(hashes, values), len(hashes) - 1)
+    missing: Flags = hashes[places] != values
+    return missing
 
 
 class DuplicateFilter:
@@ -298,8 +291,7 @@ class DuplicateFilter:
     def _unseen(self, values: Hashes) -> Flags:
         new = np.ones(len(values), np.bool_)
         for run in self._runs:
-            indices = np.minimum(np.searchsorted(run, values), len(run) - 1)
-            new &= run[indices] != values
+            new &= lacks(run, values)
         return new
 
     def _add(self, run: Hashes) -> None:
@@ -309,18 +301,3 @@ class DuplicateFilter:
             # numpy's stable sort merges sorted runs in linear time.
             run = np.sort(np.concatenate([self._runs.pop(), run]), kind="stable")
         self._runs.append(run)
-
-
-def mark_duplicates(
-    reasons: npt.NDArray[np.int8], hashes: Hashes, seen: DuplicateFilter
-) -> npt.NDArray[Any]:
-    """Returns the reasons with kept pairs that occurred before as duplicates.
-
-    Args:
-      reasons: [P] from `drop_reasons`.
-      hashes: [K] of the kept pairs, in order.
-      seen: the hashes of all earlier pairs; new ones are added.
-    """
-    marked = reasons.copy()
-    marked[reasons == KEPT] = np.where(seen.is_new(hashes), KEPT, _DUPLICATE)
-    return marked

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from t2t_jax.data.arrays import Flags, Hashes
-from t2t_jax.data.token_cache.filters import DuplicateFilter, hash_strings
+from t2t_jax.data.arrays import Hashes
+from t2t_jax.data.token_cache.filters import DuplicateFilter, hash_strings, lacks
 
 FILE = "known_words.npy"
 """The file of these hashes in a run or a model."""
@@ -99,20 +99,9 @@ class KnownWords:
     def unseen_shares(self, lines: Sequence[str]) -> list[float]:
         """Returns the share of each line's words that the training text lacks, or 0."""
         words = [words_of(line) for line in lines]
-        unseen = self._are_unseen(hash_strings(chain.from_iterable(words)))
-        ends = np.cumsum([0, *map(len, words)]).tolist()
-        counts = np.concatenate([[0], np.cumsum(unseen)]).tolist()
-        return [
-            (counts[end] - counts[start]) / max(end - start, 1)
-            for start, end in pairwise(ends)
-        ]
-
-    def _are_unseen(self, hashes: Hashes) -> Flags:
-        if not len(self.hashes):
-            return np.ones(len(hashes), np.bool_)
-        found = np.searchsorted(self.hashes, hashes)
-        unseen: Flags = self.hashes[np.minimum(found, len(self.hashes) - 1)] != hashes
-        return unseen
+        unseen = lacks(self.hashes, hash_strings(chain.from_iterable(words)))
+        spans = pairwise(np.cumsum([0, *map(len, words)]).tolist())
+        return [int(unseen[a:b].sum()) / max(b - a, 1) for a, b in spans]
 
     def to_bytes(self) -> bytes:
         """Returns the content of the file, in NumPy's format."""

@@ -13,7 +13,9 @@ import shutil
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,7 +29,7 @@ from t2t_jax.data.token_cache.encoder import Chunk, Encoded
 from t2t_jax.data.token_cache.filters import ALWAYS_COUNTED, KEPT, REASONS
 from t2t_jax.data.token_cache.known_words import merge_hashes
 from t2t_jax.errors import DataError
-from t2t_jax.files import read_json_object, safe_child_path
+from t2t_jax.files import fsync_directory, read_json_object, safe_child_path
 from t2t_jax.types import UNK
 
 SHARD_PAIRS = 250_000
@@ -52,9 +54,8 @@ WORDS = "source.words"
 
 def write_record(path: Path, record: Mapping[str, Any]) -> None:
     """Writes a JSON object with a checksum of itself."""
-    checksum = _checksum_of(record)
-    content = json.dumps({**record, _CHECKSUM: checksum})  # ASCII, as names may need
-    path.write_text(f"{content}\n", encoding="utf-8")
+    content = {**record, _CHECKSUM: _checksum_of(record)}  # ASCII, as names may need
+    path.write_text(f"{json.dumps(content)}\n", encoding="utf-8")
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -76,13 +77,12 @@ def _checksum_of(record: Mapping[str, Any]) -> str:
 
 def examples_of(chunk: Chunk, encoded: Encoded) -> Examples:
     """Returns the examples of an encoded chunk."""
-    return {
-        reason: [
-            example(chunk.first + int(pair), chunk.sources[pair], chunk.targets[pair])
-            for pair in np.flatnonzero(encoded.reasons == number)[:MAX_EXAMPLES]
-        ]
-        for number, reason in enumerate(REASONS)
-    }
+    found = {}
+    for number, reason in enumerate(REASONS):
+        pairs = np.flatnonzero(encoded.reasons == number)[:MAX_EXAMPLES].tolist()
+        texts = ((n, chunk.sources[n], chunk.targets[n]) for n in pairs)
+        found[reason] = [example(chunk.first + n, *sides) for n, *sides in texts]
+    return found
 
 
 def example(line: int, source: str, target: str) -> dict[str, Any]:
@@ -93,11 +93,8 @@ def example(line: int, source: str, target: str) -> dict[str, Any]:
 def _first_examples(parts: Iterable[Examples]) -> Examples:
     """Returns the first examples of consecutive pieces of a text."""
     every = list(parts)
-    return {
-        reason: [pair for part in every for pair in part.get(reason, ())][:MAX_EXAMPLES]
-        for reason in REASONS
-        if reason in ALWAYS_COUNTED or any(part.get(reason) for part in every)
-    }
+    found = {r: [one for part in every for one in part.get(r, ())] for r in REASONS}
+    return {r: x[:MAX_EXAMPLES] for r, x in found.items() if x or r in ALWAYS_COUNTED}
 
 
 class EncodedChunk(NamedTuple):
@@ -175,25 +172,23 @@ def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
     for left in (partial, path):
         shutil.rmtree(left, ignore_errors=True)
     partial.mkdir()
-    arrays = {
-        f"{side}.{kind}": [getattr(getattr(c.encoded, side), kind) for c in chunks]
-        for side in SIDES
-        for kind in ("tokens", "lengths", "hashes")
-    }
-    arrays[LINES] = [
-        (chunk.first + np.flatnonzero(chunk.encoded.reasons == KEPT)).astype(np.int64)
-        for chunk in chunks
-    ]
-    arrays[WORDS] = [merge_hashes(chunk.encoded.source_words for chunk in chunks)]
+    every = [chunk.encoded for chunk in chunks]
+    arrays: dict[str, list[npt.NDArray[Any]]] = {}
+    for side, kind in product(SIDES, ("tokens", "lengths", "hashes")):
+        arrays[f"{side}.{kind}"] = [getattr(getattr(x, side), kind) for x in every]
+    kept = ((chunk.first, chunk.encoded.reasons == KEPT) for chunk in chunks)
+    arrays[LINES] = [(n + np.flatnonzero(mask)).astype(np.int64) for n, mask in kept]
+    arrays[WORDS] = [merge_hashes(one.source_words for one in every)]
     files = {name: _write(partial / name, parts) for name, parts in arrays.items()}
-    reasons = np.concatenate([chunk.encoded.reasons for chunk in chunks])
-    counts = np.bincount(reasons, minlength=KEPT + 1).tolist()
-    examples = _first_examples(chunk.examples for chunk in chunks)
-    shard = Shard(path, chunks[0].part, counts, examples)
-    facts = {name: getattr(shard, name) for name in ("part", "reasons", "examples")}
+    reasons = np.concatenate([one.reasons for one in every])
+    facts: dict[str, Any] = {
+        "part": chunks[0].part,
+        "reasons": np.bincount(reasons, minlength=KEPT + 1).tolist(),
+        "examples": _first_examples(chunk.examples for chunk in chunks),
+    }
     write_record(partial / _RECORD, {**facts, "files": files})
     os.rename(partial, path)
-    return shard
+    return Shard(path, **facts)
 
 
 def statistics_of(shards: Sequence[Shard], dtype: str) -> dict[str, Any]:
@@ -242,20 +237,15 @@ def shard_path(building: Path, number: int) -> Path:
 def find_shards(building: Path) -> list[Shard]:
     """Returns the leading complete shards."""
     found: list[Shard] = []
-    while (shard := _read(shard_path(building, len(found)))) is not None:
-        found.append(shard)
+    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError):
+        while True:
+            path = shard_path(building, len(found))
+            record = read_record(path / _RECORD)
+            is_right = len(record["reasons"]) == KEPT + 1  # else of another version
+            if not (is_valid(path, record.pop("files")) and is_right):
+                break
+            found.append(Shard(path, **record))
     return found
-
-
-def _read(path: Path) -> Shard | None:
-    try:
-        record = read_record(path / _RECORD)
-        is_right = len(record["reasons"]) == KEPT + 1  # else of another version
-        if not (is_valid(path, record.pop("files")) and is_right):
-            return None
-        return Shard(path, **record)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        return None
 
 
 def is_valid(directory: Path, files: Mapping[str, Sequence[int]]) -> bool:
@@ -277,16 +267,14 @@ def is_valid(directory: Path, files: Mapping[str, Sequence[int]]) -> bool:
 
 
 def _checksum(path: Path) -> int:
-    checksum, buffer = 0, memoryview(bytearray(1 << 20))
+    checksum = 0
     with path.open("rb", buffering=0) as file:
-        while read := file.readinto(buffer):
-            checksum = zlib.crc32(buffer[:read], checksum)
+        while block := file.read(1 << 20):
+            checksum = zlib.crc32(block, checksum)
     return checksum
 
 
-def join_shards(
-    shards: Sequence[Shard], into: Path, dtype: str
-) -> dict[str, list[int]]:
+def join_shards(shards: Sequence[Shard], to: Path, dtype: str) -> dict[str, list[int]]:
     """Writes the files of a cache from its shards; returns sizes and CRC-32 by name.
 
     Args:
@@ -296,33 +284,26 @@ def join_shards(
     def contents(name: str, dtype: npt.DTypeLike) -> Iterator[npt.NDArray[Any]]:
         return (shard.array(name, dtype) for shard in shards)
 
+    def offsets(side: str) -> Iterator[npt.NDArray[Any]]:
+        end = np.zeros(1, np.int64)
+        yield end
+        for lengths in contents(f"{side}.lengths", np.int32):
+            yield end[-1] + np.cumsum(lengths, dtype=np.int64)
+            end = end + lengths.sum(dtype=np.int64)
+
     arrays: dict[str, Iterable[npt.NDArray[Any]]] = {}
     for side in SIDES:
         arrays[f"{side}.tokens"] = contents(f"{side}.tokens", dtype)
         arrays[f"{side}.hashes"] = contents(f"{side}.hashes", np.uint64)
-        arrays[f"{side}.offsets"] = _offsets(shards, f"{side}.lengths")
+        arrays[f"{side}.offsets"] = offsets(side)
     arrays[LINES] = contents(LINES, np.int64)
-    arrays[WORDS] = [merge_hashes(shard.array(WORDS, np.uint64) for shard in shards)]
-    return {name: _write(into / name, parts) for name, parts in arrays.items()}
-
-
-def _offsets(shards: Sequence[Shard], name: str) -> Iterator[npt.NDArray[Any]]:
-    end = np.zeros(1, np.int64)
-    yield end
-    for shard in shards:
-        offsets = end[-1:] + np.cumsum(shard.array(name, np.int32), dtype=np.int64)
-        yield offsets
-        end = offsets if len(offsets) else end
+    arrays[WORDS] = [merge_hashes(contents(WORDS, np.uint64))]
+    return {name: _write(to / name, parts) for name, parts in arrays.items()}
 
 
 def fsync_dir(directory: Path) -> None:
     """Syncs the files of a directory, and their names, to disk."""
-    for path in (*directory.iterdir(), directory):
-        opened = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        except OSError:
-            if path != directory:  # some network file systems refuse directories
-                raise
-        finally:
-            os.close(opened)
+    for path in directory.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    fsync_directory(directory)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.arrays import Hashes, Integers
+from t2t_jax.data.arrays import Hashes, Integers, Lengths
 from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
@@ -26,7 +26,7 @@ from t2t_jax.data.corpora.corpus import (
     direction_of,
     directions_of,
     languages_of,
-    locate_pair,
+    locator,
     parts_of,
     short_name,
     tag_of,
@@ -47,6 +47,7 @@ from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
 from t2t_jax.data.token_cache.shards import LINES, WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary, has_piece
 from t2t_jax.errors import ConfigError, DataError, OutputError
 
 
@@ -122,18 +123,20 @@ class TokenCache:
         return self.target.lengths
 
     @property
+    def lengths(self) -> Lengths:
+        """Both sides' lengths."""
+        return self.source_lengths, self.target_lengths
+
+    @property
     def part_pairs(self) -> tuple[int, ...]:
         """Pairs kept of each part of the corpus, in order."""
-        parts = self.meta.get("parts")
-        if parts is None:
-            return (self.num_pairs,)
+        parts = self.meta.get("parts", [{"counts": {"kept": self.num_pairs}}])
         return tuple(part["counts"]["kept"] for part in parts)
 
     def locate(self, pair: int) -> PairLocation:
         """Returns corpus and line of pair number `pair`, from 0."""
-        ends = np.cumsum(self.part_pairs)
-        part = int(np.searchsorted(ends, pair, side="right"))
-        return locate_pair(self.corpora[part], int(self.line_numbers[pair]))
+        part = int(np.searchsorted(np.cumsum(self.part_pairs), pair, side="right"))
+        return locator(self.corpora[part])(int(self.line_numbers[pair]))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -166,11 +169,9 @@ def build_or_open(
       OutputError: the cache cannot be written.
       UnavailableError: an encoding process died.
     """
-    _check_languages(corpus, vocabularies, config)
-    progress = progress or ProgressBar()
-    home = token_caches(config)
-    name = short_name(corpus.spec)
-    with progress.heartbeat(f"Checking the token cache of {name}"):
+    _check_tags(corpus, vocabularies.source, config)
+    progress, home = progress or ProgressBar(), token_caches(config)
+    with progress.heartbeat(f"Checking the token cache of {short_name(corpus.spec)}"):
         inputs = _inputs_of(corpus, vocabularies, config)
         fingerprint = hashlib.sha256(json.dumps(inputs).encode()).hexdigest()
         path = home / f"tokens-{fingerprint[:24]}"
@@ -187,51 +188,41 @@ def build_or_open(
                 how: Any = {"config": config, "meta": meta, "progress": progress}
                 publish(build_cache(building, corpus, vocabularies, **how), path)
             shutil.rmtree(building, ignore_errors=True)
-    cache = _open(path, corpus, fingerprint, config.temperature)
-    if cache is None:
-        raise OutputError(
-            f"{path}: the token cache differs from what was written. "
-            "Change config.data.cache_dir."
-        )
+    if (cache := _open(path, corpus, fingerprint, config.temperature)) is None:
+        fault = "the token cache differs from what was written"
+        raise OutputError(f"{path}: {fault}. Change config.data.cache_dir.")
     return cache
 
 
-def _check_languages(
-    corpus: Corpus, vocabularies: VocabularyPair, config: DataConfig
-) -> None:
+def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> None:
     """Checks the tags of a corpus, and its weights beside `data.temperature`."""
-    tags, reads_source = vocabularies.source.tags, vocabularies.source.reads_source
+    tags, reads_source = vocabulary.tags, vocabulary.reads_source
+    name, parts = short_name(corpus.spec), parts_of(corpus)
     needed = {one for pair in directions_of(corpus) for one in pair[not reads_source :]}
     if missing := sorted(needed - tags.keys()):
+        target, has = "target " * (not reads_source), shown_tags(tags, missing[0])
         raise DataError(
-            f"{short_name(corpus.spec)}: the vocabulary must have a tag of each "
-            f"{'' if reads_source else 'target '}language, "
-            f"and has none of {', '.join(missing)}; it has tags of "
-            f"{shown_tags(tags, missing[0]) or 'none'}. Change the languages after #, "
-            "or train another vocabulary."
+            f"{name}: the vocabulary must have a tag of each {target}language, and has "
+            f"none of {', '.join(missing)}; it has tags of {has or 'none'}. Change the "
+            "languages after #, or train another vocabulary."
         )
-    for tag in dict.fromkeys(tag_of(part) for part, _ in parts_of(corpus)):
-        pieces = vocabularies.source.pieces(vocabularies.source.encode([tag])[0])
-        if tag and tag not in pieces:
-            raise DataError(
-                f"{short_name(corpus.spec)}: the vocabulary must have {tag!r} as a "
-                "piece that is not split. Train another vocabulary, with "
-                f"config.vocabulary.symbols={tag!r}."
-            )
-    named = {one for part, _ in parts_of(corpus) for one in languages_of(part)}
-    if unknown := sorted(config.filter_names.get("script", {}).keys() - named):
+    for tag in dict.fromkeys(tag_of(part) for part, _ in parts):
+        if tag and not has_piece(vocabulary, tag):
+            rule = f"the vocabulary must have {tag!r} as a piece that is not split"
+            change = f"Train another, with config.vocabulary.symbols={tag!r}."
+            raise DataError(f"{name}: {rule}. {change}")
+    named = sorted({one for part, _ in parts for one in languages_of(part)})
+    if unknown := sorted(config.filter_names.get("script", {}).keys() - {*named}):
+        such = "-".join(f"{one}=latin" for one in named[:2])
         raise ConfigError(
             f"data.filters={config.filters!r} names a script of {', '.join(unknown)}, "
-            f"and the languages of {short_name(corpus.spec)} are "
-            f"{', '.join(sorted(named))}. Set config.data.filters=script:"
-            f"{'-'.join(f'{one}=latin' for one in sorted(named)[:2])}, for example."
+            f"and the languages of {name} are {', '.join(named)}. Set "
+            f"config.data.filters=script:{such}, for example."
         )
-    if config.temperature > 1 and {weight for _, weight in parts_of(corpus)} != {1.0}:
-        raise ConfigError(
-            f"data.temperature={config.temperature:g} computes the weights of the "
-            f"corpora, and {short_name(corpus.spec)!r} has weights. Leave them out, or "
-            "set config.data.temperature=1."
-        )
+    if config.temperature > 1 and {weight for _, weight in parts} != {1.0}:
+        fault = f"computes the weights of the corpora, and {name!r} has weights"
+        change = "Leave them out, or set config.data.temperature=1."
+        raise ConfigError(f"data.temperature={config.temperature:g} {fault}. {change}")
 
 
 def _inputs_of(
@@ -262,20 +253,18 @@ def _open(
             return None
         # A shared cache directory is not trusted: with dtype "O" NumPy would
         # dereference the file's bytes as pointers.
-        dtype = meta["dtype"]
-        if dtype not in TOKEN_DTYPES:
+        if meta["dtype"] not in TOKEN_DTYPES:
             return None
 
         def mapped(kind: str, dtype: npt.DTypeLike) -> list[npt.NDArray[Any]]:
             return [memory_map(path / f"{side}.{kind}", dtype) for side in SIDES]
 
-        source, target = map(
-            TokenSide, mapped("tokens", dtype), mapped("offsets", np.int64)
-        )
+        tokens, offsets = mapped("tokens", meta["dtype"]), mapped("offsets", np.int64)
         parts, corpora = parts_of(corpus), tuple(one for one, _ in parts_of(corpus))
         every = zip(corpora, meta["parts"], strict=True)
         counted = [{"spec": one.spec, **part} for one, part in every]
         kept = [part["counts"]["kept"] for part in counted]
+        source, target = map(TokenSide, tokens, offsets)
         cache = TokenCache(
             source,
             target,
@@ -293,12 +282,7 @@ def _open(
 
 def _is_consistent(cache: TokenCache) -> bool:
     """Returns whether counts and arrays are of as many pairs and tokens."""
-    pairs = cache.num_pairs
-    return (
-        sum(cache.part_pairs) == pairs
-        and all(len(hashes) == pairs for hashes in cache.hashes)
-        and all(
-            len(side.offsets) == pairs + 1 and side.offsets[-1] == len(side.tokens)
-            for side in (cache.source, cache.target)
-        )
-    )
+    sides = cache.source, cache.target
+    sizes = {len(side.offsets) - 1 for side in sides} | set(map(len, cache.hashes))
+    is_whole = all(side.offsets[-1] == len(side.tokens) for side in sides)
+    return is_whole and sizes | {sum(cache.part_pairs)} == {cache.num_pairs}

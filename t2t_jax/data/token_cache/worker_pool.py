@@ -61,7 +61,7 @@ def encode_chunks(
         yield from _encode_in_processes(chunks, encoder, workers)
         return
     for chunk in chunks:
-        yield chunk, encoder.encode(*chunk[2:])
+        yield chunk, encoder.encode(chunk)
 
 
 def _encode_in_processes(
@@ -69,7 +69,8 @@ def _encode_in_processes(
 ) -> Iterator[Result]:
     # Forking a process with threads, such as JAX's, may hang.
     spawn = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, spawn, _initialize, encoder.recipe)
+    recipe = (encoder.models, encoder.config, encoder.dtype, encoder.trigrams)
+    pool = ProcessPoolExecutor(workers, spawn, _initialize, recipe)
     pending: deque[tuple[Chunk, Future[Encoded]]] = deque()
     try:
         for chunk in chunks:
@@ -81,10 +82,9 @@ def _encode_in_processes(
             done, future = pending.popleft()
             yield done, future.result()
     except BrokenProcessPool as error:
-        raise UnavailableError(
-            "A process that encodes text died, perhaps out of memory. Set a "
-            "lower config.data.workers, then rerun to resume."
-        ) from error
+        fault = "A process that encodes text died, perhaps out of memory"
+        change = "Set a lower config.data.workers, then rerun to resume."
+        raise UnavailableError(f"{fault}. {change}") from error
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -97,7 +97,7 @@ def _submit(pool: ProcessPoolExecutor, chunk: Chunk) -> Future[Encoded]:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
     try:
-        return pool.submit(_encode, *chunk[2:])
+        return pool.submit(_encode, chunk)
     finally:
         sys.modules["__main__"] = main
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -108,8 +108,7 @@ _encoders: list[PairEncoder] = []
 
 
 def _initialize(*recipe: Any) -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if (parent := multiprocessing.parent_process()) is not None:
         threading.Thread(target=_exit_with, args=[parent], daemon=True).start()
     _encoders.append(PairEncoder(*recipe))
 
@@ -120,5 +119,5 @@ def _exit_with(parent: BaseProcess) -> None:
     os._exit(1)
 
 
-def _encode(*texts: Any) -> Encoded:
-    return _encoders[0].encode(*texts)
+def _encode(chunk: Chunk) -> Encoded:
+    return _encoders[0].encode(chunk)

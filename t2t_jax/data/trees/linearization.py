@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from t2t_jax.data.trees.tree import MAX_DEPTH, Tree
 
@@ -75,12 +75,11 @@ def delinearize(symbols: Sequence[str], words: Sequence[str]) -> Tree:
       >>> print(delinearize("(S (NP XX )NP (VP XX )VP )S".split(), ["We", "sleep"]))
       (S (NP (XX We)) (VP (XX sleep)))
     """
-    tree = _Builder(words, deepest=MAX_DEPTH - 1).add(symbols).tree()
+    tree = _build(symbols, words, deepest=MAX_DEPTH - 1)
     written = linearize(tree, words="tags")
     if written != [s if s.startswith(("(", ")")) else _tag(s) for s in symbols]:
-        raise ValueError(
-            f"{' '.join(symbols)!r} is not one balanced tree over {len(words)} words"
-        )
+        text = " ".join(symbols)
+        raise ValueError(f"{text!r} is not one balanced tree over {len(words)} words")
     return tree
 
 
@@ -120,61 +119,48 @@ def repair(symbols: Sequence[str], words: Sequence[str]) -> Parse:
     """
     try:
         return Parse(delinearize(symbols, words), False)
-    except ValueError:
-        pass
-    # An S may be put above.
-    return Parse(_Builder(words, deepest=MAX_DEPTH - 2).add(symbols).tree(), True)
+    except ValueError:  # An S may be put above.
+        return Parse(_build(symbols, words, deepest=MAX_DEPTH - 2), True)
 
 
-class _Builder:
-    """Builds a tree from any symbols, by the rule of `repair`.
+_Open: TypeAlias = list[tuple[str, list[Tree]]]
+
+
+def _build(symbols: Iterable[str], words: Sequence[str], *, deepest: int) -> Tree:
+    """Builds a tree of all words from any symbols, by the rule of `repair`.
 
     Args:
       deepest: constituents that may be open at once.
     """
+    left, too_deep = list(reversed(words)), 0  # constituents that are left out
+    stack: _Open = [("", [])]
+    for symbol in symbols:
+        if symbol.startswith("(") and (too_deep or len(stack) > deepest):
+            too_deep += 1
+        elif symbol.startswith("("):
+            stack.append((symbol[1:], []))
+        elif symbol.startswith(")") and too_deep:
+            too_deep -= 1
+        elif symbol.startswith(")"):
+            _close(stack)
+        elif left:
+            stack[-1][1].append(Tree(_tag(symbol), (left.pop(),)))
+    while len(stack) > 1 and not stack[-1][1]:
+        stack.pop()
+    stack[-1][1].extend(Tree(WORD, (word,)) for word in reversed(left))
+    while len(stack) > 1:
+        _close(stack)
+    ((_, trees),) = stack
+    is_whole = len(trees) == 1 and not trees[0].is_word
+    return trees[0] if is_whole else Tree("S", tuple(trees))
 
-    def __init__(self, words: Sequence[str], *, deepest: int):
-        self._left = list(reversed(words))
-        self._open: list[tuple[str, list[Tree]]] = [("", [])]
-        self._deepest = deepest
-        self._too_deep = 0  # constituents that are open and left out
 
-    def add(self, symbols: Iterable[str]) -> _Builder:
-        """Adds symbols, but for those that do not fit."""
-        for symbol in symbols:
-            if symbol.startswith("("):
-                if self._too_deep or len(self._open) > self._deepest:
-                    self._too_deep += 1
-                else:
-                    self._open.append((symbol[1:], []))
-            elif symbol.startswith(")"):
-                if self._too_deep:
-                    self._too_deep -= 1
-                else:
-                    self._close()
-            elif self._left:
-                self._open[-1][1].append(Tree(_tag(symbol), (self._left.pop(),)))
-        return self
-
-    def _close(self) -> None:
-        """Closes the innermost constituent, if one is open; drops an empty one."""
-        if len(self._open) > 1:
-            label, children = self._open.pop()
-            if children:
-                self._open[-1][1].append(Tree(label, tuple(children)))
-
-    def tree(self) -> Tree:
-        """Adds the words that are left, and returns the tree of all words."""
-        while len(self._open) > 1 and not self._open[-1][1]:
-            self._open.pop()
-        innermost = self._open[-1][1]
-        innermost.extend(Tree(WORD, (word,)) for word in reversed(self._left))
-        while len(self._open) > 1:
-            self._close()
-        ((_, trees),) = self._open
-        if len(trees) == 1 and not trees[0].is_word:
-            return trees[0]
-        return Tree("S", tuple(trees))
+def _close(stack: _Open) -> None:
+    """Closes the innermost constituent, if one is open; drops an empty one."""
+    if len(stack) > 1:
+        label, children = stack.pop()
+        if children:
+            stack[-1][1].append(Tree(label, tuple(children)))
 
 
 def read_parse(source: str, symbols: str) -> Parse:

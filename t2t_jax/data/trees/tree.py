@@ -1,4 +1,4 @@
-"""Constituency trees in Penn brackets: read, normalized, written."""
+"""Constituency trees in Penn brackets: read, normalized, written, drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ SPACES = " \t\n\v\f\r"
 
 _TOKEN = re.compile(rf"[()]|[^(){SPACES}]+")
 _ROOTS = ("", "ROOT", "TOP", "S1")
-_TRACE = "-NONE-"
 MAX_DEPTH = 200
 """Brackets that may be open at once, that of a word included."""
 
@@ -71,8 +70,7 @@ class TreeReader:
 
     def __init__(self) -> None:
         self.begin = 0
-        self._open: list[tuple[str, list[Child]]] = []
-        self._expects_label = False
+        self._open: list[tuple[str | None, list[Child]]] = []  # None: no label yet
 
     def read(self, number: int, line: str) -> Iterator[Tree]:
         """Yields the trees that end on a line.
@@ -88,7 +86,7 @@ class TreeReader:
                     self.begin = 0
                     yield tree
         except ValueError:
-            self._open, self._expects_label, self.begin = [], False, 0
+            self._open, self.begin = [], 0
             raise
 
     def end(self) -> None:
@@ -101,36 +99,33 @@ class TreeReader:
             raise ValueError(f"{len(self._open)} brackets are not closed")
 
     def _add(self, token: str) -> Tree | None:
+        label, children = self._open[-1] if self._open else ("", [])
         if token == "(":
-            if self._expects_label:
+            if label is None:
                 self._open[-1] = ("", [])
             if len(self._open) == MAX_DEPTH:
                 raise ValueError(f"brackets are nested deeper than {MAX_DEPTH}")
-            self._open.append(("", []))
-            self._expects_label = True
+            self._open.append((None, []))
         elif not self._open:
             raise ValueError(f"{token!r} is outside of all brackets")
         elif token == ")":
             return self._close()
-        elif self._expects_label:
+        elif label is None:
             self._open[-1] = (token, [])
-            self._expects_label = False
-        elif self._open[-1][1]:
+        elif children:
             raise ValueError(f"{token!r} must have brackets of its own")
         else:
-            self._open[-1][1].append(token)
+            children.append(token)
         return None
 
     def _close(self) -> Tree | None:
         label, children = self._open.pop()
-        self._expects_label = False
         if not children:
-            raise ValueError(f"the bracket ({label} is empty")
-        tree = Tree(label, tuple(children))
+            raise ValueError(f"the bracket ({label or ''} is empty")
+        tree = Tree(label or "", tuple(children))
         if not self._open:
             return tree
-        siblings = self._open[-1][1]
-        if siblings and isinstance(siblings[0], str):
+        if (siblings := self._open[-1][1]) and isinstance(siblings[0], str):
             raise ValueError(f"{siblings[0]!r} must have brackets of its own")
         siblings.append(tree)
         return None
@@ -169,8 +164,7 @@ def normalize(tree: Tree) -> Tree | None:
     """
     kept = _without_traces(tree)
     while kept and kept.label in _ROOTS and not kept.is_word:
-        inner = tuple(kept.subtrees())
-        if len(inner) != 1 or inner[0].is_word:
+        if len(inner := tuple(kept.subtrees())) != 1 or inner[0].is_word:
             return kept if kept.label else Tree("X", inner)
         kept = inner[0]
     return kept
@@ -178,7 +172,7 @@ def normalize(tree: Tree) -> Tree | None:
 
 def _without_traces(tree: Tree) -> Tree | None:
     if tree.is_word:
-        return None if tree.label == _TRACE else tree
+        return None if tree.label == "-NONE-" else tree
     children = tuple(filter(None, map(_without_traces, tree.subtrees())))
     return Tree(_category(tree.label), children) if children else None
 
@@ -199,3 +193,91 @@ def with_words(tree: Tree, words: Iterable[str], tags: Iterable[str]) -> Tree:
         return Tree(tree.label, tuple(map(replaced, tree.subtrees())))
 
     return replaced(tree)
+
+
+def draw_tree(tree: Tree) -> str:
+    """Draws a tree with a line for each constituent, indented, and for each word.
+
+    Example:
+      >>> print(draw_tree(read_tree("(S (NP (DT the) (NN cat)) (VP (VBZ naps)))")))
+      S
+      ├── NP
+      │   ├── DT the
+      │   └── NN cat
+      └── VP
+          └── VBZ naps
+    """
+    if tree.is_word:
+        return f"{tree.label} {tree.children[0]}"
+    *others, last = map(draw_tree, tree.subtrees())
+    lines = [tree.label]
+    lines += ["├── " + text.replace("\n", "\n│   ") for text in others]
+    return "\n".join([*lines, "└── " + last.replace("\n", "\n    ")])
+
+
+class Node(NamedTuple):
+    """A label or a word at its place in a picture.
+
+    Attributes:
+      x: the middle, in widths of a letter from the left.
+      level: from 0, the root; all words are on the last.
+      parent: the index of the node above; -1 for the root.
+      start: the number of the first word below, from 0.
+      end: one more than the last.
+    """
+
+    text: str
+    x: float
+    level: int
+    parent: int
+    is_word: bool
+    start: int
+    end: int
+
+
+def lay_out(tree: Tree, *, gap: float = 2.0) -> list[Node]:
+    """Places the nodes of a tree: words in a row at the bottom, labels above.
+
+    Args:
+      gap: between words, in widths of a letter.
+
+    Returns:
+      The nodes, each after its parent.
+
+    Example:
+      >>> for node in lay_out(read_tree("(S (NP (PRP We)) (VP (VBP nap)))")):
+      ...     print(node.text, node.x, node.level, node.parent)
+      S 4.0 0 -1
+      NP 1.5 1 0
+      PRP 1.5 2 1
+      We 1.5 3 2
+      VP 6.5 1 0
+      VBP 6.5 2 4
+      nap 6.5 3 5
+    """
+    nodes: list[Node] = []
+    right = 0.0  # of the words so far
+
+    def place(tree: Tree, level: int, parent: int, start: int) -> Node:
+        """Adds the nodes of a tree; returns its own."""
+        nonlocal right
+        index, end = len(nodes), start + 1
+        nodes.append(Node(tree.label, 0.0, level, parent, False, start, start))
+        if tree.is_word:
+            word = str(tree.children[0])
+            width = max(len(word), len(tree.label))
+            x, right = right + width / 2, right + width + gap
+            nodes.append(Node(word, x, level + 1, index, True, start, end))
+        else:
+            xs, end = [], start
+            for child in tree.subtrees():
+                below = place(child, level + 1, index, end)
+                xs.append(below.x)
+                end = below.end
+            x = (xs[0] + xs[-1]) / 2
+        nodes[index] = nodes[index]._replace(x=x, end=end)
+        return nodes[index]
+
+    place(tree, 0, -1, 0)
+    deepest = max(node.level for node in nodes)
+    return [node._replace(level=deepest) if node.is_word else node for node in nodes]

@@ -185,26 +185,22 @@ def load_merges(model: bytes, *, key: str) -> MergeTable:
             raise ValueError(f"is a table of kind {table['kind']!r}")
         return _of_byte_pairs(table["pieces"], table.get("merges"))
     except ValueError as error:
-        raise ConfigError(
-            f"{key} skips merges of byte-pair encoding, and the vocabulary {error}. "
-            f"Set config.{key}=0, or use a SentencePiece model of type BPE."
-        ) from error
+        fault = f"{key} skips merges of byte-pair encoding, and the vocabulary {error}"
+        change = f"Set config.{key}=0, or use a SentencePiece model of type BPE."
+        raise ConfigError(f"{fault}. {change}") from error
 
 
 def _of_sentencepiece(proto: Any) -> MergeTable:
     kind, kinds = proto.trainer_spec.model_type, type(proto).SentencePiece
     if kind != _BPE:
-        name = _MODEL_TYPES.get(kind, "unknown")
-        raise ValueError(f"is a SentencePiece model of type {name}")
+        known = _MODEL_TYPES.get(kind, "unknown")
+        raise ValueError(f"is a SentencePiece model of type {known}")
     if any(piece.type == kinds.UNUSED for piece in proto.pieces):
         raise ValueError("has pieces that are marked as unused")
     whole = {piece.piece for piece in proto.pieces if piece.type == kinds.USER_DEFINED}
     # A user-defined character is never part of a piece.
-    scores = {
-        piece.piece: piece.score
-        for piece in proto.pieces
-        if piece.type == kinds.NORMAL and whole.isdisjoint(piece.piece)
-    }
+    normal = (one for one in proto.pieces if one.type == kinds.NORMAL)
+    scores = {x.piece: x.score for x in normal if whole.isdisjoint(x.piece)}
     falling = sorted({*scores.values()}, reverse=True)
     ranks = {score: rank for rank, score in enumerate(falling)}
     numbers = {piece.piece: number for number, piece in enumerate(proto.pieces)}
@@ -241,13 +237,8 @@ def _of_byte_pairs(pieces: list[str], merges: list[list[str]] | None) -> MergeTa
         return [] if number is None else [number]
 
     tokens = [split_characters(symbol_of(piece)) for piece in pieces[first:]]
-    return _build(
-        [*[None] * first, *tokens],
-        ranks,
-        split=split_characters,
-        ids_of=ids_of,
-        whole_pairs=True,
-    )
+    how: Any = {"split": split_characters, "ids_of": ids_of, "whole_pairs": True}
+    return _build([*[None] * first, *tokens], ranks, **how)
 
 
 def _build(
@@ -401,11 +392,7 @@ class _Words(NamedTuple):
 
 
 def _merge_words(
-    characters: Integers,
-    starts: Integers,
-    keys: Hashes,
-    table: MergeTable,
-    dropout: float,
+    characters: Integers, starts: Integers, keys: Hashes, table: MergeTable, rate: float
 ) -> Integers:
     """Returns characters, in place of each merged one its piece and then `_JOINED`."""
     sizes = np.diff(starts, append=len(characters))
@@ -420,7 +407,7 @@ def _merge_words(
         order = _orders(pieces[:-1], pieces[1:], rows[:-1], table, width)
         own = starts[chosen], sizes[chosen], keys[chosen]
         words = _Words(*own, pieces, order, np.full(len(chosen), -1))
-        _merge(words, table, _thresholds(dropout, most=width), into=symbols)
+        _merge(words, table, _thresholds(rate, most=width), into=symbols)
     return symbols
 
 
@@ -429,12 +416,9 @@ def _thresholds(dropout: float, *, most: int) -> Hashes:
 
     By repeated multiplication, which is the same on every machine; a logarithm is not.
     """
-    values: list[int] = []
-    power = dropout
-    while len(values) < most and (threshold := int(power * 2**_RANDOM_BITS)):
-        values.append(threshold)
-        power *= dropout
-    return np.array(values[::-1], np.uint64)
+    powers = np.cumprod(np.full(most, dropout))
+    values: Hashes = (powers * 2.0**_RANDOM_BITS).astype(np.uint64)
+    return values[values > 0][::-1]
 
 
 def _orders(
@@ -472,8 +456,7 @@ def _pick(words: _Words, skipped: Integers) -> Integers:
     """Returns the order of each word's best merge but for `skipped` better ones."""
     order, repeated, width = words.order, words.repeated, len(words.order)
     best: Integers = order.min(axis=0)
-    some = np.flatnonzero((skipped > 0) | (repeated >= 0))
-    if len(some):
+    if len(some := np.flatnonzero((skipped > 0) | (repeated >= 0))):
         first = repeated[some]
         last = np.where(first < 0, _NO_RANK, first - first % width + width)
         others = np.take(order, some, axis=1)

@@ -19,6 +19,7 @@ from t2t_jax.errors import DataError
 
 _END_OF_WORD = "</w>"
 _CONTINUES = "@@"
+_ADVICE = "Pass a file of codes that subword-nmt or fastBPE has learned."
 
 
 def read_merges(text: str, *, name: str) -> list[tuple[str, str]]:
@@ -36,20 +37,15 @@ def read_merges(text: str, *, name: str) -> list[tuple[str, str]]:
     has_counts = re.fullmatch(r"[^ ]+ [^ ]+ [0-9]+\s*", lines[0]) is not None
     # Before version 0.2 the end of a word was a piece of its own.
     if not has_counts and lines[0].split() != ["#version:", "0.2"]:
-        raise DataError(
-            f"{name} does not begin with '#version: 0.2'. Pass a file of codes that "
-            "subword-nmt or fastBPE has learned."
-        )
+        raise DataError(f"{name} does not begin with '#version: 0.2'. {_ADVICE}")
     first = 0 if has_counts else 1
     merges = []
     for number, line in enumerate(lines[first:], start=first + 1):
         kept = line.rstrip("\r ")
         pieces = (kept.rpartition(" ")[0] if has_counts else kept).split(" ")
         if len(pieces) != 2 or not all(pieces):
-            raise DataError(
-                f"{name}, line {number:,}: {line[:40]!r} is not two pieces. Pass a "
-                "file of codes that subword-nmt or fastBPE has learned."
-            )
+            fault = f"{name}, line {number:,}: {line[:40]!r} is not two pieces"
+            raise DataError(f"{fault}. {_ADVICE}")
         merges.append((pieces[0], pieces[1]))
     return merges
 

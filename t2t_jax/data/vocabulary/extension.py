@@ -10,14 +10,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from t2t_jax.data.config import MAX_SUBWORDS, VocabularyConfig
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
-from t2t_jax.data.vocabulary.sentencepiece_training import train_sentencepiece
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE, table_file
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary, sample_lines
+from t2t_jax.data.vocabulary.vocabulary import (
+    Vocabulary,
+    sample_lines,
+    train_sentencepiece,
+)
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import UNK
 
@@ -98,40 +101,32 @@ def _check(
     vocabulary: Vocabulary, language: str, *, like: str, old: Sequence[str]
 ) -> dict[str, Any]:
     """Returns the table of a vocabulary that is one; {} of a SentencePiece model."""
-    tags = vocabulary.tags
-    if not tags:
+    if not (tags := vocabulary.tags):
+        such = "that was trained on corpora with languages, as text:a.en,a.de#en-de"
         raise UserError(
-            "The vocabulary has no tags of languages. Extend a model that was trained "
-            "on corpora with languages, such as text:a.en,a.de#en-de."
+            f"The vocabulary has no tags of languages. Extend a model {such}."
         )
-    form, such = LANGUAGE_CODE, "gsw"
-    if re.fullmatch(_WITH_SCRIPT, like):
-        form, such = _WITH_SCRIPT, "gsw_Latn"
+    has_script = re.fullmatch(_WITH_SCRIPT, like)
+    form, such = (_WITH_SCRIPT, "gsw_Latn") if has_script else (LANGUAGE_CODE, "gsw")
     is_code = like in tags and re.fullmatch(form, language)
     # With the tag of another piece its row, and those after it, would be others.
     if not is_code or old[tags[like]].replace(like, language) in old:
-        raise UserError(
-            f"language={language} must be a new code, such as {such}, whose tag is no "
-            f"piece, and like={like} one of {', '.join(tags)}. Change them."
-        )
+        code = f"language={language} must be a new code, such as {such}"
+        rest = f"whose tag is no piece, and like={like} one of {', '.join(tags)}"
+        raise UserError(f"{code}, {rest}. Change them.")
     is_table = vocabulary.model.startswith(b"{")
     table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
     if table.get("kind", "sentencepiece_table") != "sentencepiece_table":
-        raise UserError(
-            f"The vocabulary is a table of the kind {table['kind']!r}, and only those "
-            "of SentencePiece can be extended. Choose another model."
-        )
+        kind = f"The vocabulary is a table of the kind {table['kind']!r}"
+        raise UserError(f"{kind}. Choose another model, with one of SentencePiece.")
     return table
 
 
 def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
     """Learns pieces that are not known: characters, then the most frequent pairs."""
-    sample = sample_lines(lines, VocabularyConfig.sample_sentences, seed=0)
-    if not sample:
-        raise DataError(
-            "The text of the new language must have lines, and is blank. Pass other "
-            "text, or none, for its tag alone."
-        )
+    if not (sample := sample_lines(lines, VocabularyConfig.sample_sentences, seed=0)):
+        rule = "The text of the new language must have lines, and is blank."
+        raise DataError(f"{rule} Pass other text, or none, for its tag alone.")
     # So many that enough are new if all of the known ones are among them.
     size = min(5 + len(known) + most + len(set().union(*sample)), MAX_SUBWORDS)
     config = VocabularyConfig(size=size, character_coverage=_COVERAGE)
@@ -142,18 +137,13 @@ def _learn(lines: Sequence[str], most: int, *, known: set[str]) -> list[str]:
 
 
 def _with_pieces(
-    table: Mapping[str, Any],
-    splitter: bytes,
-    tags: Mapping[str, str],
-    learned: Sequence[str],
+    table: dict[str, Any], splitter: bytes, tags: dict[str, str], learned: list[str]
 ) -> Vocabulary:
     """Appends tags by language, and pieces, to a SentencePiece model or a table."""
     proto = parse_sentencepiece(splitter, name=_NAME)
     lowest = min(one.score for one in proto.pieces)
-    if not table:
-        for tag in tags.values():
-            control = type(proto.pieces[0]).CONTROL
-            proto.pieces.add(piece=tag, score=0.0, type=control)
+    for tag in () if table else tags.values():
+        proto.pieces.add(piece=tag, score=0.0, type=type(proto.pieces[0]).CONTROL)
     # Of a unigram model scores are log-probabilities, and of others ranks.
     step = 1e-3 if proto.trainer_spec.model_type == 1 else 1.0
     for number, piece in enumerate(learned, start=1):
@@ -163,19 +153,17 @@ def _with_pieces(
     if not table:
         return Vocabulary(content)
     options = {name: table[name] for name in table if name not in ("version", "kind")}
-    if isinstance(languages := options["language_tokens"], dict):
-        options["language_tokens"] = {**languages, **tags}
     options["sentencepiece"] = content
-    pieces = options.pop("pieces")
-    is_named = isinstance(languages, dict)
-    first = min(map(pieces.index, languages.values())) if is_named else len(pieces)
+    pieces, languages = options.pop("pieces"), options["language_tokens"]
+    first = len(pieces)
+    if isinstance(languages, dict):
+        options["language_tokens"] = {**languages, **tags}
+        first = min(map(pieces.index, languages.values()))
     pieces = [*pieces[:first], *learned, *pieces[first:], *tags.values()]
     return Vocabulary(table_file(table["kind"], pieces, **options))
 
 
-def _splits(
-    splitter: bytes, learned: Sequence[str], old: Sequence[str]
-) -> list[list[int]]:
+def _splits(splitter: bytes, learned: list[str], old: list[str]) -> list[list[int]]:
     """Returns the ids that a model splits each of these pieces into."""
     import sentencepiece
 
@@ -186,5 +174,5 @@ def _splits(
     model = proto.SerializeToString()
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     ids = {piece: number for number, piece in enumerate(old)}
-    split = processor.encode(list(learned), out_type=str)
+    split = processor.encode(learned, out_type=str)
     return [[ids.get(piece, UNK) for piece in parts] for parts in split]

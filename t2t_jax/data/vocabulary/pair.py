@@ -10,28 +10,22 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
-from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.progress_bar import Log, ProgressBar
 from t2t_jax.data.vocabulary.tokenizers import tags_among
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary, has_piece
 from t2t_jax.errors import DataError, InputMissingError
 
 FILES = ("vocab.model", "vocab_source.model")
 """The files of a workdir: the target or shared vocabulary, and the source's own."""
 
-_SOURCE = "vocab_source"
-_RECOVER = (
-    "Run python -m t2t_jax.main --mode=recover, which restores it from a checkpoint, "
-    "or restore it from a copy."
-)
-_RESTORE = (
-    "Restore it from a copy; or move it away, and run python -m t2t_jax.main "
-    "--mode=recover, which restores it from a checkpoint."
-)
+_MODE = "python -m t2t_jax.main --mode=recover, which restores it from a checkpoint"
+_RECOVER = f"Run {_MODE}, or restore it from a copy."
+_RESTORE = f"Restore it from a copy; or move it away, and run {_MODE}."
 
 
 class VocabularyPair(NamedTuple):
@@ -55,7 +49,7 @@ class VocabularyPair(NamedTuple):
     @property
     def files(self) -> dict[str, bytes]:
         """The SentencePiece models by their file names in a workdir."""
-        models = self[1:] if self.shared else (self.target, self.source)
+        models = self[1:] if self.shared else self[::-1]
         return {name: one.model for name, one in zip(FILES, models, strict=False)}
 
     def save(self, directory: str | Path) -> None:
@@ -67,7 +61,7 @@ class VocabularyPair(NamedTuple):
         """
         self.target.save(directory)
         if not self.shared:
-            self.source.save(directory, name=_SOURCE)
+            self.source.save(directory, name="vocab_source")
 
     @classmethod
     def load(cls, directory: str | Path, *, config: VocabularyConfig) -> VocabularyPair:
@@ -79,10 +73,10 @@ class VocabularyPair(NamedTuple):
           InputMissingError: a file is missing.
         """
         names = FILES if config.source_size else FILES[:1]
-        for path in map(Path(directory).joinpath, names):
+        paths = [Path(directory) / name for name in names]
+        for path in paths:
             if not path.exists():
                 raise InputMissingError(f"{path}: no such file. {_RECOVER}")
-        paths = map(Path(directory).joinpath, names)
         target, *own = [Vocabulary.load(path, advice=_RESTORE) for path in paths]
         both = cls(own[0] if own else target, target)
         both.check(config, name=str(directory), advice=_RESTORE)
@@ -110,21 +104,21 @@ class VocabularyPair(NamedTuple):
           InputMissingError: a file does not exist.
         """
         if config.shared_ids and not (config.file and config.source_file):
-            raise DataError(
-                "vocabulary.shared_ids requires vocabulary.file and "
-                "vocabulary.source_file: two vocabularies that are trained have "
-                "different pieces. Set both, or vocabulary.source_size=0 to train one."
-            )
-        train = partial(_load_or_train, seed=seed, log=log, tags=target_languages)
+            rule = "vocabulary.shared_ids requires vocabulary.file and source_file"
+            why = "two vocabularies that are trained have different pieces"
+            change = "Set both, or vocabulary.source_size=0 to train one."
+            raise DataError(f"{rule}: {why}. {change}")
+        how: Any = {"seed": seed, "log": log, "target_languages": target_languages}
         if not config.source_size:
-            lines = (line for pair in pairs for line in pair)
-            shared = train(lines, config, side="")
+            shared = _prepare(chain.from_iterable(pairs), config, side="", **how)
             return cls(shared, shared)
         own: Any = {"size": config.source_size, "file": config.source_file}
         for_source = dataclasses.replace(config, **own, unit=config.source_unit)
         return cls(
-            train((source for source, _ in pairs), for_source, side="source_"),
-            train((target for _, target in pairs), config, side=""),
+            _prepare(
+                (source for source, _ in pairs), for_source, side="source_", **how
+            ),
+            _prepare((target for _, target in pairs), config, side="", **how),
         )
 
     def check(self, config: VocabularyConfig, *, name: str, advice: str = "") -> None:
@@ -139,28 +133,23 @@ class VocabularyPair(NamedTuple):
         """
         keys = ("source_size" if config.source_size else "size", "size")
         for vocabulary, key in zip(self, keys, strict=True):
-            if vocabulary.size != getattr(config, key):
-                change = f"Set config.vocabulary.{key}={vocabulary.size}."
-                raise DataError(
-                    f"{name} has {vocabulary.size} subwords and vocabulary.{key}="
-                    f"{getattr(config, key)}. {advice or change}"
-                )
+            if (size := vocabulary.size) != (wanted := getattr(config, key)):
+                what = f"{name} has {size} subwords and vocabulary.{key}={wanted}"
+                change = advice or f"Set config.vocabulary.{key}={size}."
+                raise DataError(f"{what}. {change}")
             for symbol in config.symbol_list:
                 is_tag = tags_among([symbol]).keys() & vocabulary.tags
-                (ids,) = vocabulary.encode([symbol])
-                if not is_tag and symbol not in vocabulary.pieces(ids):
+                if not (is_tag or has_piece(vocabulary, symbol)):
+                    what = f"{symbol!r} of vocabulary.symbols as a piece"
+                    change = advice or "Change config.vocabulary.symbols."
                     raise DataError(
-                        f"{name} must have {symbol!r} of vocabulary.symbols as a piece "
-                        "that is not split, and has not. "
-                        f"{advice or 'Change config.vocabulary.symbols.'}"
+                        f"{name} must have {what} that is not split. {change}"
                     )
         every = range(config.size)
         if config.shared_ids and self.source.pieces(every) != self.target.pieces(every):
-            raise DataError(
-                f"{name} has vocabularies with different pieces, and "
-                "vocabulary.shared_ids requires the same with the same ids. "
-                f"{advice or 'Change config.vocabulary.shared_ids.'}"
-            )
+            rule = "must have the same pieces on both sides for vocabulary.shared_ids"
+            change = advice or "Change config.vocabulary.shared_ids."
+            raise DataError(f"{name} {rule}, with the same ids. {change}")
 
 
 def joint_fingerprint(*sides: str) -> str:
@@ -170,23 +159,16 @@ def joint_fingerprint(*sides: str) -> str:
     return hashlib.sha256("".join(sides).encode()).hexdigest()
 
 
-def _load_or_train(
-    lines: Iterable[str],
-    config: VocabularyConfig,
-    *,
-    side: str,
-    log: Log,
-    seed: int,
-    tags: Sequence[str],
+def _prepare(
+    lines: Iterable[str], config: VocabularyConfig, *, side: str, log: Log, **how: Any
 ) -> Vocabulary:
     if config.file:
         advice = f"Change config.vocabulary.{side}file."
         return Vocabulary.load(config.file, advice=advice)
     log(f"Training a vocabulary of {config.size:,} {config.unit} …")
-    key, began = f"vocabulary.{side}size", time.monotonic()
+    began = time.monotonic()
+    how |= {"config": config, "key": f"vocabulary.{side}size"}
     with ProgressBar(log).heartbeat("Training the vocabulary"):
-        how: Any = {"seed": seed, "config": config, "key": key}
-        how["target_languages"] = tags
         trained = Vocabulary.train(lines, config.size, classes=side == "source_", **how)
     log(f"Trained the vocabulary in {time.monotonic() - began:,.1f} s.")
     return trained

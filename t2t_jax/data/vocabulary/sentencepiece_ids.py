@@ -49,24 +49,22 @@ def with_our_ids(model: bytes, ids: Sequence[int | None], *, name: str) -> bytes
     kinds = _messages().ModelProto.SentencePiece
     old, used = list(proto.pieces), {piece.piece for piece in proto.pieces}
     if sorted(one for one in ids if one is not None) != list(range(len(old))):
-        raise DataError(
-            f"{name} has {len(old):,} pieces, and its model has others. Pass the "
-            "vocabulary of the model."
-        )
+        fault = f"{name} has {len(old):,} pieces, and its model has others"
+        raise DataError(f"{fault}. Pass the vocabulary of the model.")
     del proto.pieces[:]
     for number, one in enumerate(ids):
+        piece = proto.pieces.add()
         if one is not None:
-            piece = proto.pieces.add()
             piece.CopyFrom(old[one])
         else:
-            piece = proto.pieces.add(piece=_new_name(number, used), score=0.0)
+            piece.piece, piece.score = _new_name(number, used), 0.0
         if number in (PAD, BOS, EOS):
             piece.type = kinds.CONTROL
     proto.pieces[UNK].type = kinds.UNKNOWN
     spec = proto.trainer_spec
-    spec.pad_id, spec.bos_id, spec.eos_id, spec.unk_id = PAD, BOS, EOS, UNK
-    spec.pad_piece, spec.bos_piece = proto.pieces[PAD].piece, proto.pieces[BOS].piece
-    spec.eos_piece, spec.unk_piece = proto.pieces[EOS].piece, proto.pieces[UNK].piece
+    for kind, number in {"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK}.items():
+        setattr(spec, f"{kind}_id", number)
+        setattr(spec, f"{kind}_piece", proto.pieces[number].piece)
     spec.vocab_size = len(proto.pieces)
     return proto.SerializeToString()  # type: ignore[no-any-return]
 

@@ -20,7 +20,6 @@ from t2t_jax.errors import DataError
 
 _ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
 _ESCAPES = "\\_u;0123456789"
-_UNREPRESENTABLE = "\u3013"
 
 
 def read_subwords(text: str, *, name: str) -> list[str]:
@@ -36,10 +35,8 @@ def read_subwords(text: str, *, name: str) -> list[str]:
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
         line = line.strip()
         if len(line) < 2 or line[0] != line[-1] or line[0] not in "'\"":
-            raise DataError(
-                f"{name}, line {number:,}: {line[:40]!r} is not a subword in quotes. "
-                "Pass a vocabulary file of tensor2tensor."
-            )
+            fault = f"{name}, line {number:,}: {line[:40]!r} is not a subword in quotes"
+            raise DataError(f"{fault}. Pass a vocabulary file of tensor2tensor.")
         subwords.append(line[1:-1])
     return subwords
 
@@ -72,8 +69,7 @@ class SubwordEncoder:
         if missing := sorted(alphabet - self._ids.keys()):
             raise DataError(
                 "The vocabulary must have each of its characters as a subword, and has "
-                f"no {', '.join(map(repr, missing[:5]))}. Pass a complete vocabulary "
-                "file of tensor2tensor."
+                f"no {', '.join(map(repr, missing[:5]))}. Pass the whole file."
             )
         self._known = alphabet - {"\n"}
         self._longest = max(map(len, self._ids), default=0)
@@ -81,8 +77,7 @@ class SubwordEncoder:
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text."""
-        cut = map(self._encode_token, _tokens(text))
-        return list(chain.from_iterable(cut))
+        return list(chain.from_iterable(map(self._encode_token, _tokens(text))))
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids."""
@@ -127,6 +122,6 @@ def _unescape(token: str) -> str:
         try:
             return chr(int(match[1]))
         except (OverflowError, ValueError):
-            return _UNREPRESENTABLE
+            return "\u3013"  # as tensor2tensor writes what is no character
 
     return _ESCAPE.sub(replace, token)

@@ -12,6 +12,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from t2t_jax.data.vocabulary.byte_pairs import BytePairEncoder, join_pieces
@@ -168,11 +169,10 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
     tags = tags_among(pieces) if named else {}
     if isinstance(named, dict):
         tags = {language: ids[piece] for language, piece in named.items()}
-    source_tag = table.get("source_tag", "target")
-    if source_tag not in ("source", "target"):
+    if (source_tag := table.get("source_tag", "target")) not in ("source", "target"):
         raise ValueError(f"source_tag {source_tag!r} is neither source nor target")
     how = _KINDS[kind](pieces, ids, table)
-    return _Table(pieces, tags, *how, reads_source=source_tag == "source")
+    return _Table(pieces, tags, source_tag == "source", *how)
 
 
 def tag_piece(language: str) -> str:
@@ -238,8 +238,7 @@ def shown_tags(tags: Iterable[str], language: str = "") -> str:
       >>> shown_tags([f"x{number:02}" for number in range(200)] + ["deu_Latn"], "de")
       'deu_Latn, x00, x01, x02, x03, x04, x05, x06, x07, x08, x09, x10 and 189 more'
     """
-    known = list(tags)
-    if len(known) <= _SHOWN:
+    if len(known := list(tags)) <= _SHOWN:
         return ", ".join(known)
     first = dict.fromkeys([*near_tags(language, known), *known])
     return f"{', '.join([*first][:_SHOWN])} and {len(known) - _SHOWN} more"
@@ -327,32 +326,28 @@ class _SentencePiece:
         return [self._processor.id_to_piece(int(piece)) for piece in ids]
 
 
+@dataclass
 class _Table:
     """Pieces and ids; how lines are split and joined is the kind's own."""
 
-    def __init__(
-        self,
-        pieces: list[str],
-        tags: Mapping[str, int],
-        split: _Split,
-        join: _Join,
-        *,
-        reads_source: bool,
-    ):
-        self.size, self.tags, self.reads_source = len(pieces), tags, reads_source
-        self._pieces, self._split, self._join = pieces, split, join
+    _pieces: list[str]
+    tags: Mapping[str, int]
+    reads_source: bool
+    _split: _Split
+    _join: _Join
+
+    def __post_init__(self) -> None:
+        self.size = len(self._pieces)
         # Where only sources have tags, a decoded line is text to translate again.
-        own = tags.values() if reads_source else ()
+        own = self.tags.values() if self.reads_source else ()
         self._unwritten = {*_SPECIAL_IDS, *own}
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._pieces[piece] for piece in ids]
 
     def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
-        return [
-            self._join([piece for piece in ids if piece not in self._unwritten])
-            for ids in sequences
-        ]
+        kept = ([one for one in ids if one not in self._unwritten] for ids in sequences)
+        return list(map(self._join, kept))
 
     def encode(
         self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
@@ -423,12 +418,8 @@ def _words(pieces: list[str], ids: _Ids, table: _Json) -> tuple[_Split, _Join]:
     return lambda line: list(map(id_of, line.split())), join
 
 
-_KINDS = {
-    "sentencepiece_table": _sentencepiece_table,
-    "subwords": _subwords,
-    "byte_pairs": _byte_pairs,
-    "words": _words,
-}
+_KINDS = {"sentencepiece_table": _sentencepiece_table, "subwords": _subwords}
+_KINDS |= {"byte_pairs": _byte_pairs, "words": _words}
 
 
 def _processor(model: bytes, *, name: str, advice: str) -> Any:
@@ -436,18 +427,17 @@ def _processor(model: bytes, *, name: str, advice: str) -> Any:
     try:
         processor = _open(model)
     except ValueError as error:
-        raise DataError(
-            f"{name}: is not a SentencePiece model: {error}. {advice}"
-        ) from error
+        fault = f"{name}: is not a SentencePiece model: {error}. {advice}"
+        raise DataError(fault) from error
     names = ("pad", "bos", "eos", "unk")
     ids = [getattr(processor, f"{piece}_id")() for piece in names]
     if ids != [PAD, BOS, EOS, UNK]:
+        has = ", ".join(map("{} {}".format, names, ids))
         raise DataError(
-            f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has pad {ids[0]}, "
-            f"bos {ids[1]}, eos {ids[2]}, unk {ids[3]}. {advice}\nspm_train "
-            "--input=TEXT --model_prefix=NAME --model_type=bpe "
-            f"--vocab_size={processor.get_piece_size()} --pad_id={PAD} "
-            f"--bos_id={BOS} --eos_id={EOS} --unk_id={UNK} trains one that fits."
+            f"{name}: must have ids pad 0, bos 1, eos 2, unk 3, and has {has}. "
+            f"{advice}\nspm_train --input=TEXT --model_prefix=NAME --model_type=bpe "
+            f"--vocab_size={processor.get_piece_size()} --pad_id=0 --bos_id=1 "
+            "--eos_id=2 --unk_id=3 trains one that fits."
         )
     return processor
 
@@ -483,8 +473,7 @@ def _moses(language: str) -> Callable[[str], str]:
     try:
         from sacremoses import MosesPunctNormalizer
     except ImportError as error:
-        raise UserError(
-            "This vocabulary normalizes punctuation as Moses does, but sacremoses "
-            f"cannot be imported: {error}. Run: pip install 't2t-jax[exchange]'"
-        ) from error
+        fault = "This vocabulary normalizes punctuation as Moses does, but sacremoses"
+        run = f"cannot be imported: {error}. Run: pip install 't2t-jax[exchange]'"
+        raise UserError(f"{fault} {run}") from error
     return MosesPunctNormalizer(language).normalize  # type: ignore[no-any-return]

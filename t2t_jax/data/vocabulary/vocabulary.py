@@ -9,21 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import json
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.data.line_arguments import as_lines, require_lines
-from t2t_jax.data.vocabulary.sentencepiece_training import (
-    MAX_LINE_LENGTH,
-    NO_TEXT,
-    train_sentencepiece,
-)
 from t2t_jax.data.vocabulary.tokenizers import (
     SPECIAL_PIECES,
     Tagged,
@@ -46,6 +42,11 @@ from t2t_jax.types import BOS, EOS, PAD, UNK
 _LINE_ENDS = re.compile("[\0\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]")
 
 DEFAULT = VocabularyConfig()
+
+_MAX_LINE_LENGTH = 4096
+"""Longer lines add no subwords and cost quadratic time."""
+
+_NO_TEXT = "No vocabulary: every line is blank or too long. Change config.data.train."
 
 _ADVICE = "Change config.vocabulary.file."
 _OTHER = "Pass another workdir."
@@ -140,13 +141,11 @@ class Vocabulary:
           TypeError: `lines` is a single string.
         """
         config = dataclasses.replace(config, size=size)
-        tags = [tag_piece(language) for language in target_languages]
-        if tags:
+        if tags := [tag_piece(language) for language in target_languages]:
             tags = list(map(tag_piece, tags_among([*tags, *config.symbol_list])))
         require_lines(lines, caller="train")
-        sample = sample_lines(lines, config.sample_sentences, seed=seed)
-        if not sample:
-            raise DataError(NO_TEXT)
+        if not (sample := sample_lines(lines, config.sample_sentences, seed=seed)):
+            raise DataError(_NO_TEXT)
         if config.unit == "words":
             room = config.size - len(SPECIAL_PIECES)
             symbols = tuple(dict.fromkeys((*tags, *config.symbol_list)))
@@ -194,12 +193,9 @@ class Vocabulary:
             write_once(Path(directory) / f"{name}.model", self.model, advice=_OTHER)
             atomic_write(Path(directory) / f"{name}.json", text)
         except OSError as error:
-            raise write_error(
-                directory,
-                error,
-                problem="the vocabulary cannot be written",
-                advice="choose another workdir",
-            ) from error
+            how = {"problem": "the vocabulary cannot be written"}
+            how["advice"] = "choose another workdir"
+            raise write_error(directory, error, **how) from error
 
     def encode(self, lines: Iterable[str]) -> list[list[int]]:
         """Encodes sentences into ids without bos and eos.
@@ -287,6 +283,11 @@ class Vocabulary:
         return self._tokenizer.pieces(ids)
 
 
+def has_piece(vocabulary: Vocabulary, text: str) -> bool:
+    """Returns whether a text is encoded with itself as a piece that is not split."""
+    return text in vocabulary.pieces(vocabulary.encode([text])[0])
+
+
 def _require_known(tagged: Tagged, source: str | None, target: str | None) -> None:
     """Checks languages that are given for all lines."""
     for side, language in (("target", target), ("source", source)):
@@ -296,15 +297,12 @@ def _require_known(tagged: Tagged, source: str | None, target: str | None) -> No
                 near = near_tags(language, tagged.tags)
                 meant = f"Did you mean {' or '.join(near)}? " if near else ""
                 has = f"tags of {shown_tags(tagged.tags, language)}. {meant}Choose one"
-            raise UserError(
-                f"{side}_language={language} must be a language that the model "
-                f"has a tag of, and it has {has}."
-            )
+            rule = "must be a language that the model has a tag of, and it has"
+            raise UserError(f"{side}_language={language} {rule} {has}.")
     if source and not tagged.reads_source:
         raise UserError(
-            f"source_language={source} is for models whose sources begin with the "
-            "tag of their own language, and those of this one begin with that of "
-            "the target. Leave it out."
+            f"source_language={source} is for models whose sources begin with the tag "
+            "of their own language, and not with that of the target. Leave it out."
         )
 
 
@@ -312,10 +310,73 @@ def sample_lines(lines: Iterable[str], most: int, *, seed: int) -> list[str]:
     """Samples `most` lines uniformly from a stream of unknown length."""
     rng = random.Random(seed)
     kept: list[str] = []
-    usable = (line for line in lines if len(line) <= MAX_LINE_LENGTH and line.strip())
+    usable = (line for line in lines if len(line) <= _MAX_LINE_LENGTH and line.strip())
     for seen, line in enumerate(usable):
         if seen < most:
             kept.append(line)
         elif (index := rng.randrange(seen + 1)) < most:
             kept[index] = line
     return kept
+
+
+def train_sentencepiece(
+    sample: list[str],
+    config: VocabularyConfig,
+    *,
+    key: str,
+    tags: Sequence[str] = (),
+    is_limit: bool = False,
+) -> bytes:
+    """Trains a SentencePiece model of byte pairs, and returns the content of its file.
+
+    Args:
+      sample: lines, which are removed.
+      key: the configuration key of the size, for messages.
+      tags: pieces that no text is encoded as.
+      is_limit: whether a text with fewer pieces than the size gives these.
+
+    Raises:
+      DataError: the text is too small or too varied for the size.
+    """
+    import sentencepiece
+
+    written = io.BytesIO()
+    special: Any = {"pad_id": PAD, "bos_id": BOS, "eos_id": EOS, "unk_id": UNK}
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_consume(sample),
+            model_writer=written,
+            model_type="bpe",
+            vocab_size=config.size,
+            hard_vocab_limit=not is_limit,
+            character_coverage=config.character_coverage,
+            byte_fallback=config.byte_fallback,
+            control_symbols=list(tags),
+            user_defined_symbols=[s for s in config.symbol_list if s not in tags],
+            **special,
+            max_sentence_length=4 * _MAX_LINE_LENGTH,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise DataError(_training_error(str(error), config, key=key)) from error
+    return written.getvalue()
+
+
+def _consume(lines: list[str]) -> Iterator[str]:
+    """Yields lines in order and frees each: the trainer keeps its own copy."""
+    lines.reverse()
+    while lines:
+        yield lines.pop()
+
+
+def _training_error(reason: str, config: VocabularyConfig, *, key: str) -> str:
+    if largest := re.search(r"too high.*<= (\d+)", reason):
+        rule = f"must be at most {largest[1]} for this text, which has no more pieces"
+        return f"{key}={config.size} {rule}. Change config.{key}."
+    if needed := re.search(r"smaller than required_chars\. \d+ vs (\d+)", reason):
+        rule = f"must be at least {needed[1]} for this text, to cover its characters"
+        change = f"Change config.{key}, or lower config.vocabulary.character_coverage."
+        return f"{key}={config.size} {rule}. {change}"
+    if "all_chars_count" in reason:  # Invisible characters, which are normalised away.
+        return _NO_TEXT
+    return f"Cannot train a vocabulary on this text: {reason}"

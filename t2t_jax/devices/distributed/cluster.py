@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 from t2t_jax import jax_internals
 from t2t_jax.devices.distributed.signals import hard_exit, watch_signals, write_stderr
@@ -40,13 +41,7 @@ _INDEX = "JOB_COMPLETION_INDEX"
 # Set by `srun` for each task of a step. A batch script has some of them too, but not
 # the number of tasks.
 _SLURM_COUNT = "SLURM_STEP_NUM_TASKS"
-_SLURM = (
-    "SLURM_JOB_ID",
-    "SLURM_STEP_NODELIST",
-    "SLURM_NTASKS",
-    "SLURM_PROCID",
-    "SLURM_LOCALID",
-)
+_SLURM = ("SLURM_STEP_NODELIST", "SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
 _VISIBLE = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 
 
@@ -117,10 +112,9 @@ def detect_cluster(
             "none if SLURM or a TPU pod starts the processes."
         )
     if not 0 <= index < num_processes:
-        raise UserError(
-            f"{name} must be an integer from 0 to {num_processes - 1} with "
-            f"--num_processes={num_processes}. Number the processes from 0, each once."
-        )
+        rule = f"{name} must be an integer from 0 to {num_processes - 1}"
+        change = "Number the processes from 0, each once."
+        raise UserError(f"{rule} with --num_processes={num_processes}. {change}")
     source, at = f"--num_processes={num_processes}", coordinator_address
     return ProcessInfo(index=index, count=num_processes, source=source, address=at)
 
@@ -152,21 +146,15 @@ def from_slurm(environ: Mapping[str, str] = os.environ) -> ProcessInfo | None:
     count = environ.get(_SLURM_COUNT, "")
     if "SLURM_JOB_ID" not in environ or not count.isdecimal() or int(count) < 2:
         return None
-    missing = [name for name in _SLURM if name not in environ]
-    if missing:
+    if missing := [name for name in _SLURM if name not in environ]:
         raise UserError(
             f"{_SLURM_COUNT}={count} requires {count} processes, but "
             f"{', '.join(missing)} is not set. Start them with srun and let it export "
-            "its variables, or pass --coordinator_address, --num_processes and "
-            "--process_id."
+            f"its variables, or pass --{', --'.join(_REQUIRED_FLAGS)}."
         )
-    return ProcessInfo(
-        index=int(environ["SLURM_PROCID"]),
-        count=int(count),
-        source=f"{_SLURM_COUNT}={count}",
-        detected_by="slurm",
-        devices=_slurm_devices(environ),
-    )
+    how: Any = {"detected_by": "slurm", "devices": _slurm_devices(environ)}
+    index, source = int(environ["SLURM_PROCID"]), f"{_SLURM_COUNT}={count}"
+    return ProcessInfo(index=index, count=int(count), source=source, **how)
 
 
 def require_single_task(mode: str, *, environ: Mapping[str, str] = os.environ) -> None:
@@ -176,18 +164,14 @@ def require_single_task(mode: str, *, environ: Mapping[str, str] = os.environ) -
       UserError: there are several, which would write the same files.
     """
     if (info := from_slurm(environ)) is not None:
-        raise UserError(
-            f"--mode={mode} runs in one process, but {info.source} requires "
-            f"{info.count}. Start it with srun --ntasks=1."
-        )
+        fault = f"{info.source} requires {info.count}. Start it with srun --ntasks=1."
+        raise UserError(f"--mode={mode} runs in one process, but {fault}")
 
 
 def _slurm_devices(environ: Mapping[str, str]) -> tuple[int, ...] | None:
     """Selects a task's GPUs; JAX would take one, even if the task has a node."""
-    tasks = re.findall(
-        r"(\d+)(?:\(x\d+\))?", environ.get("SLURM_STEP_TASKS_PER_NODE", "")
-    )
-    if tasks and all(int(number) == 1 for number in tasks):
+    tasks = environ.get("SLURM_STEP_TASKS_PER_NODE", "")
+    if re.fullmatch(r"1(\(x\d+\))?(,1(\(x\d+\))?)*", tasks):
         return None
     # If SLURM has bound each task to its own device, that is device 0.
     bound = [environ[name] for name in _VISIBLE if name in environ]
@@ -267,9 +251,8 @@ def require_free_port(
     """
     if info.index:
         return
-    host, port = split_address(
-        environ.get(_BIND_ADDRESS) or f"[::]:{split_address(address)[1]}"
-    )
+    given, (_, port) = environ.get(_BIND_ADDRESS), split_address(address)
+    host, port = split_address(given) if given else ("::", port)
     if host == "::" and not socket.has_dualstack_ipv6():
         host = "0.0.0.0"
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -277,11 +260,10 @@ def require_free_port(
     try:  # The port of a coordinator that has just ended can be used again.
         socket.create_server(found[4], family=found[0], dualstack_ipv6=is_v6).close()
     except OSError as error:
-        raise UnavailableError(
-            f"Process 0 of {info.count} cannot listen at {address}: "
-            f"{os.strerror(error.errno or 0)}. Another run or a second process 0 may "
-            "use it. Choose another port."
-        ) from error
+        cause = os.strerror(error.errno or 0)
+        fault = f"Process 0 of {info.count} cannot listen at {address}: {cause}"
+        why = "Another run or a second process 0 may use it. Choose another port."
+        raise UnavailableError(f"{fault}. {why}") from error
 
 
 @contextmanager
@@ -293,15 +275,16 @@ def initialization_deadline(
     JAX waits for the other processes in C++, where neither Python's signal handlers nor
     exceptions take effect. Use it in the main thread.
     """
-    prefix = f"[rank {info.index}] error: "
+
+    def end(message: str, code: int) -> None:
+        write_stderr(f"[rank {info.index}] error: {message}")
+        hard_exit(code)
 
     def on_stop(name: str) -> None:
-        write_stderr(f"{prefix}Stopped by {name}. Rerun the same command.")
-        hard_exit(StoppedError.exit_code)
+        end(f"Stopped by {name}. Rerun the same command.", StoppedError.exit_code)
 
     def on_expiry() -> None:
-        write_stderr(prefix + _timeout_message(info, address, seconds))
-        hard_exit(UnavailableError.exit_code)
+        end(_timeout_message(info, address, seconds), UnavailableError.exit_code)
 
     with watch_signals(on_stop, seconds=seconds, on_expiry=on_expiry):
         yield
@@ -315,10 +298,8 @@ def _timeout_message(info: ProcessInfo, address: str, seconds: float) -> str:
         try:
             socket.create_connection(split_address(address), _PROBE_SECONDS).close()
         except OSError as error:  # A host without that name or an answer, too.
-            cause = error.strerror or "no answer"
-            reason = (
-                f"No process listens there ({cause}). Check process 0, on that host."
-            )
+            reason = f"No process listens there ({error.strerror or 'no answer'}). "
+            reason += "Check process 0, on that host."
     return (
         f"{info.source} requires {info.count} processes. Process {info.index} has "
         f"waited {seconds:g} s at {address}:\n{reason} Check the output of the others, "
@@ -329,9 +310,9 @@ def _timeout_message(info: ProcessInfo, address: str, seconds: float) -> str:
 
 def _initialization_seconds(environ: Mapping[str, str]) -> int:
     value = environ.get(TIMEOUT) or str(_INITIALIZATION_SECONDS)
-    if not (value.isascii() and value.isdecimal() and int(value) > 0):
+    if not re.fullmatch("0*[1-9][0-9]*", value):
+        rule = f"{TIMEOUT}={value} must be a positive integer, in seconds"
         raise UserError(
-            f"{TIMEOUT}={value} must be a positive integer, in seconds. Change it, or "
-            f"unset it for {_INITIALIZATION_SECONDS}."
+            f"{rule}. Change it, or unset it for {_INITIALIZATION_SECONDS}."
         )
     return int(value)

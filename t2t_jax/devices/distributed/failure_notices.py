@@ -54,12 +54,7 @@ class FailureMonitor:
     """
 
     def __init__(
-        self,
-        client: Any,
-        *,
-        rank: int,
-        count: int,
-        before_exit: Callable[[], None] = lambda: None,
+        self, client: Any, *, rank: int, count: int, before_exit: Callable[[], None]
     ):
         self._client, self._rank, self._before_exit = client, rank, before_exit
         self._period = 1.0 + count / 64

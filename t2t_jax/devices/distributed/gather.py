@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import chain, pairwise
 from typing import TypeVar
 
 import jax
@@ -65,8 +64,7 @@ def allgather_strings(
     # To the next power of two, since each shape compiles another program.
     padded = np.zeros(1 << (int(sizes.max()) - 1).bit_length(), np.uint8)
     padded[: text.size] = text
-    texts = multihost_utils.process_allgather(padded)
-    pairs = zip(texts, sizes, strict=True)
+    pairs = zip(multihost_utils.process_allgather(padded), sizes, strict=True)
     return [json.loads(row[:size].tobytes().decode(*_CODEC)) for row, size in pairs]
 
 
@@ -128,9 +126,10 @@ def map_lines_across_processes(
     translated = [lines for _, *lines in gathered]
     for index, (share, texts) in enumerate(zip(shares, translated, strict=True)):
         if len(share) != len(texts):
+            rule = f"{len(share)} lines must have as many translations"
+            made = f"process {index} has made {len(texts)}"
             raise DataError(
-                f"{len(share)} lines must have as many translations, and process "
-                f"{index} has made {len(texts)}. Pass the same lines to all processes."
+                f"{rule}, and {made}. Pass the same lines to all processes."
             )
     return list(chain(*translated))
 
@@ -138,13 +137,11 @@ def map_lines_across_processes(
 def _shares(lines: Sequence[str], count: int) -> list[range]:
     """Splits lines into contiguous ranges of about the same number of characters."""
     # + 1, since an empty line takes time too.
-    ends = list(accumulate(len(line) + 1 for line in lines))
-    total = ends[-1] if ends else 0
+    sizes = np.array([len(line) + 1 for line in lines], np.int64)
     # A line belongs to the share that holds its middle.
-    middles = [end - (len(line) + 1) / 2 for end, line in zip(ends, lines, strict=True)]
-    cuts = [bisect_left(middles, total * index / count) for index in range(count + 1)]
-    cuts[-1] = len(lines)
-    return [range(*pair) for pair in pairwise(cuts)]
+    middles = np.cumsum(sizes) - sizes / 2
+    cuts = np.searchsorted(middles, sizes.sum() * np.arange(count + 1) / count)
+    return [range(*pair) for pair in pairwise([*cuts[:-1].tolist(), len(lines)])]
 
 
 def replicate(tree: PyTree, devices: Sequence[jax.Device] | None = None) -> PyTree:
@@ -174,13 +171,11 @@ def gather_to_local_devices(params: Params) -> Params:
       >>> params["bias"].is_fully_replicated
       True
     """
-    shardings = [
-        x.sharding for x in jax.tree.leaves(params) if isinstance(x, jax.Array)
-    ]
-    meshes = [x.mesh for x in shardings if isinstance(x, NamedSharding)]
+    arrays = [x for x in jax.tree.leaves(params) if isinstance(x, jax.Array)]
+    meshes = [x.sharding.mesh for x in arrays if isinstance(x.sharding, NamedSharding)]
     if not meshes:
         return params
-    if not all(sharding.is_fully_replicated for sharding in shardings):
+    if not all(array.is_fully_replicated for array in arrays):
         params = _gatherer(meshes[0])(params)
     devices = meshes[0].local_devices
     replicated = _replicated_sharding(devices)
@@ -200,21 +195,17 @@ def _replicated_sharding(devices: Sequence[jax.Device]) -> NamedSharding:
 
 
 # Compiled once for each mesh.
-_gatherer = functools.cache(
-    lambda mesh: jax.jit(
-        lambda params: params, out_shardings=NamedSharding(mesh, PartitionSpec())
-    )
-)
+@functools.cache
+def _gatherer(mesh: Mesh) -> Callable[[Params], Params]:
+    whole = NamedSharding(mesh, PartitionSpec())
+    return jax.jit(lambda params: params, out_shardings=whole)
 
 
-def fetch_pipelined(
-    dispatched: Iterable[Tree], at_once: int = MAX_IN_FLIGHT
-) -> Iterator[Tree]:
+def fetch_pipelined(dispatched: Iterable[Tree]) -> Iterator[Tree]:
     """Fetches results from the devices to the host, in order, a few behind dispatch.
 
     Args:
       dispatched: pytrees of arrays; taking the next one dispatches its computation.
-      at_once: the most computations in flight.
 
     Example:
       >>> begin = jax.jit(lambda x: x * x)
@@ -224,7 +215,7 @@ def fetch_pipelined(
     waiting: deque[Tree] = deque()
     for one in dispatched:
         waiting.append(one)
-        if len(waiting) >= at_once:
+        if len(waiting) >= MAX_IN_FLIGHT:
             yield jax.device_get(waiting.popleft())
     while waiting:
         yield jax.device_get(waiting.popleft())

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -110,10 +110,8 @@ class Processes:
         import jax
 
         limit = _SHUTDOWN_SECONDS_AFTER_FAILURE if code else _SHUTDOWN_SECONDS
-        if self.is_first:
-            self.publish("end", str(code))
-        else:  # Process 0 may have more to do at its end.
-            self.receive("end")
+        # Process 0 may have more to do at its end.
+        broadcast_from_first(self, "end", str(code))
         if _monitor is not None:
             _monitor.close()
         timer = threading.Timer(limit, hard_exit, [code])
@@ -143,10 +141,7 @@ def current_processes() -> Processes:
 
 
 def initialize(
-    *,
-    before_exit: Callable[[], None] = lambda: None,
-    environ: Mapping[str, str] = os.environ,
-    **flags: Any,
+    *, before_exit: Callable[[], None] = lambda: None, **flags: Any
 ) -> Processes:
     """Connects to the other processes if flags or environment configure any.
 
@@ -164,27 +159,18 @@ def initialize(
         missing, a message is printed and this process exits with the same code, 69.
     """
     global _current, _monitor
-    info = detect_cluster(environ=environ, **flags)
-    if info is None:
+    if (info := detect_cluster(**flags)) is None:
         return SINGLE_PROCESS
     _current = Processes(index=info.index, count=info.count)  # Prefixes log lines.
-    address = initialize_jax_distributed(info, environ=environ)
+    address = initialize_jax_distributed(info, environ=os.environ)
     import jax
 
-    _monitor = FailureMonitor(
-        jax_internals.client(),
-        rank=info.index,
-        count=info.count,
-        before_exit=before_exit,
-    )
+    client, how = jax_internals.client(), {"rank": info.index, "count": info.count}
+    _monitor = FailureMonitor(client, before_exit=before_exit, **how)
     _monitor.start()
-    print(
-        f"{_current.log_prefix}process {info.index} of {info.count}, "
-        f"coordinator {address}, "
-        f"{jax.local_device_count()} local devices of {jax.device_count()}",
-        file=sys.stderr,
-        flush=True,
-    )
+    devices = f"{jax.local_device_count()} local devices of {jax.device_count()}"
+    text = f"process {info.index} of {info.count}, coordinator {address}, {devices}"
+    print(_current.log_prefix + text, file=sys.stderr, flush=True)
     return _current
 
 
@@ -264,14 +250,12 @@ def failing_together(
         yield
     except Exception as failure:
         outcome = 0 if isinstance(failure, handled) else -1
+        go_on = outcome == 0 or _monitor is None
         # Of two failures, that which ends the processes counts.
-        if (outcome == 0 or _monitor is None) and (
-            all_reduce_min(processes, what, outcome) < outcome
-        ):
+        if go_on and all_reduce_min(processes, what, outcome) < outcome:
             raise _failed_elsewhere(what) from failure
         raise
-    worst = all_reduce_min(processes, what, 1)
-    if worst < 1:
+    if (worst := all_reduce_min(processes, what, 1)) < 1:
         raise error if error and worst == 0 else _failed_elsewhere(what)
 
 

@@ -34,9 +34,7 @@ _EXIT_CODE = 75  # of `errors.StoppedError`, whose import takes time
 _SIGACTION_BYTES = 512
 
 
-def set_handlers(
-    handler: Handler, *, keep_ignored: Sequence[int] = STOP_SIGNALS
-) -> None:
+def set_handlers(handler: Handler, keep_ignored: Sequence[int] = STOP_SIGNALS) -> None:
     """Sets the handler of the stop signals.
 
     Args:
@@ -91,10 +89,8 @@ def write_stderr(text: str) -> None:
 def hard_exit(code: int) -> NoReturn:
     """Ends this process at once, without cleanup and without waiting for threads."""
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(OSError, ValueError):  # A closed pipe.
             stream.flush()
-        except (OSError, ValueError):  # A closed pipe.
-            continue
     os._exit(code)
 
 
@@ -124,8 +120,7 @@ def watch_signals(
                 left = None
                 on_expiry()
                 continue
-            byte = os.read(reader, 1)
-            if byte == _CLOSE:
+            if (byte := os.read(reader, 1)) == _CLOSE:
                 return
             if byte[0] in STOP_SIGNALS:
                 on_stop(signal.Signals(byte[0]).name)

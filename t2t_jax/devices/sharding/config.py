@@ -38,12 +38,9 @@ class MeshConfig:
     def __post_init__(self) -> None:
         problems = ErrorCollector()
         sizes = self.axes
+        rule = "be at least 1, or -1 for the rest of the devices"
         for name, size in sizes.items():
-            problems.check(
-                size >= 1 or size == -1,
-                f"mesh.{name}={size} must be at least 1, or -1 for the rest of the "
-                f"devices. Change config.mesh.{name}.",
-            )
+            problems.require(f"mesh.{name}", size, size >= 1 or size == -1, rule)
             problems.limit(f"mesh.{name}", size, _MAX_DEVICES)
         rest = [name for name, size in sizes.items() if size == -1]
         problems.check(
@@ -76,9 +73,7 @@ class MeshConfig:
         for axis, names in _SPLIT_BY.items():
             parts = getattr(self, axis)
             for name in names:
-                size = getattr(network, name, parts)
-                problems.check(
-                    parts < 1 or size % parts == 0,
-                    f"{section}.{name}={size} must be divisible by mesh.{axis}={parts},"
-                    f" which splits it. Change config.mesh.{axis}.",
-                )
+                key, size = f"{section}.{name}", getattr(network, name, parts)
+                rule = f"be divisible by mesh.{axis}={parts}, which splits it"
+                text = f"{key}={size} must {rule}. Change config.mesh.{axis}."
+                problems.check(parts < 1 or size % parts == 0, text)

@@ -60,9 +60,8 @@ def make_mesh(
     sizes = _sizes(config, len(devices))
     # Auto, not the newer default Explicit, which requires the shardings of all
     # intermediates of a model.
-    return Mesh(
-        np.asarray(devices).reshape(sizes), AXES, axis_types=(AxisType.Auto,) * 3
-    )
+    kinds = (AxisType.Auto,) * 3
+    return Mesh(np.asarray(devices).reshape(sizes), AXES, axis_types=kinds)
 
 
 def mesh_or_default(mesh: Mesh | None) -> Mesh:
@@ -115,33 +114,26 @@ def local_batch_shard(mesh: Mesh, *, process: int) -> BatchShard:
     first, last = own[0] // tensor, own[-1] // tensor
     size = last - first + 1
     if (len(own) % tensor and tensor % len(own)) or first % size or shards % size:
+        rule = f"divide the {len(own)} devices of a process, or be a multiple of them"
         raise ConfigError(
-            f"mesh.tensor={tensor} must divide the {len(own)} devices of a process, "
-            "or be a multiple of them. Change config.mesh.tensor."
+            f"mesh.tensor={tensor} must {rule}. Change config.mesh.tensor."
         )
     return BatchShard(index=first // size, count=shards // size)
 
 
-def _sizes(config: MeshConfig, devices: int) -> tuple[int, int, int]:
+def _sizes(config: MeshConfig, devices: int) -> tuple[int, ...]:
     requested = config.axes
     fixed = math.prod(size for size in requested.values() if size != -1)
-    if devices % fixed == 0:
-        sizes = tuple(devices // fixed if n == -1 else n for n in requested.values())
-        if math.prod(sizes) == devices:
-            data, fsdp, tensor = sizes
-            return data, fsdp, tensor
+    sizes = tuple(devices // fixed if n == -1 else n for n in requested.values())
+    if math.prod(sizes) == devices:
+        return sizes
     product = " x ".join(f"{axis}={size}" for axis, size in requested.items())
-    keys = [
-        f"{axis} (config.mesh.{axis})"
-        for axis, n in requested.items()
-        if n not in (1, -1)
-    ]
+    chosen = [axis for axis, size in requested.items() if size not in (1, -1)]
+    keys = [f"{axis} (config.mesh.{axis})" for axis in chosen]
     count = f"the {devices} devices" if devices > 1 else "1 device"
     rest, reason = "", f"{devices} is not a multiple of {fixed}"
     if -1 not in requested.values():
         reason = f"the product is {fixed}"
         rest = ", or set data=-1 for the rest of them"
-    raise ConfigError(
-        f"mesh {product} must arrange {count}: {reason}. "
-        f"Change {', '.join(keys)}{rest}."
-    )
+    rule = f"mesh {product} must arrange {count}: {reason}"
+    raise ConfigError(f"{rule}. Change {', '.join(keys)}{rest}.")

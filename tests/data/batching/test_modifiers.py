@@ -296,7 +296,7 @@ def test_what_cannot_be_done_is_refused(make, cache, vocabularies, encode, tmp_p
     _, _, epochs = make("words:0.1", "#en-de", glossary="phrasebook:dev:3#en-fr")
     with pytest.raises(ConfigError, match="has none in the languages"):
         epochs()
-    with pytest.raises(ConfigError, match="no effect without the modifier words"):
+    with pytest.raises(ConfigError, match="requires the modifier words"):
         DataConfig(modifiers="upper:0.1", glossary="tsv:a")
     (tmp_path / "trees").write_text("(S (NP (NN a)) (VP (VB b)))\n" * 3)
     trees = encode(f"trees:{tmp_path}/trees")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from t2t_jax.data.batching import packing
+from t2t_jax.data.batching import packing, pipeline
 from t2t_jax.data.batching.pipeline import (
     Prefetcher,
     batches,
@@ -40,7 +40,7 @@ def _small_windows(monkeypatch):
 
 def _batches_of_an_epoch(cache, config=CONFIG):
     lengths = (cache.source_lengths, cache.target_lengths)
-    return len(list(plan_epoch(*lengths, config=config, seed=5, epoch=0)))
+    return len(list(plan_epoch(lengths, config=config, seed=5, epoch=0)))
 
 
 def sentences_of(batch):
@@ -71,7 +71,8 @@ def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
     shapes = batch_shapes(config, lengths)
     assert len(shapes) == 1 or config is not CONFIG
     for multiple in (1, 5):
-        batches = list(eval_batches(cache, config, row_multiple=multiple))
+        how = {"row_multiple": multiple, "share": BatchShard()}
+        batches = list(eval_batches(cache, config, **how))
         assert {batch.source.shape for batch in batches} == {
             (-(-rows // multiple) * multiple, length) for rows, length in shapes
         }
@@ -193,7 +194,7 @@ def test_a_batch_is_found_by_planning_what_comes_before_it(cache, config):
     assert places[-1][0].epoch == 1
 
 
-def test_work_goes_ahead_but_not_far():
+def test_work_goes_ahead_but_not_far(monkeypatch):
     made = []
 
     def work():
@@ -201,7 +202,8 @@ def test_work_goes_ahead_but_not_far():
             made.append(number)
             yield number
 
-    with Prefetcher(work(), depth=3) as items:
+    monkeypatch.setattr(pipeline, "_AHEAD", 3)
+    with Prefetcher(work()) as items:
         assert next(items) == 0
         deadline = time.monotonic() + 5
         while len(made) < 5 and time.monotonic() < deadline:
@@ -225,7 +227,7 @@ def test_what_goes_wrong_is_raised_in_turn_and_once():
 
 def test_closing_ends_the_thread_of_an_endless_stream():
     before = threading.active_count()
-    items = Prefetcher(count(), depth=2)
+    items = Prefetcher(count())
     assert next(items) == 0
     items.close()
     assert threading.active_count() == before

@@ -41,7 +41,7 @@ EACH_KIND = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 
 def plan(lengths, *, seed=5, epoch=0, config=CONFIG, **parts):
-    return plan_epoch(*lengths, config=config, seed=seed, epoch=epoch, **parts)
+    return plan_epoch(lengths, config=config, seed=seed, epoch=epoch, **parts)
 
 
 def equal(one: PlannedBatch, other: PlannedBatch) -> bool:
@@ -103,9 +103,9 @@ def test_every_pair_stands_in_an_epoch_exactly_once(pairs, rows, epoch, kind):
 def test_every_pair_stands_in_a_pass_exactly_once(pairs, rows, kind):
     lengths = np.array(pairs, np.int32).reshape(-1, 2).T
     config = config_of(rows=rows, **kind)
-    batches = list(plan_eval(*lengths, config=config))
+    batches = list(plan_eval(lengths, config=config))
     check_batches(batches, lengths, config=config)
-    assert all(map(equal, batches, plan_eval(*lengths, config=config)))
+    assert all(map(equal, batches, plan_eval(lengths, config=config)))
 
 
 @EACH_KIND

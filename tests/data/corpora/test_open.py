@@ -5,8 +5,7 @@ import pytest
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import open as open_module
 from t2t_jax.data.corpora.corpus import parts_of
-from t2t_jax.data.corpora.open import count_pairs, open_corpus
-from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.corpora.open import count_pairs, open_corpus, train_and_dev
 from t2t_jax.errors import ConfigError
 
 
@@ -65,7 +64,7 @@ def test_several_corpora_have_weights_of_their_own(tmp_path):
 def test_a_weight_that_is_none_is_reported_what_a_weight_is(weight):
     name = f"{weight}*phrasebook:train:5"
     message = (
-        rf"^data\.dev: '{re.escape(name)}' must be prefixed by a weight from 0\.001 to "
+        rf"^data\.dev='{re.escape(name)}' must be prefixed by a weight from 0\.001 to "
         r"1000 and \*, such as 0\.5\*phrasebook:train:5\. Change config\.data\.dev\.$"
     )
     for spec in (name, f"phrasebook:dev:3++{name}", f"{name}++phrasebook:dev:3"):

@@ -1,7 +1,6 @@
 import pytest
 
-from t2t_jax.data.corpora.open import open_corpus
-from t2t_jax.data.corpora.splits import open_held_out
+from t2t_jax.data.corpora.open import open_corpus, open_held_out
 from t2t_jax.data.report.leakage import (
     copy_warnings,
     find_all_leaks,

@@ -81,10 +81,10 @@ def test_a_line_of_a_megabyte_is_counted_and_never_encoded(encode, monkeypatch):
     longest = 0
     plain = PairEncoder.encode
 
-    def watched(self, sources, targets, *language):
+    def watched(self, chunk):
         nonlocal longest
-        longest = max(longest, *map(len, sources), *map(len, targets))
-        return plain(self, sources, targets, *language)
+        longest = max(longest, *map(len, chunk.sources), *map(len, chunk.targets))
+        return plain(self, chunk)
 
     monkeypatch.setattr(PairEncoder, "encode", watched)
     cache = encode(["a", "x" * 1_000_000, "old"], ["ein", "der", "y " * 500_000])

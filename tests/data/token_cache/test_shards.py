@@ -23,7 +23,7 @@ def piece(first, *lengths):
         return EncodedSentences(tokens, np.array(lengths, np.int32), hashes)
 
     reasons = np.array([5, 0] * len(lengths), np.int8)
-    encoded = Encoded(reasons, side(100), side(200))
+    encoded = Encoded(reasons, side(100), side(200), np.zeros(0, np.uint64))
     chunk = Chunk(0, first, ["a"] * len(reasons), ["b"] * len(reasons))
     return EncodedChunk(0, first, encoded, examples_of(chunk, encoded))
 

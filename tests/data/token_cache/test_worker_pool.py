@@ -38,7 +38,7 @@ def test_several_processes_do_in_order_what_one_does(encoder):
         results = list(found)
     assert [one.first for one, _ in results] == [one.first for one in chunks]
     for given, encoded in results:
-        alone = encoder.encode(given.sources, given.targets)
+        alone = encoder.encode(given)
         assert np.array_equal(encoded.reasons, alone.reasons)
         for side, other in zip(encoded[1:], alone[1:], strict=True):
             assert all(map(np.array_equal, side, other))

@@ -1,7 +1,9 @@
+import re
+
 import pytest
 
-from t2t_jax.data.trees.tree import normalize, read_tree
-from tests.data.trees.sample import sample_trees
+from t2t_jax.data.trees.tree import draw_tree, normalize, read_tree
+from tests.data.trees.sample import GOLD, sample_trees
 
 
 def test_trees_of_several_lines_are_read():
@@ -41,3 +43,10 @@ def test_what_parsers_do_not_predict_is_removed(raw, kept):
 def test_what_is_not_a_tree_is_refused(line, message):
     with pytest.raises(ValueError, match=message):
         read_tree(line)
+
+
+def test_every_constituent_and_word_has_a_line_in_order():
+    for tree in GOLD:
+        lines = [re.sub("^[ │├└─]*", "", line) for line in draw_tree(tree).split("\n")]
+        brackets = re.findall(r"[^() ]+(?: [^() ]+(?=\)))?", str(tree))
+        assert lines == brackets

@@ -95,5 +95,5 @@ def test_other_special_ids_are_refused():
 
 @pytest.mark.parametrize("line", ["\u200b", "\u00a0", "\ufeff\u200b"])
 def test_text_of_invisible_characters_is_no_text(line):
-    with pytest.raises(DataError, match="every line of the text is blank"):
+    with pytest.raises(DataError, match="every line is blank"):
         Vocabulary.train([line] * 9, 29)

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 import pytest
 
+from t2t_jax.devices.distributed import gather
 from t2t_jax.devices.distributed.gather import (
     fetch_pipelined,
     gather_to_local_devices,
@@ -37,7 +38,10 @@ def test_parameters_of_no_mesh_stay_where_they_are():
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_results_come_in_order_as_numpy_and_no_more_are_begun_than_may_be(at_once):
+def test_results_come_in_order_as_numpy_and_no_more_are_begun_than_may_be(
+    at_once, monkeypatch
+):
+    monkeypatch.setattr(gather, "MAX_IN_FLIGHT", at_once)
     begun = []
 
     def begin():
@@ -45,7 +49,7 @@ def test_results_come_in_order_as_numpy_and_no_more_are_begun_than_may_be(at_onc
             begun.append(k)
             yield {"x": jax.device_put(np.full(2, k))}
 
-    for number, one in enumerate(fetch_pipelined(begin(), at_once=at_once)):
+    for number, one in enumerate(fetch_pipelined(begin())):
         assert len(begun) == min(number + at_once, 10)
         assert isinstance(one["x"], np.ndarray)
         assert one["x"][1] == number
