@@ -136,13 +136,8 @@ def train(  # noqa: PLR0913  # as few words as a program needs
     """
     directory = Workdir(as_directory(workdir, caller="train"))
     _require_stream(log)
-    own = {
-        "devices": devices,
-        "callbacks": _require_callbacks(callbacks),
-        "module": module,
-        "optimizer": optimizer,
-        "owns_process": False,
-    }
+    own: Any = {"module": module, "optimizer": optimizer, "devices": devices}
+    own |= {"callbacks": _require_callbacks(callbacks), "owns_process": False}
     directory.require_run()
     enable_cache_in_process()
     processes = current_processes()
@@ -245,8 +240,8 @@ def _drop(text: str) -> None:
 def _resolve_config(
     config: ConfigLike | None,
     workdir: Workdir,
-    module: Any = None,
-    optimizer: Any = None,
+    module: Any,
+    optimizer: Any,
 ) -> tuple[Config, dict[str, Any]]:
     """Returns the configuration, and the overrides to save with it."""
     saved = workdir.read_config() if workdir.has_config else None
@@ -282,15 +277,14 @@ def _with_own(config: Config, module: Any, optimizer: Any) -> Config:
         )
     used = make_module(config.network) if module is None else module
     params = check_module(used, config.training, vocab_size=config.vocabulary.size)
-    if module is not None and isinstance(
-        getattr(module, "config", None), TransformerConfig
-    ):
-        config = replace(config, architecture="transformer", model=module.config)
-    python = PythonConfig(
-        module=module_name(module) if module is not None else "",
-        optimizer=optimizer_name(optimizer, params) if optimizer is not None else "",
-    )
-    return replace(config, python=python)
+    own = PythonConfig()
+    if module is not None:
+        own = replace(own, module=module_name(module))
+        if isinstance(getattr(module, "config", None), TransformerConfig):
+            config = replace(config, architecture="transformer", model=module.config)
+    if optimizer is not None:
+        own = replace(own, optimizer=optimizer_name(optimizer, params))
+    return replace(config, python=own)
 
 
 def _parse(config: ConfigLike, *, saved: Config | None) -> Config:
@@ -310,9 +304,8 @@ def _parse(config: ConfigLike, *, saved: Config | None) -> Config:
 
 
 def _require_stream(log: Any) -> None:
-    if log is not None and not all(
-        callable(getattr(log, name, None)) for name in ("write", "flush", "isatty")
-    ):
+    methods = (getattr(log, name, None) for name in ("write", "flush", "isatty"))
+    if log is not None and not all(map(callable, methods)):
         raise TypeError(
             "train takes a log that is None or an open text file, not a "
             f'{type(log).__name__}. Pass sys.stderr, or open("train.log", "w").'

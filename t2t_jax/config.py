@@ -43,19 +43,13 @@ from t2t_jax.training.config import (
 )
 
 DERIVED = {
-    "model.vocab_size": "vocabulary.size",
-    "model.source_vocab_size": "vocabulary.source_size",
-    "rnn.vocab_size": "vocabulary.size",
-    "rnn.source_vocab_size": "vocabulary.source_size",
+    f"{section}.{prefix}vocab_size": f"vocabulary.{prefix}size"
+    for section in ("model", "rnn")
+    for prefix in ("", "source_")
 }
 """Key -> the key whose value it has. Not set, so that no number is declared twice."""
 
-KINDS: dict[type, str] = {
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    str: "text",
-}
+KINDS = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
 """Names of the types in messages and help texts."""
 
 
@@ -304,15 +298,11 @@ def parse_saved(
     Raises:
       ConfigError: as `parse` does.
     """
-    decoding, ignored = values.get("decoding"), RETIRED
-    if (
-        isinstance(decoding, Mapping)
-        and "segment" not in decoding
-        and decoding.get("min_tokens") == 0
-        and "decoding.min_tokens" not in overrides()
-    ):
-        ignored |= {"decoding.min_tokens"}
-    kept = {}
+    decoding, kept, ignored = values.get("decoding"), {}, RETIRED
+    if isinstance(decoding, Mapping) and "segment" not in decoding:
+        key = "decoding.min_tokens"
+        if decoding.get("min_tokens") == 0 and key not in overrides():
+            ignored |= {key}
     for name, value in values.items():
         if isinstance(value, Mapping):
             value = {k: v for k, v in value.items() if f"{name}.{k}" not in ignored}
@@ -354,7 +344,7 @@ def choices() -> dict[str, tuple[str, ...]]:
     for key, default in defaults().items():
         section, _, name = key.rpartition(".")
         if section in ARCHITECTURES.values() and isinstance(default, str):
-            words[key] = tuple(str(word) for word in MODEL_CHOICES[name])
+            words[key] = tuple(map(str, MODEL_CHOICES[name]))
     return words
 
 
@@ -418,8 +408,7 @@ def similar(name: str, known: Sequence[str]) -> list[str]:
       ['model.d_model']
     """
     section, _, last = name.rpartition(".")
-    same = [key for key in known if key.rpartition(".")[2] == last]
-    if same:
+    if same := [key for key in known if key.rpartition(".")[2] == last]:
         of_same = [key.rpartition(".")[0] for key in same]
         near = difflib.get_close_matches(section, of_same, n=1)
         return [key for key in same if key.rpartition(".")[0] in near] or same

@@ -115,8 +115,7 @@ def load(path: str) -> config_dict.ConfigDict:
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:
-        if _has_other_suffix(name):
-            raise _not_a_configuration(name) from error
+        _require_suffix(name, error)
         raise ConfigError(_reason(path, error)) from error
     config.lock()
     return config
@@ -145,8 +144,7 @@ def resolve(given: str) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --config={near[0]}?" if near else ""
     if os.path.isfile(name):
-        if _has_other_suffix(name):
-            raise _not_a_configuration(name)
+        _require_suffix(name)
         hint = f" Pass a path as --config=./{name}."
     raise InputMissingError(
         f"--config={name}: no shipped configuration has this name.{hint} "
@@ -169,16 +167,14 @@ def default_row(path: str) -> str:
     return ""
 
 
-def _has_other_suffix(name: str) -> bool:
-    return Path(name).suffix not in ("", ".py")
-
-
-def _not_a_configuration(name: str) -> ConfigError:
-    return ConfigError(
-        f"--config={name}: not a Python file. Pass a configuration file FILE.py, or a "
-        "shipped name, such as --config=own_text:small. To set the training text, use "
-        "config.data.train, such as text:SOURCE,TARGET."
-    )
+def _require_suffix(name: str, cause: BaseException | None = None) -> None:
+    """Raises a ConfigError if a file has another suffix than Python's."""
+    if Path(name).suffix not in ("", ".py"):
+        raise ConfigError(
+            f"--config={name}: not a Python file. Pass a configuration file FILE.py, "
+            "or a shipped name, such as --config=own_text:small. To set the training "
+            "text, use config.data.train, such as text:SOURCE,TARGET."
+        ) from cause
 
 
 def _missing(path: str) -> InputMissingError:

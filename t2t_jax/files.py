@@ -281,12 +281,10 @@ def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
       OSError: the file does not exist or cannot be read.
     """
     content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=advice)
+    # NaN and Infinity are not JSON, but Python's parser accepts them.
+    hooks: Any = {"parse_constant": _reject, "object_pairs_hook": unique_names}
     try:
-        # NaN and Infinity are not JSON, but Python's parser accepts them.
-        text = content.decode()
-        values = json.loads(
-            text, parse_constant=_reject_constant, object_pairs_hook=unique_names
-        )
+        values = json.loads(content.decode(), **hooks)
     except (RecursionError, ValueError) as error:
         reason = json_fault(content, error)
         raise DataError(f"{path} is damaged: {reason}\n{advice}") from error
@@ -299,7 +297,7 @@ class _NotJSONError(ValueError):
     """What Python's JSON parser accepts: NaN, and a name that occurs twice."""
 
 
-def _reject_constant(constant: str) -> NoReturn:
+def _reject(constant: str) -> NoReturn:
     raise _NotJSONError(f"{constant} is not a number")
 
 

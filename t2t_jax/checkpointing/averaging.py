@@ -93,13 +93,8 @@ class Selection(NamedTuple):
 
 def info_from_meta(meta: Mapping[str, Any]) -> CheckpointInfo:
     """Reads the position of a checkpoint from its JSON object."""
-    progress = meta["progress"]
-    return CheckpointInfo(
-        steps=progress["step"],
-        minutes=progress["minutes"],
-        epochs=progress["position"][0],
-        kinds=tuple(meta["kinds"]),
-    )
+    made, kinds = meta["progress"], tuple(meta["kinds"])
+    return CheckpointInfo(made["step"], made["minutes"], made["position"][0], kinds)
 
 
 def spacing_units(config: CheckpointConfig) -> tuple[str, ...]:

@@ -10,8 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.reader import CheckpointReader, without_checksums
@@ -67,16 +66,12 @@ def restore_latest_valid(
     corrupt: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
         items: dict[str, PyTree] = {}  # Those of a corrupt one are released.
-        together = partial(
-            failing_together,
-            processes,
-            handled=CorruptCheckpointError,
-            error=checkpoints.corrupt(step, "another process could not read it"),
-        )
+        other = checkpoints.corrupt(step, "another process could not read it")
+        how: Any = {"handled": CorruptCheckpointError, "error": other}
         try:
-            with together(f"read checkpoint {step}"):
+            with failing_together(processes, f"read checkpoint {step}", **how):
                 items, meta = checkpoints.read(step, like)
-            with together(f"check checkpoint {step}"):
+            with failing_together(processes, f"check checkpoint {step}", **how):
                 checkpoints.check(step, items, meta)
                 checkpoints.files(step)  # Without them the parameters cannot be used.
         except CorruptCheckpointError as error:
@@ -131,10 +126,8 @@ def quarantine(
     with failing_together(processes, "rename corrupt checkpoints"):
         for error in corrupt if processes.is_first else ():
             name = checkpoints.quarantine(int(error.path.name)).name
-            log(
-                f"WARNING: Checkpoint {error.path} is corrupt: {error.reason}. Renamed "
-                f"to {name}."
-            )
+            what = f"Checkpoint {error.path} is corrupt: {error.reason}"
+            log(f"WARNING: {what}. Renamed to {name}.")
     agreed_latest_step(checkpoints, processes)
 
 

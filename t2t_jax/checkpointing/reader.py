@@ -134,14 +134,9 @@ class CheckpointReader(StepDirs):
           CorruptCheckpointError: they differ from what was saved.
         """
         digests = self.read_verified_meta(step).get("files", {})
-        if not digests:
-            return {}
-        texts = self._read_json(step, "files")
+        texts = self._read_json(step, "files") if digests else {}
         with self._diagnosed(step, "in files, {}"):
-            return {
-                name: unpack_file(texts.get(name), sha256)
-                for name, sha256 in digests.items()
-            }
+            return {x: unpack_file(texts.get(x), digests[x]) for x in digests}
 
     def params(self, step: int, *, like: PyTree, item: str = "params") -> Params:
         """Restores the parameters of a checkpoint; `like` has the shardings.
@@ -231,9 +226,8 @@ class CheckpointReader(StepDirs):
                 "workdir of this model."
             )
         if 4 * parameters > _MAX_RATIO * stored + _ALWAYS:
-            raise self.corrupt(
-                step, f"{stored:,} bytes cannot hold {parameters:,} parameters"
-            )
+            reason = f"{stored:,} bytes cannot hold {parameters:,} parameters"
+            raise self.corrupt(step, reason)
 
     def verify(self, step: int) -> None:
         """Reads arrays and files of a checkpoint on the host and verifies them.
@@ -272,11 +266,10 @@ class CheckpointReader(StepDirs):
         self, step: int, item: str, expected: Mapping[str, str]
     ) -> dict[str, np.ndarray]:
         """Reads the arrays of an item to the host, without verifying them."""
-        directory = self.path(step)
         with self._diagnosed(step):
-            for path in directory.rglob("*"):
+            for path in self.path(step).rglob("*"):
                 _check_regular_file(path)
-            return read_arrays(directory / item, expected)
+            return read_arrays(self.path(step) / item, expected)
 
     def _read_json(self, step: int, item: str) -> Meta:
         """Reads a JSON item without verifying it."""
@@ -297,11 +290,10 @@ class CheckpointReader(StepDirs):
 
     def corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
         """Returns the error of a corrupt checkpoint, which names the other steps."""
-        others = [other for other in self.steps() if other != step]
+        others, kind = [x for x in self.steps() if x != step], CorruptCheckpointError
         if not self.path(step).exists():
-            reason = "it was removed while it was read"
-            return RemovedCheckpointError(self.path(step), reason, others=others)
-        return CorruptCheckpointError(self.path(step), reason, others=others)
+            kind, reason = RemovedCheckpointError, "it was removed while it was read"
+        return kind(self.path(step), reason, others=others)
 
 
 def without_checksums(meta: Meta) -> Meta:

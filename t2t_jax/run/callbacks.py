@@ -122,12 +122,8 @@ class RunCallbacks:
             return
         self._has_estimated = True
         if step < self.config.steps:
-            pace = record["target_tokens_per_second"]
-            self.console.log(
-                self.estimate(
-                    step, step_seconds=seconds / steps, tokens_per_second=pace
-                )
-            )
+            pace = {"tokens_per_second": record["target_tokens_per_second"]}
+            self.console.log(self.estimate(step, step_seconds=seconds / steps, **pace))
 
     @contextmanager
     def _not_training(self) -> Iterator[None]:
@@ -158,8 +154,8 @@ class RunCallbacks:
                 record, hypotheses = evaluator.evaluate(params, step=step)
         except Cancelled:
             return None
-        names = [name for name in ("bleu", "f1") if name in record]
-        self._scores = {step: {name: record[name] for name in names}}
+        scores = {name: record[name] for name in ("bleu", "f1") if name in record}
+        self._scores = {step: scores}
         self.metrics.write(record)
         samples = evaluator.samples(hypotheses, self.config.evaluation.num_samples)
         write, attempt = self.workdir.write_samples, self.metrics.attempt
@@ -178,11 +174,9 @@ class RunCallbacks:
 
     def _warn_of_divergence(self, record: Record) -> None:
         """Warns once of a loss worse than a uniform guess."""
-        warning = uniform_guess_warning(
-            record,
-            vocab_size=self.config.network.vocab_size,
-            warmup_steps=self.config.optimizer.warmup_steps,
-        )
+        words, optimizer = self.config.network.vocab_size, self.config.optimizer
+        warmup = {"warmup_steps": optimizer.warmup_steps}
+        warning = uniform_guess_warning(record, vocab_size=words, **warmup)
         if warning and not self._has_warned:
             self._has_warned = True
             self.console.log(warning)

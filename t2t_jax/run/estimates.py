@@ -41,22 +41,19 @@ def estimate(
     pace = f"{step_seconds:{'.2g' if step_seconds < 10 else '.0f'}} s"
     what = f"{steps - step:,} steps of {pace}"
     if evaluations:
-        noun = "evaluation" if evaluations == 1 else "evaluations"
+        noun = f"evaluation{'s' * (evaluations > 1)}"
+        what += f" and {evaluations:,} {noun} of at least {format_duration(evaluation)}"
         # Outputs of an untrained model run to their length limit.
-        what += (
-            f" and {evaluations:,} {noun} of at least {format_duration(evaluation)}, "
-            "more as long as translations reach their length limit"
-        )
+        what += ", more as long as translations reach their length limit"
     line = f"Estimated time left: {format_duration(left)} ({what})."
     if not on_cpu or left <= _TOO_LONG:
         return line
     fewer = _round_down(step + _TOO_LONG / left * (steps - step))
     rows = config.data.tokens_per_batch
     tokens = max(_MIN_TOKENS, _round_down(_TOO_LONG / left * rows))
-    smaller = (
-        f"\n  --config.data.tokens_per_batch={tokens} takes about "
-        f"{format_duration(left * tokens / rows)} (in a new --workdir)"
-    )
+    shorter = format_duration(left * tokens / rows)
+    smaller = f"\n  --config.data.tokens_per_batch={tokens} takes about {shorter}"
+    smaller += " (in a new --workdir)"
     return (
         f"{line}\n  That is more than 12 hours on a CPU. Shorter, each by itself:\n"
         f"  --config.steps={fewer} takes about {format_duration(_TOO_LONG)} "

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TextIO
@@ -20,7 +19,6 @@ from typing import NamedTuple, TextIO
 from t2t_jax.config import Config
 from t2t_jax.data.batching.modified_pairs import ModifiedPairs, open_glossary
 from t2t_jax.data.batching.modifiers import VERSION as MODIFIERS_VERSION
-from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
 from t2t_jax.data.config import DataConfig
@@ -61,7 +59,6 @@ from t2t_jax.run.first_start import (
 )
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.types import Batch, BatchShard, DataPosition
 
 REPORT = "data_report.txt"
 """The human-readable report on the text, a file of the workdir."""
@@ -132,37 +129,6 @@ class PreparedData(NamedTuple):
             seed=self.seed,
             log=log,
             ahead=ahead,
-        )
-
-    def train_batches(
-        self,
-        start: DataPosition,
-        *,
-        row_multiple: int,
-        share: BatchShard,
-        log: Log = lambda text: None,
-    ) -> AbstractContextManager[Iterator[tuple[DataPosition, Batch]]]:
-        """Streams a shard of the batches from `start`, with the position after each.
-
-        Args:
-          log: gets lines on the sampling of subwords, if there is any.
-        """
-        return train_stream(
-            self.train,
-            self.config,
-            seed=self.seed,
-            start=start,
-            row_multiple=row_multiple,
-            share=share,
-            tokens=self.sampled_epochs(log=log),
-        )
-
-    def dev_batches(self, *, row_multiple: int, share: BatchShard) -> Iterator[Batch]:
-        """Yields a shard of each development batch; every pair occurs once."""
-        if self.dev is None:
-            return iter(())
-        return eval_batches(
-            self.dev, self.config, row_multiple=row_multiple, share=share
         )
 
 

@@ -5,7 +5,6 @@ So it can be read while the run trains, on any machine that has its directory.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import socket
@@ -21,7 +20,7 @@ from typing import Any
 from t2t_jax.checkpointing.step_dirs import StepDirs
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
-from t2t_jax.files import MAX_JSON_BYTES, locked, read_json_object, read_limited
+from t2t_jax.files import locked, read_json_object
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record, best_by
 from t2t_jax.training.reporting.console import thinned
@@ -123,12 +122,11 @@ def read_status(
     config, owner = workdir.read_config(), _owner(workdir)
     history = History.read(workdir.path / "metrics.jsonl")
     newest, meta = _newest_checkpoint(workdir)
-    state, reason = "running", "training" if history.last else "before its first step"
+    has_begun = bool(history.last) or newest is not None
+    state, reason = "running", "training" if has_begun else "before its first step"
     if holder is None:
         state, reason = _state_of_unlocked(config, history.last, owner, meta, now=now)
         holder = {**owner, "is_verified": False} if state == "running" else None
-    elif newest is not None:
-        reason = "training"
     step = max(newest or 0, history.last.get("step", 0))
     status = {
         **_unknown(workdir),
@@ -144,10 +142,9 @@ def read_status(
     seconds = history.seconds_per_step
     if state == "running" and seconds is not None:
         since = max(0.0, now - _seconds(history.last))
-        left = (config.steps - history.last["step"]) * seconds - since
-        done = datetime.fromtimestamp(now + max(0.0, left), UTC)
-        status["seconds_left"] = round(max(0.0, left))
-        status["done_at"] = done.strftime("%Y-%m-%dT%H:%M:%SZ")
+        left = max(0.0, (config.steps - history.last["step"]) * seconds - since)
+        done = datetime.fromtimestamp(now + left, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status |= {"seconds_left": round(left), "done_at": done}
     return status
 
 
@@ -167,8 +164,7 @@ def _status_of_model(workdir: Workdir) -> dict[str, Any]:
     with suppress(OSError, UserError):
         origin = read_json_object(workdir.path / "model.json", advice="")
     imported, averaged = origin.get("imported"), origin.get("averaged_steps")
-    step = origin.get("step")
-    what = ""
+    step, what = origin.get("step"), ""
     if imported:
         name = imported.get("format") if isinstance(imported, dict) else None
         what = f", imported from another toolkit ({name})" if name else ", imported"
@@ -215,13 +211,10 @@ def _state_of_unlocked(
         return "stopped", f"saved at step {saved:,}, where training resumes"
     is_elsewhere = owner["host"] not in (None, socket.gethostname())
     if last and is_elsewhere and now - _seconds(last) < _RECENT_SECONDS:
-        return "running", (
-            "by its records; the lock of another host cannot be seen from here"
-        )
-    where = f"at step {saved:,}" if saved else "from the start"
-    return "interrupted", (
-        f"ended without saving, as by a crash or kill -9; training resumes {where}"
-    )
+        why = "by its records; the lock of another host cannot be seen from here"
+        return "running", why
+    why = "ended without saving, as by a crash or kill -9; training resumes "
+    return "interrupted", why + (f"at step {saved:,}" if saved else "from the start")
 
 
 def _has_diverged(last: Record, config: Config) -> bool:
@@ -301,9 +294,8 @@ def _holder(workdir: Workdir) -> dict[str, Any] | None:
 
 def _owner(workdir: Workdir) -> dict[str, Any]:
     found = _OWNER.search(workdir.owner())
-    if not found:
-        return {"process": None, "host": None, "since": None}
-    return {"process": int(found[1]), "host": found[2], "since": found[3]}
+    values = (int(found[1]), found[2], found[3]) if found else (None,) * 3
+    return dict(zip(("process", "host", "since"), values, strict=True))
 
 
 def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, dict[str, Any]]:
@@ -311,11 +303,11 @@ def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, dict[str, Any]]:
     steps = StepDirs(workdir.checkpoints).steps()
     if not steps:
         return None, {}
-    path, meta = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata", None
-    with suppress(OSError, UserError, ValueError, RecursionError):
-        meta = json.loads(read_limited(path, max_bytes=MAX_JSON_BYTES, advice=""))
-    values = meta if isinstance(meta, dict) else {}
-    return steps[-1], {**values, "step": steps[-1]}
+    path = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata"
+    meta: dict[str, Any] = {}
+    with suppress(OSError, UserError):
+        meta = read_json_object(path, advice="")
+    return steps[-1], {**meta, "step": steps[-1]}
 
 
 def _same_process(first: Record, second: Record) -> bool:

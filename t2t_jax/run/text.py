@@ -6,11 +6,11 @@ export has the names of the files alone.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -42,22 +42,21 @@ def with_absolute_text(config: Config) -> Config:
     `vocabulary.file` is read once.
     """
     first, some = config.init_from, config.decoding.shortlist
-    to_absolute = partial(absolute_spec, directory=os.getcwd())
-    return dataclasses.replace(
-        _with_specs(config, to_absolute),
+    some = some and os.path.abspath(some)
+    return _with_specs(
+        config,
+        partial(absolute_spec, directory=os.getcwd()),
         init_from=first and os.path.abspath(first),
-        decoding=dataclasses.replace(
-            config.decoding, shortlist=some and os.path.abspath(some)
-        ),
+        decoding=replace(config.decoding, shortlist=some),
     )
 
 
-def _with_specs(config: Config, change: Callable[[str], str], **changes: Any) -> Config:
-    """Changes the specs of all corpora of a configuration, and other keys of `data`."""
-    for name in ("train", "dev", "held_out", "glossary"):
-        changes[name] = change(getattr(config.data, name))
-    data = dataclasses.replace(config.data, **changes)
-    return dataclasses.replace(config, data=data)
+def _with_specs(config: Config, change: Callable[[str], str], **others: Any) -> Config:
+    """Changes the specs of all corpora of a configuration, and other sections."""
+    names = ("train", "dev", "held_out", "glossary")
+    specs: Any = {name: change(getattr(config.data, name)) for name in names}
+    data = replace(config.data, **specs)
+    return replace(config, data=data, **others)
 
 
 def absolute_spec(spec: str, directory: str) -> str:
@@ -86,15 +85,14 @@ def absolute_spec(spec: str, directory: str) -> str:
 
 def without_folders(config: Config) -> Config:
     """Returns a configuration that tells no folder of the machine it was trained on."""
-    files: dict[str, Any] = {
-        name: os.path.basename(getattr(config.vocabulary, name))
-        for name in ("file", "source_file")
-    }
-    return dataclasses.replace(
-        _with_specs(config, spec_of_names, cache_dir=""),
-        vocabulary=dataclasses.replace(config.vocabulary, **files),
+    data, words = replace(config.data, cache_dir=""), config.vocabulary
+    file, source_file = map(os.path.basename, (words.file, words.source_file))
+    return _with_specs(
+        replace(config, data=data),
+        spec_of_names,
+        vocabulary=replace(words, file=file, source_file=source_file),
         init_from=os.path.basename(config.init_from.rstrip("/")),
-        decoding=dataclasses.replace(config.decoding, shortlist=""),
+        decoding=replace(config.decoding, shortlist=""),
     )
 
 

@@ -13,8 +13,10 @@ import optax
 from flax import linen as nn
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
+from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.corpora.open import reads_trees
 from t2t_jax.data.corpora.splits import train_and_dev
+from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.decoding.text.distributed_translate import Translate
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.devices.distributed.processes import (
@@ -162,11 +164,14 @@ class Trainer:
             self._make_watchdog() as watchdog,
             closing(self._make_metrics_writer(progress.step)) as metrics,
             self._checkpointer.closing(),
-            self.text.train_batches(
-                progress.position,
+            train_stream(
+                self.text.train,
+                self.text.config,
+                seed=self.text.seed,
+                start=progress.position,
                 row_multiple=step.layout.row_multiple,
                 share=step.layout.share,
-                log=self.console.log,
+                tokens=self.text.sampled_epochs(log=self.console.log),
             ) as batches,
             stop,
         ):
@@ -274,7 +279,7 @@ class Trainer:
                 mesh=self._mesh,
                 loss_chunks=config.training.loss_chunks,
             ),
-            batches=self._dev_batches,
+            batches=partial(self._dev_batches, text.dev),
             translate=Translate(
                 make_model=self._make_model,
                 vocabularies=text.vocabularies,
@@ -289,10 +294,10 @@ class Trainer:
             progress=self.console.advance,
         )
 
-    def _dev_batches(self) -> Iterator[Batch]:
+    def _dev_batches(self, dev: TokenCache) -> Iterator[Batch]:
         share = local_batch_shard(self._mesh, process=jax.process_index())
-        multiple = row_shards(self._mesh)
-        for batch in self.text.dev_batches(row_multiple=multiple, share=share):
+        multiple, data = row_shards(self._mesh), self.text.config
+        for batch in eval_batches(dev, data, row_multiple=multiple, share=share):
             yield make_global_batch(batch, self._mesh)
 
     def _make_metrics_writer(self, step: int) -> MetricsWriter:
@@ -349,8 +354,8 @@ class Trainer:
         available = max(0, device_memory_limit(self._mesh) - reserved)
         memory = all_reduce_min(self.processes, "memory of a device", available)
         if not memory:
+            why = "the memory size of this device is not known"
             self.console.log(
-                "training.micro_batches=auto: the memory size of this device is not "
-                "known. Using 1 micro-batch."
+                f"training.micro_batches=auto: {why}. Using 1 micro-batch."
             )
         return memory

@@ -138,9 +138,8 @@ class Workdir:
     def require_valid_path(self) -> None:
         """Raises an InputMissingError if the system rejects the path."""
         try:
-            self.path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            pass  # The mode creates it or reports it.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self.path.stat()  # The mode creates what is missing, or reports it.
         except OSError as error:
             raise InputMissingError(
                 f"{self.path} cannot be read: {error.strerror}. Choose another workdir."
@@ -223,20 +222,15 @@ class Workdir:
             ) from error
         problems, denied = ErrorCollector(), ErrorCollector()
         for path in (self.path, *map(self.path.joinpath, _FOLDERS)):
-            problems.check(
-                not os.path.lexists(path) or path.is_dir(),
-                f"{path} must be a directory, and is not. {_MOVE}",
-            )
-            denied.check(
-                not path.is_dir() or os.access(path, os.W_OK | os.X_OK),
-                f"{path} must be writable. Fix permissions, or choose another workdir.",
-            )
-        for path in map(self.path.joinpath, _FILES):
-            problems.check(
-                # The target of a link does not belong to the run.
-                not os.path.lexists(path) or (path.is_file() and not path.is_symlink()),
-                f"{path} must be a file, and not a link. {_MOVE}",
-            )
+            is_free = not os.path.lexists(path) or path.is_dir()
+            problems.check(is_free, f"{path} must be a directory, and is not. {_MOVE}")
+            is_usable = not path.is_dir() or os.access(path, os.W_OK | os.X_OK)
+            advice = "Fix permissions, or choose another workdir."
+            denied.check(is_usable, f"{path} must be writable. {advice}")
+        for path in filter(os.path.lexists, map(self.path.joinpath, _FILES)):
+            # The target of a link does not belong to the run.
+            is_own = path.is_file() and not path.is_symlink()
+            problems.check(is_own, f"{path} must be a file, and not a link. {_MOVE}")
         problems.raise_if_any(DataError)
         denied.raise_if_any(OutputError)
 
@@ -253,9 +247,8 @@ class Workdir:
           DataError: as `create`.
           OutputError: as `create` and `locked`.
         """
-        paths = [self.path, *self.path.parents]
+        paths, had_lock = [self.path, *self.path.parents], self._has(_LOCK)
         created = [path for path in paths if not os.path.lexists(path)]
-        had_lock = self._has(_LOCK)
         self.create()
         with self.locked() as owner:
             try:
@@ -293,9 +286,9 @@ class Workdir:
                     f"{self.path} must support file locks, and {self.lock_path} "
                     f"cannot be locked: {error.strerror}. Choose another workdir."
                 ) from error
-            os.truncate(lock, 0)
             here = f"process {os.getpid()} on {socket.gethostname()}"
             owner = f"{here} since {datetime.now()}"
+            os.truncate(lock, 0)
             os.write(lock, owner.encode())
             os.fsync(lock)
             yield owner
@@ -335,10 +328,8 @@ class Workdir:
                 "from; the mode compare takes exports with a source and its reference."
             )
         try:
-            return parse_saved(
-                self._read("config.json", advice=self.advice) or {},
-                overrides=self.read_overrides,
-            )
+            saved = self._read("config.json", advice=self.advice) or {}
+            return parse_saved(saved, overrides=self.read_overrides)
         except ConfigError as error:
             path, problem = self.path / "config.json", error.problems[0]
             raise DataError(f"{path} is damaged: {problem}\n{self.advice}") from error
@@ -402,11 +393,11 @@ class Workdir:
         The caller has checked what may change under an existing run.
         """
         self.write_json("overrides.json", overrides or {})
-        path, text = self.path / "config.json", _json_text(to_dict(config))
         if self.has_config:
-            atomic_write(path, text)
+            self.write_json("config.json", to_dict(config))
         else:
-            write_once(path, text, advice="Rerun the command.")
+            path, advice = self.path / "config.json", "Rerun the command."
+            write_once(path, _json_text(to_dict(config)), advice=advice)
 
     def write_json(self, name: str, values: Any) -> None:
         """Writes a JSON file atomically."""
@@ -424,12 +415,12 @@ def runs_near(path: Path) -> list[Path]:
 
     Those of each of these folders, newest first.
     """
-    runs: list[Path] = []
+    runs: dict[Path, None] = {}
     for folder in (path, path.parent, path.parent / "runs", Path("runs")):
-        configs = [one for one in folder.glob("*/config.json") if one.is_file()]
-        configs.sort(key=os.path.getmtime, reverse=True)
-        runs += [one.parent for one in configs]
-    return list(dict.fromkeys(runs))
+        configs = filter(Path.is_file, folder.glob("*/config.json"))
+        newest = sorted(configs, key=os.path.getmtime, reverse=True)
+        runs |= dict.fromkeys(one.parent for one in newest)
+    return list(runs)
 
 
 def _suggest(path: Path) -> str:
@@ -441,9 +432,8 @@ def _suggest(path: Path) -> str:
     runs = {run.name: str(run) for run in runs_near(path)}
     if near := get_close_matches(path.name, runs, n=1):
         return f" Did you mean {runs[near[0]]}?"
-    listed = ", ".join(list(runs.values())[:_MAX_LISTED])
-    more = ", …" if len(runs) > _MAX_LISTED else ""
-    return f" Runs near it: {listed}{more}." if runs else ""
+    listed = [*runs.values()][:_MAX_LISTED] + ["…"] * (len(runs) > _MAX_LISTED)
+    return f" Runs near it: {', '.join(listed)}." if runs else ""
 
 
 def _json_text(values: Any) -> str:

@@ -77,13 +77,13 @@ class BatchLayout:
             f"{most}{rows * length:,} tokens a side"
         ]
         for (wanted, length), (rows, _) in zip(self.planned, self.shapes, strict=True):
-            # Another number would change the length buckets.
-            advice = f" A data.tokens_per_batch of {rows * length:,} would fill them."
-            if rows > wanted:
-                lines.append(
-                    f"{rows - wanted} of {rows} rows x {length} slots are empty, so "
-                    f"that all parts are alike.{'' if most else advice}"
+            line = f"{rows - wanted} of {rows} rows x {length} slots are empty, so that"
+            line += " all parts are alike."
+            if not most:  # Another number would change the length buckets.
+                line += (
+                    f" A data.tokens_per_batch of {rows * length:,} would fill them."
                 )
+            lines += [line] * (rows > wanted)
         return "\n".join(lines)
 
 
@@ -125,12 +125,8 @@ class Memory(NamedTuple):
 def memory_of(compiled: jax.stages.Compiled) -> Memory:
     """Returns the compiler's analysis of a program's memory."""
     found: Any = compiled.memory_analysis()
-    return Memory(
-        arguments=found.argument_size_in_bytes,
-        temporaries=found.temp_size_in_bytes,
-        outputs=found.output_size_in_bytes,
-        aliased=found.alias_size_in_bytes,
-    )
+    kinds = ("argument", "temp", "output", "alias")
+    return Memory(*(getattr(found, f"{kind}_size_in_bytes") for kind in kinds))
 
 
 def device_memory_limit(mesh: Mesh) -> int:
@@ -138,11 +134,8 @@ def device_memory_limit(mesh: Mesh) -> int:
 
     The minimum over the devices; 0 where they do not report it, as CPUs.
     """
-    limits = [
-        (device.memory_stats() or {}).get("bytes_limit", 0)
-        for device in mesh.local_devices
-    ]
-    return int(USABLE * min(limits))
+    stats = (device.memory_stats() or {} for device in mesh.local_devices)
+    return int(USABLE * min(one.get("bytes_limit", 0) for one in stats))
 
 
 @dataclass
@@ -218,13 +211,10 @@ class StepCompiler:
             self._compiled.clear()  # for another number of micro-batches
             self._step = self.make_step(micro_batches)
             self.layout = dataclasses.replace(self.layout, micro_batches=micro_batches)
-            excess = self._excess(memory)
-            if not excess:
+            if not (excess := self._excess(memory)):
                 return
-            self.log(
-                f"A step with {pluralize(micro_batches, 'micro-batch')} does not fit: "
-                f"{excess}."
-            )
+            micro = pluralize(micro_batches, "micro-batch")
+            self.log(f"A step with {micro} does not fit: {excess}.")
             if micro_batches >= rows_of_a_device:
                 raise ConfigError(
                     f"A training step of one row at a time does not fit a device: "

@@ -23,13 +23,11 @@ _MAX_PARTS = 100_000
 _MAX_WARMUP = 1_000_000_000  # optimizer steps
 _MAX_NS_STEPS = 100
 # Key -> the key that decides whether it is used, and the values with which it is.
+_OF_MUON = ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate")
 _USED_BY = {
     **dict.fromkeys(("beta1", "beta2", "epsilon"), ("name", OPTIMIZERS[:-1])),
     "weight_decay": ("name", OPTIMIZERS[1:]),
-    **dict.fromkeys(
-        ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate"),
-        ("name", ("muon",)),
-    ),
+    **dict.fromkeys(_OF_MUON, ("name", ("muon",))),
     "schedule": ("name", ("adam", "adamw", "muon", "adafactor")),
     **dict.fromkeys(("decay_steps", "end_fraction"), ("schedule", _DECAYING)),
     "decay_fraction": ("schedule", ("warmup_stable_decay",)),

@@ -151,7 +151,7 @@ class TrainingLoop:
         if to_log and (record := meter.make_record(step)):
             with self.meter.paused():
                 self.callbacks.log(record, state)
-        if to_show and (record := meter.make_shown_record(step)):
+        if to_show and (record := meter.make_record(step, to_show=True)):
             self.callbacks.show(record)
         if to_log:
             meter.close_window()

@@ -165,11 +165,7 @@ def _adam(
 ) -> optax.GradientTransformation:
     """Builds Adam, with decoupled weight decay or an average of the parameters."""
     schedule = scheduled(config)
-    keys: dict[str, Any] = {
-        "b1": config.beta1,
-        "b2": config.beta2,
-        "eps": config.epsilon,
-    }
+    keys: Any = {"b1": config.beta1, "b2": config.beta2, "eps": config.epsilon}
     if config.name == "adam":
         return optax.adam(schedule, **keys)
     keys |= {"weight_decay": config.weight_decay, "mask": _is_decayed}
@@ -274,12 +270,8 @@ def matrix_shape(path: str, kernel: jax.Array) -> tuple[int, int]:
       >>> matrix_shape("encoder/layer_0/self_attention/query/kernel", kernel)
       (8, 6)
     """
-    axes = _matrix_axes(path, kernel)
-    rows, columns = (
-        math.prod(kernel.shape[axis] for axis in part)
-        for part in (axes.reduction_axis, axes.output_axis)
-    )
-    return rows, columns
+    inputs = len(_matrix_axes(path, kernel).reduction_axis)
+    return math.prod(kernel.shape[:inputs]), math.prod(kernel.shape[inputs:])
 
 
 def _scaled(path: str, update: jax.Array, *, rms: float) -> jax.Array:
@@ -301,19 +293,18 @@ def _labels(params: Params, frozen: str) -> PyTree:
     Raises:
       ConfigError: a pattern matches no parameter, or all are frozen.
     """
-    patterns = [pattern.strip() for pattern in frozen.split(",") if pattern.strip()]
+    patterns = list(filter(None, map(str.strip, frozen.split(","))))
     paths = [path_of(path) for path, _ in tree_leaves_with_path(params)]
-    for pattern in patterns:
-        if not any(_matches(path, pattern) for path in paths):
+    matched = {one: {p for p in paths if _matches(p, one)} for one in patterns}
+    for pattern, some in matched.items():
+        if not some:
             raise ConfigError(
                 f"training.frozen: {pattern!r} matches no parameter. Set "
                 f"config.training.frozen to some of {', '.join(params)}, or to paths "
                 f"below them, such as {paths[0]} or {paths[-1]}."
             )
-    labels = [
-        "frozen" if any(_matches(path, pattern) for pattern in patterns) else "trained"
-        for path in paths
-    ]
+    kept = set().union(*matched.values())
+    labels = ["frozen" if path in kept else "trained" for path in paths]
     if "trained" not in labels:
         raise ConfigError(
             f"training.frozen={frozen!r} freezes all parameters. Change "

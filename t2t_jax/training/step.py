@@ -20,7 +20,13 @@ from t2t_jax.functional.chunked_loss import scan_sum
 from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.model.architectures import resolve_module
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import Sums, batch_sums, forward_loss, training_loss
+from t2t_jax.training.loss import (
+    Sums,
+    batch_of_shape,
+    batch_sums,
+    forward_loss,
+    training_loss,
+)
 from t2t_jax.training.optimizer import trained_part
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, state_shapes, state_shardings
@@ -383,9 +389,8 @@ def lower_step(
       batch_shape: (B, L) of the global batch, the same on both sides.
       platforms: others than that of the mesh, to read the program.
     """
-    shapes = [batch_shape] * (len(Batch._fields) - 1) + [batch_shape[:1]]
-    batch = Batch._make(jax.ShapeDtypeStruct(s, jnp.int32) for s in shapes)
-    traced = step.trace(state, batch, jax.eval_shape(jax.random.key, 0))
+    key = jax.eval_shape(jax.random.key, 0)
+    traced = step.trace(state, batch_of_shape(batch_shape), key)
     lowered: jax.stages.Lowered = traced.lower(lowering_platforms=platforms)
     return lowered
 

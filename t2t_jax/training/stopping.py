@@ -230,9 +230,8 @@ class Watchdog:
 
     def reset(self) -> None:
         """Restarts the timer of the current activity."""
-        due = self._due
-        if due is not None:
-            self._arm(due[1], due[2])
+        if (due := self._due) is not None:
+            self._arm(*due[1:])
 
     def _arm(self, seconds: float, what: str) -> None:
         due = time.monotonic() + seconds
@@ -247,7 +246,6 @@ class Watchdog:
 
     def _watch(self) -> None:
         while not self._over.wait(0.5):
-            due = self._due
-            if due is not None and time.monotonic() > due[0]:
+            if (due := self._due) is not None and time.monotonic() > due[0]:
                 self._on_timeout(f"{due[2]}, for {due[1]:g} s")
                 return

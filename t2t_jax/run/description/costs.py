@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 
 from t2t_jax.config import Config
 from t2t_jax.data.batching.planner import batch_shapes
-from t2t_jax.devices.sharding.rules import path_of
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.devices.topology import Topology
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.counting import training_flops
@@ -87,21 +87,17 @@ def per_device_state(config: Config, *, state: TrainState, mesh: Mesh) -> TrainS
     Raises:
       ConfigError: the axes of the model are not divisible by those of the mesh.
     """
-    places = state_shardings(state, mesh, shard_optimizer=config.mesh.shard_optimizer)
     shard: TrainState = jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(
-            sharding.shard_shape(leaf.shape), leaf.dtype
-        ),
+        lambda leaf, place: leaf.update(shape=place.shard_shape(leaf.shape)),
         state,
-        places,
+        _shardings(config, state, mesh),
     )
     return shard
 
 
 def batch_layout(config: Config, mesh: Mesh) -> BatchLayout:
     """Returns the shapes of the batches; of automatic micro-batches it has one."""
-    parts = config.training.micro_batches or 1
-    planned = batch_shapes(config.data)
+    planned, parts = batch_shapes(config.data), config.training.micro_batches or 1
     return BatchLayout(planned=planned, mesh=mesh, micro_batches=parts)
 
 
@@ -117,8 +113,7 @@ def parameter_table(params: Params) -> dict[str, dict[str, int]]:
       {'attention': 6291456, 'feed_forward': 12598272, 'norms': 12288}
     """
     counts: Counter[tuple[str, str]] = Counter()
-    for keys, leaf in jax.tree_util.tree_leaves_with_path(params):
-        path = path_of(keys)
+    for path, leaf in leaves_by_path(params).items():
         kind = next((kind for kind, known in _KINDS if re.search(known, path)), "")
         if not kind:
             raise ValueError(
@@ -169,8 +164,7 @@ def optimizer_flops(config: Config, optimizer: PyTree) -> dict[str, float]:
     if config.optimizer.name != "muon":
         return {}
     flops = 0.0
-    for keys, momentum in jax.tree_util.tree_leaves_with_path(optimizer):
-        path = path_of(keys)
+    for path, momentum in leaves_by_path(optimizer).items():
         if re.search(r"(^|/)muon/.*/kernel$", path):
             m, n = sorted(matrix_shape(path, momentum))
             flops += config.optimizer.ns_steps * (4 * m * m * n + 2 * m**3)
@@ -191,13 +185,15 @@ def compile_costs(
         _make_optimizer(config),
         mesh=mesh,
         config=config.training,
-        shardings=state_shardings(
-            state, mesh, shard_optimizer=config.mesh.shard_optimizer
-        ),
+        shardings=_shardings(config, state, mesh),
     )
     shape = batch_layout(config, mesh).shapes[-1]
     lower = partial(lower_step, step, state, batch_shape=shape)
     return analyze(lower, mesh, topology=topology)
+
+
+def _shardings(config: Config, state: TrainState, mesh: Mesh) -> TrainState:
+    return state_shardings(state, mesh, shard_optimizer=config.mesh.shard_optimizer)
 
 
 def analyze(
@@ -228,8 +224,5 @@ def analyze(
 
 
 def _make_optimizer(config: Config) -> optax.GradientTransformation:
-    return make_optimizer(
-        config.optimizer,
-        d_model=config.network.d_model,
-        frozen=config.training.frozen,
-    )
+    width, frozen = config.network.d_model, config.training.frozen
+    return make_optimizer(config.optimizer, d_model=width, frozen=frozen)

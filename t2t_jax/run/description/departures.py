@@ -185,12 +185,15 @@ def departures(config: Config) -> list[Departure]:
       >>> [departure.name for departure in departures(Config())]
       ['packed rows', 'dropout masks', 'vocabulary', ..., 'shortest output']
     """
-    always = _ALWAYS_OF_PARSERS if is_parser(config) else _ALWAYS
-    packed = _PACKED if config.data.layout == "packed" else []
-    fixed = [*packed, *always]
-    fixed.append(_lengths(config))
+    fixed = _PACKED if config.data.layout == "packed" else []
+    fixed = [*fixed, *(_ALWAYS_OF_PARSERS if is_parser(config) else _ALWAYS)]
+    longest, most = config.data.max_length, config.decoding.max_source_length
+    here = f"pairs with a side over {longest:,} subwords are left out of training; "
+    here += f"sources over {most:,} are split"
+    # There are always bounds; only another than the default is a choice.
+    key = "" if longest == DataConfig.max_length else "data.max_length"
+    fixed.append(Departure("longest sentence", "unspecified", here, key))
     if least := config.decoding.min_tokens:
-        # Only another than the default is a choice.
         key = "" if least == DecodingConfig.min_tokens else "decoding.min_tokens"
         here = f"at least {least} before the end; none by the protocol vaswani2017"
         fixed.append(Departure("shortest output", "no bound (§6.1)", here, key))
@@ -198,17 +201,6 @@ def departures(config: Config) -> list[Departure]:
         if here := getattr(config.python, name):
             fixed.append(Departure(f"{name} from Python", paper, here, key))
     return [*fixed, *_from_defaults(config), *_derived(config)]
-
-
-def _lengths(config: Config) -> Departure:
-    return Departure(
-        "longest sentence",
-        "unspecified",
-        f"pairs with a side over {config.data.max_length:,} subwords are left out of "
-        f"training; sources over {config.decoding.max_source_length:,} are split",
-        # There is always a bound; only another than the default is a default.
-        "" if config.data.max_length == DataConfig.max_length else "data.max_length",
-    )
 
 
 def _from_defaults(config: Config) -> Iterator[Departure]:
@@ -219,9 +211,8 @@ def _from_defaults(config: Config) -> Iterator[Departure]:
         # The recurrent baseline lacks some keys of the Transformer.
         value = values.get(key, default.faithful)
         if value != default.faithful:
-            here = default.here.format(WORDS.get(str(value), value)).replace(
-                "model.", f"{section}."
-            )
+            here = default.here.format(WORDS.get(str(value), value))
+            here = here.replace("model.", f"{section}.")
             yield Departure(default.name, default.paper, here, key)
 
 
@@ -231,9 +222,9 @@ def _derived(config: Config) -> Iterator[Departure]:
         yield from _stacks(config.network)
     tokens = config.data.tokens_per_batch
     if not math.isclose(tokens, _TOKENS_PER_BATCH, rel_tol=_REL_TOL):
+        key, here = "data.tokens_per_batch", f"{tokens:,} slots a side"
         paper = f"about {_TOKENS_PER_BATCH:,} tokens a side (§5.1)"
-        here = f"{tokens:,} slots a side"
-        yield Departure("batch size", paper, here, "data.tokens_per_batch")
+        yield Departure("batch size", paper, here, key)
     if is_parser(config):
         yield from _of_parsers(config)
     yield from _optimizer(config)
@@ -276,10 +267,9 @@ def _optimizer(config: Config) -> Iterator[Departure]:
 def _stacks(model: TransformerConfig) -> Iterator[Departure]:
     """Yields departures of the stacks' depths, and of the positions below them."""
     if (depth := decoder_layers(model)) != model.num_layers:
-        paper = "as many layers as the encoder (§3.1)"
+        name, paper = "depth of the decoder", "as many layers as the encoder (§3.1)"
         here = f"{depth:,}, and {model.num_layers:,} of the encoder"
-        key = "model.num_decoder_layers"
-        yield Departure("depth of the decoder", paper, here, key)
+        yield Departure(name, paper, here, "model.num_decoder_layers")
     # Learned positions have no rates.
     if model.positions == "sinusoidal" and model.position_rates != "paper":
         paper, here = "10000^(-2i / d_model) (§3.5)", "10000^(-i / (d_model / 2 - 1))"
@@ -301,7 +291,5 @@ def _checkpoints(config: Config) -> Iterator[Departure]:
         key, here = f"checkpoint.{next(iter(spacing))}", " and ".join(spacing.values())
         yield Departure("spacing of checkpoints", "10 minutes (§6.1)", here, key)
     if every.keep not in (5, 20):
-        paper = "the last 5, of big models the last 20 (§6.1)"
-        yield Departure(
-            "checkpoints averaged", paper, f"{every.keep}", "checkpoint.keep"
-        )
+        name, paper = "checkpoints averaged", "the last 5, of big models the last 20"
+        yield Departure(name, f"{paper} (§6.1)", f"{every.keep}", "checkpoint.keep")

@@ -90,9 +90,7 @@ def describe(
         "flops_per_token_pair": _flops_of_a_pair(config),
         "learning_rate": _learning_rate(config),
         "batch": _batch(config, mesh),
-        "memory": _memory(
-            config, shard, compiled=compiled, rows=rows // row_shards(mesh)
-        ),
+        "memory": _memory(config, shard, compiled, rows=rows // row_shards(mesh)),
         **_checkpoints(config, state),
         "steps": config.steps,
         "epochs": _epochs(config, data),
@@ -106,11 +104,8 @@ def describe(
 
 
 def _paper_comparison(config: Config) -> dict[str, Any]:
-    unused = tuple(
-        f"{section}."
-        for architecture, section in ARCHITECTURES.items()
-        if architecture != config.architecture
-    )
+    own = ARCHITECTURES[config.architecture]
+    unused = tuple(f"{one}." for one in ARCHITECTURES.values() if one != own)
     return {
         "config": to_dict(config),
         "row": table3_row(config),
@@ -128,13 +123,10 @@ def _paper_comparison(config: Config) -> dict[str, Any]:
 
 
 def _flops_of_a_pair(config: Config) -> dict[str, float]:
-    of_a_sentence = training_flops(
-        config.network, source_length=SENTENCE_LENGTH, target_length=SENTENCE_LENGTH
-    )
-    return {
-        "sentence_length": SENTENCE_LENGTH,
-        "flops": config.training.passes * sum(of_a_sentence.values()) / SENTENCE_LENGTH,
-    }
+    lengths = dict.fromkeys(("source_length", "target_length"), SENTENCE_LENGTH)
+    flops = sum(training_flops(config.network, **lengths).values()) / SENTENCE_LENGTH
+    flops *= config.training.passes
+    return {"sentence_length": SENTENCE_LENGTH, "flops": flops}
 
 
 def _learning_rate(config: Config) -> dict[str, float]:
@@ -169,7 +161,7 @@ def _batch(config: Config, mesh: Mesh) -> dict[str, Any]:
 
 
 def _memory(
-    config: Config, shard: TrainState, *, compiled: Compiled, rows: int
+    config: Config, shard: TrainState, compiled: Compiled, *, rows: int
 ) -> dict[str, Any]:
     """Returns the sizes of one device's arrays and the compiler's analysis."""
     # All arrays of a batch but `rows` have shape [rows, length].
@@ -202,8 +194,7 @@ def _paper_costs(config: Config) -> dict[str, float] | None:
 def _paper_results(config: Config) -> dict[str, Any] | None:
     """Returns the paper's results of this row, and the keys that depart from it."""
     row = table3_row(config)
-    result = paper_result(row)
-    if result is None:
+    if (result := paper_result(row)) is None:
         return None
     varied = ("", *ROWS[row].changes)
     departs = [d.key for d in departures(config) if d.key not in varied]

@@ -123,14 +123,12 @@ def _row_of(
     config: Config, rows: Mapping[str, Row], *, ignored: Collection[str] = ()
 ) -> str:
     """Returns the row that changes what a configuration changes; "" if none does."""
-    if config.architecture != "transformer" or config.python.module:
-        return ""
-    if is_parser(config):
+    is_other = config.architecture != "transformer" or config.python.module
+    if is_other or is_parser(config):
         return ""
     changed = {key: here for key, _, here in _changed_keys(config)}
     for name, row in rows.items():
-        differing = changed.items() ^ row.changes.items()
-        if all(key in ignored for key, _ in differing):
+        if all(key in ignored for key, _ in changed.items() ^ row.changes.items()):
             return name
     return ""
 

@@ -50,11 +50,11 @@ def select_checkpoints(
       DataError: there are not enough checkpoints, or not those, or they have faults
         and `force` is not set.
     """
-    selection = (
-        select(_infos(workdir, steps), spacing_units(workdir.read_config().checkpoint))
-        if steps
-        else select_windows(workdir, last=last)[-1]
-    )
+    if steps:
+        infos, config = _infos(workdir, steps), workdir.read_config().checkpoint
+        selection = select(infos, spacing_units(config))
+    else:
+        selection = select_windows(workdir, last=last)[-1]
     if not force:
         selection.check_even()
     return selection
@@ -71,13 +71,14 @@ def select_windows(workdir: Workdir, *, last: int = 0) -> list[Selection]:
     windows = sliding_windows(infos, spacing_units(config), last=last or config.keep)
     if not windows:
         held = sum(info.is_periodic for info in infos)
-        advice = "Train with periodic checkpoints, or set --average_steps"
-        if held:
-            advice = f"Set --last to a number from 1 to {held}"
+        asked = f"--last={last}" if last else f"checkpoint.keep={config.keep}"
+        advice = f"Set --last to a number from 1 to {held}"
+        if not held:
+            advice = "Train with periodic checkpoints, or set --average_steps"
         raise DataError(
-            f"{f'--last={last}' if last else f'checkpoint.keep={config.keep}'} "
-            f"periodic checkpoints are to be averaged, and {workdir.checkpoints} holds "
-            f"{held}. {advice}; config.checkpoint sets how many a run saves and keeps."
+            f"{asked} periodic checkpoints are to be averaged, and "
+            f"{workdir.checkpoints} holds {held}. {advice}; config.checkpoint sets how "
+            "many a run saves and keeps."
         )
     return windows
 
@@ -88,10 +89,10 @@ def _infos(workdir: Workdir, steps: Sequence[int] = ()) -> list[CheckpointInfo]:
     checkpoints = CheckpointReader(workdir.checkpoints)
     saved = checkpoints.steps()
     if not set(steps) <= set(saved):
+        asked, held = ",".join(map(str, steps)), ", ".join(map(str, saved)) or "none"
         raise DataError(
-            f"--average_steps={','.join(map(str, steps))} must be steps of "
-            f"{workdir.checkpoints}, which holds "
-            f"{', '.join(map(str, saved)) or 'none'}."
+            f"--average_steps={asked} must be steps of {workdir.checkpoints}, which "
+            f"holds {held}."
         )
     return [info_from_meta(checkpoints.meta(step)) for step in steps or saved]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +93,9 @@ def extend_model(
 
 def _with_size(config: Config, size: int) -> Config:
     """Returns a configuration with another size of the vocabulary."""
-    network: Any = dataclasses.replace(config.network, vocab_size=size)
-    return dataclasses.replace(
-        config,
-        vocabulary=dataclasses.replace(config.vocabulary, size=size),
-        **{ARCHITECTURES[config.architecture]: network},
-    )
+    network: Any = replace(config.network, vocab_size=size)
+    sections: Any = {ARCHITECTURES[config.architecture]: network}
+    return replace(config, vocabulary=replace(config.vocabulary, size=size), **sections)
 
 
 def with_rows(params: Params, rows: Sequence[Sequence[int]]) -> Params:

@@ -130,17 +130,14 @@ class TranslationModel:
 
     def __repr__(self) -> str:
         leaves = jax.tree.leaves(self.params)
-        sizes = {f"{one.size:,}" for one in self.vocabularies}
-        devices = {device for leaf in leaves for device in leaf.devices()}
-        averaged = len(self.averaged_steps)
-        return (
-            f"<Model: {type(self.module).__name__} of "
-            f"{sum(leaf.size for leaf in leaves):,} parameters, "
-            f"{' and '.join(sorted(sizes))} subwords, step {self.step:,}"
-            + f", mean of {averaged}" * bool(averaged)
-            + f", with {len(self.others)} more" * bool(self.others)
-            + f", on {len(devices)} x {next(iter(devices)).platform}>"
-        )
+        name, count = type(self.module).__name__, sum(leaf.size for leaf in leaves)
+        sizes = " and ".join(sorted({f"{one.size:,}" for one in self.vocabularies}))
+        devices = [*{device for leaf in leaves for device in leaf.devices()}]
+        averaged, others = len(self.averaged_steps), len(self.others)
+        line = f"{name} of {count:,} parameters, {sizes} subwords, step {self.step:,}"
+        line += f", mean of {averaged}" * bool(averaged)
+        line += f", with {others} more" * bool(others)
+        return f"<Model: {line}, on {len(devices)} x {devices[0].platform}>"
 
     @property
     def step_model(self) -> StepModel:
@@ -329,14 +326,12 @@ class TranslationModel:
         models = (self, *self.others)
         for one in models:
             _require_fitting(config, one)
-        layer = config.attention_layer
+        attending, layer = models if attention else (), config.attention_layer
         rescorer = Rescorer(
             tuple(one.module.apply for one in models),
             tuple({"params": one.params} for one in models),
             vocab_size=self.vocabularies.target.size,
-            attends=tuple(AlignmentExtractor(one.module, layer) for one in models)
-            if attention
-            else (),
+            attends=tuple(AlignmentExtractor(one.module, layer) for one in attending),
             token_scores=token_scores,
         )
         return Translator(
@@ -444,15 +439,12 @@ def evaluate(
 
     def translate_share(lines: list[str], first: int) -> list[str]:
         found = dict(translator.iter_translations(lines, first=first, **languages))
-        return [
-            f"{','.join(found[number].statuses)} {found[number].text}"
-            for number in range(len(lines))
-        ]
+        ordered = (found[number] for number in range(len(lines)))
+        return [f"{','.join(one.statuses)} {one.text}" for one in ordered]
 
     outputs = map_lines_across_processes(translate_share, sources, current_processes())
     seconds = time.perf_counter() - began
-    parts = (output.partition(" ") for output in outputs)
-    statuses, _, hypotheses = zip(*parts, strict=True)
+    statuses, _, hypotheses = zip(*(x.partition(" ") for x in outputs), strict=True)
     counts = Counter(one for some in statuses for one in some.split(","))
     del counts["ok"]
     found = {
@@ -473,8 +465,7 @@ def _apply_changes(
     config: DecodingConfig, changes: Mapping[str, Any], *, attention: bool
 ) -> DecodingConfig:
     known = [field.name for field in dataclasses.fields(config)]
-    unknown = [name for name in changes if name not in known]
-    if unknown:
+    if unknown := [name for name in changes if name not in known]:
         raise UserError(
             f"{name} is not a search setting.{did_you_mean(name, known)} Use "
             f"{', '.join(known)}."

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
@@ -46,17 +47,14 @@ class Console:
         smoothed: bool = True,
     ):
         self._stream = stream or sys.stderr
-        self._smoothed = smoothed
+        self._smoothed, self._total = smoothed, total
         self.timestamps = Timestamps()
         self._advanced, self._text = 0.0, ""
         self._plots = shows_sparklines(self._stream)
-        self._losses_so_far: list[float] = []
-        self._bleus: list[float] = []
-        self._total = total
+        self._series: dict[str, list[float]] = {"loss": [], "BLEU": []}
         self.every_seconds = 1.0 if self._stream.isatty() else every_seconds or math.inf
-        self._steps = ProgressBar(
-            self.log, stream=self._stream, work=ProgressLabels("step")
-        )
+        work = ProgressLabels("step")
+        self._steps = ProgressBar(self.log, stream=self._stream, work=work)
 
     def start(self, step: int, *, history: Iterable[Record] = ()) -> None:
         """Starts showing progress, from `step` on.
@@ -75,10 +73,9 @@ class Console:
 
     def remember(self, record: Record) -> None:
         """Adds the loss of a training record, or the BLEU of an `eval` one."""
-        kinds = {"train": ("loss", self._losses_so_far), "eval": ("bleu", self._bleus)}
-        key, series = kinds.get(record["kind"], ("", self._bleus))
-        if record.get(key) is not None:
-            series.append(record[key])
+        name = {"train": "loss", "eval": "BLEU"}.get(record["kind"], "")
+        if (value := record.get(name.lower())) is not None:
+            self._series[name].append(value)
 
     def advance(self, text: str) -> None:
         """Shows the progress of an activity between two steps.
@@ -114,22 +111,17 @@ class Console:
             self._steps.show(self._text)
         self.remember({**record, "kind": "eval"})
         why = f"\n  {record['bleu_skipped']}." if "bleu_skipped" in record else ""
+        plots = "  ".join(
+            f"{name} {sparkline(series)} {series[0]:.2f} to {series[-1]:.2f}"
+            for name, series in self._series.items()
+            if series
+        )
         self.log(
             f"step {record['step']:,}: development {self._losses(record)}  {bleu}  "
             f"({record['sentences']:,} sentences, {record['seconds']:.0f} s){why}"
-            + self._history()
+            + f"\n  {plots}" * bool(self._plots and self._series["loss"])
             + f"\n{samples}" * bool(samples)
         )
-
-    def _history(self) -> str:
-        """Returns a line with the loss and the BLEU so far, if they are plotted."""
-        losses, bleus = self._losses_so_far, self._bleus
-        if not (self._plots and losses):
-            return ""
-        line = f"\n  loss {sparkline(losses)} {losses[0]:.2f} to {losses[-1]:.2f}"
-        if bleus:
-            line += f"  BLEU {sparkline(bleus)} {bleus[0]:.2f} to {bleus[-1]:.2f}"
-        return line
 
     def close(self) -> None:
         """Stops the progress bar."""
@@ -145,11 +137,10 @@ class Console:
 
     def _metrics(self, record: Record) -> str:
         """Formats a record; in several lines where the terminal is narrow."""
-        plots = sparkline(self._losses_so_far, width=_BAR_PLOT)
-        plot = f" {plots}" * self._plots
+        plot = f" {sparkline(self._series['loss'], width=_BAR_PLOT)}" * self._plots
         rate = record.get("learning_rate")  # Not known of an optimizer from Python.
-        others = [
-            *([] if rate is None else [f"lr {rate:.2e}"]),
+        others = [] if rate is None else [f"lr {rate:.2e}"]
+        others += [
             f"|grad| {record['gradient_norm']:.2f}",
             f"{record['target_tokens_per_second']:,.0f} target tokens/s",
             f"padding {100 * record['padding_fraction']:.1f} %",
@@ -193,13 +184,9 @@ def sparkline(values: Sequence[float], *, width: int = WIDTH) -> str:
       '▁▃▆█'
     """
     kept = thinned(values, most=width)
-    if not kept:
-        return ""
-    low, span = min(kept), max(kept) - min(kept)
-    top = len(_BLOCKS) - 1
-    return "".join(
-        _BLOCKS[round((value - low) / span * top) if span else 0] for value in kept
-    )
+    low, top = min(kept, default=0.0), len(_BLOCKS) - 1
+    span = max(kept, default=0.0) - low or 1.0
+    return "".join(_BLOCKS[round((value - low) / span * top)] for value in kept)
 
 
 def thinned(values: Sequence[float], *, most: int = 8 * WIDTH) -> list[float]:
@@ -223,11 +210,8 @@ def shows_sparklines(stream: TextIO, environ: Mapping[str, str] = os.environ) ->
 
     Not if TERM is dumb, or NO_COLOR is set, as where plain output is wanted.
     """
-    is_plain = environ.get("TERM") == "dumb" or bool(environ.get("NO_COLOR"))
-    if is_plain or not stream.isatty():
+    if environ.get("TERM") == "dumb" or environ.get("NO_COLOR") or not stream.isatty():
         return False
-    try:
-        _BLOCKS.encode(getattr(stream, "encoding", None) or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True
+    with suppress(LookupError, UnicodeEncodeError):
+        return bool(_BLOCKS.encode(getattr(stream, "encoding", None) or "ascii"))
+    return False

@@ -149,10 +149,7 @@ class EventFile(RetryingAppendFile):
         from tensorboardX.summary import scalar
 
         about = {tag: DESCRIPTIONS.get(tag.partition("/")[2], "") for tag in metrics}
-        scalars = [
-            scalar(tag, value, summary_description=about[tag])
-            for tag, value in metrics.items()
-        ]
+        scalars = (scalar(tag, value, "", about[tag]) for tag, value in metrics.items())
         self._append(*scalars, step=step)
 
     def append_text(self, step: int, tag: str, text: str) -> None:
@@ -299,11 +296,10 @@ class MetricsWriter:
         Args:
           score: which field of evaluations decides what is best.
         """
-        record: Record = {"step": progress.step, "kind": "final"}
-        record["epoch"] = progress.position.epoch
-        if progress.best_score >= 0:
-            record[f"best_{score}"] = progress.best_score
-        self.write({**record, "minutes": progress.minutes})
+        best, epoch = progress.best_score, progress.position.epoch
+        record: Record = {"step": progress.step, "kind": "final", "epoch": epoch}
+        known = {f"best_{score}": best} if best >= 0 else {}
+        self.write({**record, **known, "minutes": progress.minutes})
 
     def close(self) -> None:
         """Writes pending records, and closes the files."""
