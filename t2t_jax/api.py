@@ -159,7 +159,12 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         )
         text, console = held.enter_context(run)
         if text is not None:
-            _train(parsed, directory, text, console, processes, **own)
+            own["stop"] = InterruptRequest(console.log)
+            parts = (parsed, directory, text, console, processes)
+            made = train_prepared(*parts, **own)
+            if not made.completes(parsed.steps, patience=parsed.evaluation.patience):
+                step = f"step {made.step:,}, which is saved"
+                raise KeyboardInterrupt(f"Stopped at {step}. The same call resumes.")
     from t2t_jax.run.inference.load import load, shared_checkpoint
 
     step = shared_checkpoint(processes, directory.path)
@@ -188,37 +193,11 @@ def train_prepared(
     from t2t_jax.report.run_page import ReportWriter
     from t2t_jax.run.trainer import Trainer
 
-    trainer = Trainer(
-        config,
-        workdir=workdir,
-        text=text,
-        console=console,
-        processes=processes,
-        write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
-        **parts,
+    parts["write_report"] = ReportWriter(
+        workdir, log=console.log, processes=processes.count
     )
+    trainer = Trainer(config, workdir, text, console, processes, **parts)
     return trainer.train(stop if processes.count == 1 else SharedStopRequest())
-
-
-def _train(
-    config: Config,
-    workdir: Workdir,
-    text: PreparedData,
-    console: Console,
-    processes: Processes,
-    **own: Any,
-) -> None:
-    """Trains to the end; raises a KeyboardInterrupt after a request to stop."""
-    from t2t_jax.run.trainer import is_complete
-
-    stop = InterruptRequest(console.log)
-    progress = train_prepared(
-        config, workdir, text, console, processes, stop=stop, **own
-    )
-    if not is_complete(config, progress):
-        raise KeyboardInterrupt(
-            f"Stopped at step {progress.step:,}, which is saved. The same call resumes."
-        )
 
 
 def _with_pairs(
@@ -238,10 +217,7 @@ def _drop(text: str) -> None:
 
 
 def _resolve_config(
-    config: ConfigLike | None,
-    workdir: Workdir,
-    module: Any,
-    optimizer: Any,
+    config: ConfigLike | None, workdir: Workdir, module: Any, optimizer: Any
 ) -> tuple[Config, dict[str, Any]]:
     """Returns the configuration, and the overrides to save with it."""
     saved = workdir.read_config() if workdir.has_config else None

@@ -137,15 +137,13 @@ class Config:
     profile: ProfileConfig = field(default_factory=ProfileConfig)
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
+        problems, why = ErrorCollector(), "12 days at 1,000 steps per second"
         problems.require("steps", self.steps, self.steps >= 1, "be at least 1")
-        why = "12 days at 1,000 steps per second"
         problems.limit("steps", self.steps, _MAX_STEPS, why=why)
         is_seed = 0 <= self.seed < 2**32
         problems.require("seed", self.seed, is_seed, "lie in [0, 2^32)")
         problems.choose("architecture", self.architecture, ARCHITECTURES)
-        if self.architecture in ARCHITECTURES:
-            section = ARCHITECTURES[self.architecture]
+        if section := ARCHITECTURES.get(self.architecture):
             self.mesh.check_divisible(problems, self.network, section=section)
             self._check_passes(problems, section=section)
         problems.check(
@@ -162,9 +160,11 @@ class Config:
 
     def _check_passes(self, problems: ErrorCollector, *, section: str) -> None:
         """Checks that two passes of a step differ."""
-        network, training = self.network, self.training
-        rates = ("dropout", "attention_dropout", "relu_dropout")
-        differ = any(getattr(network, rate, 0.0) for rate in rates)
+        training, rates = (
+            self.training,
+            ("dropout", "attention_dropout", "relu_dropout"),
+        )
+        differ = any(getattr(self.network, rate, 0.0) for rate in rates)
         differ |= training.simcut > 0 and training.simcut_probability > 0
         problems.check(
             training.passes == 1 or differ,
@@ -223,8 +223,7 @@ def default() -> config_dict.ConfigDict:
 def to_dict(config: Config) -> dict[str, Any]:
     """Returns `config` as nested dicts of JSON values, without derived keys."""
     values = asdict(config)
-    for key in DERIVED:
-        section, name = key.split(".")
+    for section, _, name in (key.partition(".") for key in DERIVED):
         del values[section][name]
     return values
 
@@ -370,16 +369,15 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
       >>> choose_row({"small": {"steps": 3}}, "small")
       {'steps': 3}
     """
+    listed = ", ".join(rows)
     if not row:
         raise ConfigError(
             "This config has several rows and none was chosen. Pass one after a colon, "
-            f"such as :{next(iter(rows))}. Rows: {', '.join(rows)}."
+            f"such as :{next(iter(rows))}. Rows: {listed}."
         )
     if row not in rows:
-        raise ConfigError(
-            f"This config has no row {row!r}.{did_you_mean(row, list(rows))} "
-            f"Known are {', '.join(rows)}."
-        )
+        hint = did_you_mean(row, list(rows))
+        raise ConfigError(f"This config has no row {row!r}.{hint} Known are {listed}.")
     return dict(rows[row])
 
 

@@ -30,9 +30,8 @@ def shipped_directory() -> Path:
     for folder in (package / "configs", package.parent / "configs"):
         if (folder / "phrasebook.py").is_file():
             return folder
-    raise InputMissingError(
-        "The shipped configurations are not installed. Pass --config=FILE.py."
-    )
+    missing = "The shipped configurations are not installed."
+    raise InputMissingError(f"{missing} Pass --config=FILE.py.")
 
 
 def shipped_names() -> list[str]:
@@ -100,8 +99,7 @@ def load(path: str) -> config_dict.ConfigDict:
     if not os.path.isfile(name):
         raise _missing(path)
     try:
-        get_config = runpy.run_path(name).get("get_config")
-        if get_config is None:
+        if (get_config := runpy.run_path(name).get("get_config")) is None:
             raise ConfigError(
                 f"{name} does not define get_config(). Define it, and return a "
                 "configuration that starts from t2t_jax.default_config()."

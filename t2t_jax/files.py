@@ -104,10 +104,8 @@ def write_once(path: Path, content: bytes | str, *, advice: str) -> None:
         _fsync_directory(path.parent)
     except FileExistsError as error:
         if not path.is_file() or path.read_bytes() != data:
-            raise DataError(
-                f"Cannot write {path}: it exists with other content, and is never "
-                f"replaced. {advice}"
-            ) from error
+            reason = "it exists with other content, and is never replaced"
+            raise DataError(f"Cannot write {path}: {reason}. {advice}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -239,8 +237,7 @@ def check_size(path: Path, *, max_bytes: int, advice: str) -> int:
       DataError: the file is larger than `max_bytes`, or is not a regular file.
       OSError: the file does not exist.
     """
-    size = require_file(path, advice=advice)
-    if size > max_bytes:
+    if (size := require_file(path, advice=advice)) > max_bytes:
         raise DataError(
             f"{path} must have at most {max_bytes:,} bytes, and has {size:,}. {advice}"
         )

@@ -74,7 +74,9 @@ def main(argv: Sequence[str]) -> int:
         # The same code on every process.
         current_processes().shutdown(code)
     except (Exception, KeyboardInterrupt) as raised:
-        error = _signal_behind(raised)
+        # An extension's import turns a signal into an ImportError.
+        is_signal = isinstance(raised, ImportError) and _Stop.last
+        error = _Stop(_Stop.last) if is_signal else raised
         code = report_error(error)
         if current_processes().count > 1:
             # This process ends within seconds; a signal would change its exit code.
@@ -94,7 +96,9 @@ def _run(argv: Sequence[str]) -> int:
     line = split(argv)
     text = requested_help(line)
     if text is None and line.last("version") is not None:
-        text = f"{_version_text()}\n"
+        jax, flax = version("jax"), version("flax")  # without importing them
+        others = f"Python {platform.python_version()}, JAX {jax}, Flax {flax}"
+        text = f"t2t-jax {__version__} ({others})\n"
     if text is not None:
         print(text, end="")
         return 0
@@ -139,12 +143,6 @@ def exit_on_signal(options: Options) -> AbstractContextManager[None]:
     return exit_on_signals(flush_before_exit, advice=advice)
 
 
-def _version_text() -> str:
-    """Returns the versions of t2t_jax, Python, JAX and Flax, without importing JAX."""
-    others = f"JAX {version('jax')}, Flax {version('flax')}"
-    return f"t2t-jax {__version__} (Python {platform.python_version()}, {others})"
-
-
 class _Stop(KeyboardInterrupt):
     """Raised by signals; not an `Exception`, so that no handler hides it.
 
@@ -156,12 +154,6 @@ class _Stop(KeyboardInterrupt):
     """
 
     last = ""
-
-
-def _signal_behind(error: BaseException) -> BaseException:
-    """Returns the signal that an extension's import turned into an ImportError."""
-    last = isinstance(error, ImportError) and _Stop.last
-    return _Stop(last) if last else error
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -128,8 +128,7 @@ def select(infos: Sequence[CheckpointInfo], units: Sequence[str]) -> Selection:
       Selection(steps=(10, 20, 30), spacing=Spacing(unit='steps', gaps=(10, 10)), ...)
     """
     infos = sorted(infos)
-    steps = tuple(info.steps for info in infos)
-    spacings = []
+    steps, spacings = tuple(info.steps for info in infos), []
     for unit in units:
         places = [getattr(info, unit) for info in infos]
         spacings.append(Spacing(unit, tuple(b - a for a, b in pairwise(places))))

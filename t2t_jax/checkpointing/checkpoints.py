@@ -125,11 +125,9 @@ class Checkpoints:
             steps.
         """
         wanted = {"state": _by_name(like, _described)}
-        how: Any = {"log": self._log, "processes": self._processes}
-        found = restore_latest_valid(self._writer, wanted, **how)
-        if found is None:
+        if (found := restore_latest_valid(self._writer, wanted, log=self._log)) is None:
             return None
-        quarantine(self._writer, found.corrupt, **how)
+        quarantine(self._writer, found.corrupt, self._log)
         named = found.items["state"]
         state = jax.tree_util.tree_map_with_path(
             lambda path, leaf: _restored(leaf, named[_name(path)]), like

@@ -32,12 +32,10 @@ class CheckpointConfig:
     keep: int = 5
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
+        problems, rule = ErrorCollector(), "be 0 (off) or more"
         for name in ("every_steps", "every_minutes", "every_epochs"):
-            value = getattr(self, name)
-            is_valid = 0 <= value < math.inf
-            key = f"checkpoint.{name}"
-            problems.require(key, value, is_valid, "be 0 (off) or more")
+            is_valid = 0 <= (value := getattr(self, name)) < math.inf
+            problems.require(f"checkpoint.{name}", value, is_valid, rule)
         problems.require("checkpoint.keep", self.keep, self.keep >= 1, "be at least 1")
         problems.raise_if_any()
 

@@ -9,11 +9,10 @@ independently of the others.
 
 from __future__ import annotations
 
-import itertools
 import math
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +35,7 @@ from t2t_jax.checkpointing.diagnosis import (
     short_reason,
 )
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.devices.sharding.rules import (
     describe_differences,
     dtype_shapes,
@@ -70,7 +70,13 @@ def dev_score(meta: Mapping[str, Any]) -> float:
 
 
 class CheckpointReader(StepDirs):
-    """The checkpoints of one directory, opened for reading."""
+    """The checkpoints of one directory, opened for reading.
+
+    Attributes:
+      processes: all that save and restore the arrays together.
+    """
+
+    processes: Processes = SINGLE_PROCESS
 
     def resolve_step(self, which: str | int) -> int:
         """Returns the step of the checkpoint that a user has chosen.
@@ -83,8 +89,7 @@ class CheckpointReader(StepDirs):
           DataError: there is no such checkpoint, or for `best` one is corrupt, so that
             its score is not known.
         """
-        steps = self.steps()
-        if not steps:
+        if not (steps := self.steps()):
             raise DataError(
                 f"{self.directory} holds no checkpoint. Train first, or pass another "
                 "directory."
@@ -111,13 +116,10 @@ class CheckpointReader(StepDirs):
         Raises:
           DataError: there is no such checkpoint, or it is corrupt.
         """
-        for attempt in itertools.count(1):
-            try:
+        for _ in range(_MAX_ATTEMPTS * (which in ("best", "last"))):
+            with suppress(RemovedCheckpointError):
                 return read(self.resolve_step(which))
-            except RemovedCheckpointError:
-                if which not in ("best", "last") or attempt == _MAX_ATTEMPTS:
-                    raise
-        raise AssertionError
+        return read(self.resolve_step(which))
 
     def meta(self, step: int) -> Meta:
         """Reads the JSON object of a checkpoint, without the checksums.

@@ -71,18 +71,15 @@ def read_batch(
     columns: list[list[str]] = []
     for number, name in enumerate(SIDES):
         vocabulary, side = getattr(text.vocabularies, name), getattr(tokens, name)
-        ids = [
-            side.tokens[side.offsets[pair] : side.offsets[pair + 1]]
-            for pair in batch.pairs
-        ]
+        ends = ((side.offsets[pair], side.offsets[pair + 1]) for pair in batch.pairs)
+        ids = [side.tokens[first:end] for first, end in ends]
         is_sampled = bool(text.config.bpe_dropout[number])
         pieces = [" ".join(vocabulary.pieces(one[:-1])) * is_sampled for one in ids]
         columns += [vocabulary.decode(ids), pieces]
+    places = map(text.train.locate, map(int, batch.pairs))
     pairs = tuple(
-        TextPair(text.train.locate(int(pair)), source, target, (pieces, others))
-        for pair, source, pieces, target, others in zip(
-            batch.pairs, *columns, strict=True
-        )
+        TextPair(place, source, target, (pieces, others))
+        for place, source, pieces, target, others in zip(places, *columns, strict=True)
     )
     return BatchContents(position, batch.num_rows, pairs)
 

@@ -147,10 +147,8 @@ def prepare_data(
     """
     if not workdir.has_config:
         require_same_start(config, workdir.path)
-    errors, joiner = ErrorCollector(), config.data.subword_joiner
-    held_out = errors.try_call(
-        open_held_out, config.data.held_out, log=log, joiner=joiner
-    )
+    errors, words = ErrorCollector(), {"joiner": config.data.subword_joiner}
+    held_out = errors.try_call(open_held_out, config.data.held_out, log=log, **words)
     load = partial(_load_vocabularies, config=config, workdir=workdir, log=log)
     text = _read(config, errors, load_vocabularies=load, log=log, stream=stream)
     if workdir.has_config:  # Before files of the run are overwritten.
@@ -196,12 +194,10 @@ def _read(
     vocabularies = errors.try_call(load_vocabularies, train)
     errors.try_call(load_tables, vocabularies, config=config.data)
     errors.raise_if_any()
-    progress = ProgressBar(
-        log, every_seconds=config.logging.every_seconds, stream=stream
-    )
-    encode = partial(
-        errors.try_call, build_or_open, vocabularies=vocabularies, progress=progress
-    )
+    every = config.logging.every_seconds
+    progress = ProgressBar(log, every_seconds=every, stream=stream)
+    how = {"vocabularies": vocabularies, "progress": progress}
+    encode = partial(errors.try_call, build_or_open, **how)
     # The filters would select the development pairs.
     unfiltered = dataclasses.replace(
         config.data,
@@ -238,9 +234,8 @@ def _open_corpora(
     errors.try_call(check_cache_writable, config.data)
     dev_lines = errors.try_call(list, dev) if evaluates else ()
     if train and dev:
-        named = bool(directions_of(train)), bool(directions_of(dev))
         errors.check(
-            named[0] == named[1],
+            bool(directions_of(train)) == bool(directions_of(dev)),
             "data.train and data.dev must both name their languages, as #en-de after "
             "each corpus, or neither. Change config.data.dev.",
         )
@@ -290,17 +285,18 @@ def _report(
             "Set config.data.dev to text of all."
         )
     atomic_write(path, report_text(report))
-    lines = measure_source_lines(
-        train,
-        text.vocabularies.source,
-        count_sentences=lambda line: len(lay_out(line, split="sentences").sentences),
-    )
+    source = text.vocabularies.source
+    lines = measure_source_lines(train, source, count_sentences=_count_sentences)
     inputs = {**vocabulary_settings(config), "corpus": str(train.meta["corpus"])}
     data = {**report, SOURCE_LINES: lines.to_json(), "vocabulary_lesson": inputs}
     began_with = workdir if workdir.has_config else Workdir(Path(config.init_from))
     if config.init_from and (origin := imported_origin(began_with)):
         data[BEGAN_WITH] = origin
     workdir.write_json("data.json", data)
+
+
+def _count_sentences(line: str) -> int:
+    return len(lay_out(line, split="sentences").sentences)
 
 
 def _unscored(train: TokenCache, dev: TokenCache) -> list[str]:

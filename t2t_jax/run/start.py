@@ -121,7 +121,7 @@ def open_shared_run(
 
                     state_shapes(config)  # checks that its patterns match some, not all
                 owner = held.enter_context(workdir.create_locked())
-                text = _prepare(config, workdir, overrides, console, stream=stream)
+                text = _prepare(config, workdir, overrides, console)
                 first = {"owner": owner, "config": to_dict(config)}
                 first["fingerprints"] = text and text.fingerprints
                 processes.publish("text", json.dumps(first))
@@ -139,12 +139,7 @@ def open_shared_run(
 
 
 def _prepare(
-    config: Config,
-    workdir: Workdir,
-    overrides: Mapping[str, Any],
-    console: Console,
-    *,
-    stream: TextIO | None,
+    config: Config, workdir: Workdir, overrides: Mapping[str, Any], console: Console
 ) -> PreparedData | None:
     """Prepares the text of a run whose workdir is locked; None if it is complete."""
     require_unchanged(workdir, config)
@@ -154,7 +149,8 @@ def _prepare(
         workdir.read_vocabularies(config.vocabulary)  # Checks them.
         console.log(complete)
         return None
-    text = prepare_data(config, workdir=workdir, log=console.log, stream=stream)
+    log, stream = console.log, console.stream
+    text = prepare_data(config, workdir=workdir, log=log, stream=stream)
     for warning in _warnings(config, text.train.num_pairs):
         console.log(warning)
     # Keeps that of development text if evaluation is off now.

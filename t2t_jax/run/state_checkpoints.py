@@ -58,11 +58,11 @@ class RunCheckpointer:
         self.shardings = state_shardings(
             self.shapes, self.mesh, shard_optimizer=self.config.mesh.shard_optimizer
         )
-        self._checkpoints = CheckpointWriter(
-            self.workdir.checkpoints,
-            keep=self.config.checkpoint.keep,
-            processes=self.processes,
+        self._like: TrainState = jax.tree.map(
+            lambda x, sharding: x.update(sharding=sharding), self.shapes, self.shardings
         )
+        path, keep = self.workdir.checkpoints, self.config.checkpoint.keep
+        self._checkpoints = CheckpointWriter(path, keep=keep, processes=self.processes)
 
     def init(self) -> tuple[TrainState, RunProgress]:
         """Initializes the state of a new run, sharded on the mesh.
@@ -73,24 +73,13 @@ class RunCheckpointer:
         new_state = partial(self.init_state, shardings=self.shardings)
         if not (directory := self.config.init_from):
             return new_state(), RunProgress()
-        stored = open_parameters(Path(directory))
-        like = self._with_shardings().params
+        stored, like = open_parameters(Path(directory)), self._like.params
         step, params = stored.read_chosen(
             "best", lambda step: (step, stored.params(step, like=like))
         )
         shown = directory.removeprefix(f"{Path.cwd()}/")
         self.log(f"Beginning with the parameters of step {step:,} in {shown}.")
         return new_state(params=params), RunProgress()
-
-    def _with_shardings(self) -> TrainState:
-        like: TrainState = jax.tree.map(
-            lambda x, sharding: jax.ShapeDtypeStruct(
-                x.shape, x.dtype, sharding=sharding
-            ),
-            self.shapes,
-            self.shardings,
-        )
-        return like
 
     def resume(self) -> tuple[TrainState, RunProgress] | None:
         """Restores the newest valid checkpoint; None if there is none.
@@ -103,18 +92,15 @@ class RunCheckpointer:
           UserError: a system error prevents reading them, or processes see different
             steps.
         """
-        like = _items_of(self._with_shardings())
-        restored = restore_latest_valid(
-            self._checkpoints, like, log=self.log, processes=self.processes
-        )
+        like = _items_of(self._like)
+        restored = restore_latest_valid(self._checkpoints, like, log=self.log)
         if restored is None:
             return None
-        step, items, meta, corrupt = restored
-        configs = None
+        (step, items, meta, corrupt), configs = restored, None
         with suppress(ConfigError, KeyError):  # The config of another version.
             configs = (parse(meta["config"]), self.config)
         check_fingerprints(meta["fingerprints"], self.fingerprints, configs=configs)
-        quarantine(self._checkpoints, corrupt, log=self.log, processes=self.processes)
+        quarantine(self._checkpoints, corrupt, self.log)
         self.log(f"Resuming from step {step:,} in {self.workdir.path}.")
         progress = RunProgress.from_dict(meta["progress"])
         # An argument, not a constant: one program serves all steps.
@@ -139,23 +125,22 @@ class RunCheckpointer:
           state: its buffers may be donated once this returns.
           scores: of this state on the development set, `bleu` and of trees `f1`.
         """
+        packages = {name: metadata.version(name) for name in _PACKAGES}
         meta: Meta = {
             "step": progress.step,
             "kinds": list(kinds),
             "progress": progress.to_dict(),
             "config": to_dict(self.config),
             "fingerprints": self.fingerprints,
-            "versions": {"t2t-jax": __version__}
-            | {name: metadata.version(name) for name in _PACKAGES},
+            "versions": {"t2t-jax": __version__, **packages},
             **scores,
         }
         with self._failure_logged():
             self._checkpoints.wait()
         self._failure = None
         with self._failure_logged():
-            self._checkpoints.save(
-                progress.step, **_items_of(state), meta=meta, files=self.files
-            )
+            stored = {"meta": meta, "files": self.files, **_items_of(state)}
+            self._checkpoints.save(progress.step, **stored)
 
     def check_for_errors(self) -> None:
         """Logs the failure of the current save, if it is known; never waits."""

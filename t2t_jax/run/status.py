@@ -10,14 +10,14 @@ import re
 import socket
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.checkpointing.step_dirs import StepDirs
+from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
 from t2t_jax.files import locked, read_json_object
@@ -81,7 +81,7 @@ class History:
     @property
     def seconds_per_step(self) -> float | None:
         """Wall-clock time of a step of the last process, evaluations included."""
-        if len(self.recent) < 2:
+        if not self.recent:
             return None
         first, last = self.recent[0], self.recent[-1]
         steps, seconds = last["step"] - first["step"], _elapsed(last) - _elapsed(first)
@@ -125,7 +125,8 @@ def read_status(
     has_begun = bool(history.last) or newest is not None
     state, reason = "running", "training" if has_begun else "before its first step"
     if holder is None:
-        state, reason = _state_of_unlocked(config, history.last, owner, meta, now=now)
+        host, last = owner["host"], history.last
+        state, reason = _state_of_unlocked(config, last, meta, host=host, now=now)
         holder = {**owner, "is_verified": False} if state == "running" else None
     step = max(newest or 0, history.last.get("step", 0))
     status = {
@@ -184,18 +185,13 @@ def _is_prepared(workdir: Workdir) -> bool:
 
 
 def _state_of_unlocked(
-    config: Config,
-    last: Record,
-    owner: dict[str, Any],
-    meta: dict[str, Any],
-    *,
-    now: float,
+    config: Config, last: Record, meta: Meta, *, host: str | None, now: float
 ) -> tuple[str, str]:
     """Returns the state of a run whose lock is free, and a sentence on it.
 
     Args:
       last: the last record; empty if there is none.
-      owner: the last process that had the lock, by the lock file.
+      host: of the last process that had the lock, by the lock file.
       meta: JSON object of the newest checkpoint, with its `step`; empty if there is
         none.
     """
@@ -209,7 +205,7 @@ def _state_of_unlocked(
         return "diverged", f"updates were skipped up to step {step:,}"
     if "stopped" in meta.get("kinds", ()) and saved >= step:
         return "stopped", f"saved at step {saved:,}, where training resumes"
-    is_elsewhere = owner["host"] not in (None, socket.gethostname())
+    is_elsewhere = host not in (None, socket.gethostname())
     if last and is_elsewhere and now - _seconds(last) < _RECENT_SECONDS:
         why = "by its records; the lock of another host cannot be seen from here"
         return "running", why
@@ -228,12 +224,13 @@ def _has_diverged(last: Record, config: Config) -> bool:
 def _metrics(history: History, *, now: float) -> dict[str, Any]:
     train = history.recent[-1] if history.recent else {}
     age = max(0, round(now - _seconds(history.last))) if history.last else None
+    pace, seconds = number(train, "target_tokens_per_second"), history.seconds_per_step
     return {
         "epoch": train.get("epoch"),
         "last_record": history.last.get("time"),
         "record_age_seconds": age,
-        "target_tokens_per_second": _rounded(train.get("target_tokens_per_second"), 1),
-        "seconds_per_step": _rounded(history.seconds_per_step, 4),
+        "target_tokens_per_second": pace and round(pace, 1),
+        "seconds_per_step": seconds and round(seconds, 4),
         **_goodput(train),
         "loss": train.get("loss"),
         "evaluation": _scores(history.evaluation),
@@ -276,10 +273,6 @@ def _scores(record: Record | None) -> dict[str, Any] | None:
     return {name: record.get(name) for name in names}
 
 
-def _rounded(number: Any, digits: int) -> float | None:
-    return round(number, digits) if isinstance(number, int | float) else None
-
-
 def _holder(workdir: Workdir) -> dict[str, Any] | None:
     """Returns the process that has locked a workdir; None if none has."""
     try:
@@ -298,13 +291,12 @@ def _owner(workdir: Workdir) -> dict[str, Any]:
     return dict(zip(("process", "host", "since"), values, strict=True))
 
 
-def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, dict[str, Any]]:
+def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, Meta]:
     """Returns the newest checkpoint's step and its meta, unverified."""
-    steps = StepDirs(workdir.checkpoints).steps()
-    if not steps:
+    if not (steps := StepDirs(workdir.checkpoints).steps()):
         return None, {}
     path = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata"
-    meta: dict[str, Any] = {}
+    meta: Meta = {}
     with suppress(OSError, UserError):
         meta = read_json_object(path, advice="")
     return steps[-1], {**meta, "step": steps[-1]}
@@ -318,8 +310,7 @@ def _same_process(first: Record, second: Record) -> bool:
 
 
 def _elapsed(record: Record) -> float:
-    value = record.get("elapsed")
-    return float(value) if isinstance(value, int | float) else 0.0
+    return number(record, "elapsed") or 0.0
 
 
 def _seconds(record: Record) -> float:
@@ -350,11 +341,7 @@ def training_seconds(record: Record) -> float:
 
 
 def standing(
-    workdir: Workdir,
-    config: Config,
-    records: Sequence[Record],
-    *,
-    is_over: bool = False,
+    workdir: Workdir, config: Config, records: list[Record], *, is_over: bool = False
 ) -> dict[str, Any]:
     """Finds out where a run stands.
 

@@ -122,10 +122,8 @@ def _with_names(spec: str, change: Callable[[str], str], *, directory: str = "")
                 is_one = os.path.isfile(os.path.join(directory, side))
                 names = [side] if is_one else side.split("+")
                 sides.append("+".join(map(change, names)))
-            after = found["after"]
-            if directions:
-                after += f"#{','.join(map('-'.join, directions))}"
-            parts[number] = f"{found['before']}{','.join(sides)}{after}"
+            tags = f"#{','.join(map('-'.join, directions))}" * bool(directions)
+            parts[number] = f"{found['before']}{','.join(sides)}{found['after']}{tags}"
     return "++".join(parts)
 
 
@@ -200,9 +198,8 @@ def _languages_of_corpus(spec: str) -> Pair | None:
     named = (map(language_of_file, files.split("+")) for files in rest.split(","))
     sides = [next(filter(None, names), "") for names in named]
     # The same ending of both files is not a language.
-    if kind != "text" or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
-        return None
-    return sides[0], sides[1]
+    is_pair = kind == "text" and len(sides) == len(set(sides)) == 2 and all(sides)
+    return (sides[0], sides[1]) if is_pair else None
 
 
 def languages_of(workdir: Workdir, config: Config) -> list[Pair]:
@@ -255,27 +252,22 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
 
 def _sampled_sources(folder: Path) -> list[str]:
     """Reads the sources of the last evaluation's samples."""
-    try:
-        steps = steps_in(folder)
-        if not steps:
-            return []
-        text = (folder / f"{steps[-1]}.txt").read_text("utf-8")
-    except (OSError, UnicodeError):
-        return []
-    return _SAMPLE_SOURCE.findall(text)
+    with suppress(OSError, UnicodeError):
+        for step in steps_in(folder)[-1:]:
+            return _SAMPLE_SOURCE.findall((folder / f"{step}.txt").read_text("utf-8"))
+    return []
 
 
 def _dev_sources(workdir: Workdir, config: Config) -> list[str]:
     """Reads the first sources of the development text, if it still exists."""
-    try:
+    with suppress(UserError, OSError):
         data = config.data
         corpus = open_corpus(data.dev, key="data.dev", joiner=data.subword_joiner)
         if directions_of(corpus):
             both = workdir.read_vocabularies(config.vocabulary)
             corpus = with_tags(corpus, both.source)
         return [source for source, _ in islice(corpus, _SEARCHED)]
-    except (UserError, OSError):
-        return []
+    return []
 
 
 def _short_lines(lines: Iterable[str]) -> tuple[str, ...]:

@@ -160,8 +160,7 @@ class Workdir:
 
     def require_complete(self) -> None:
         """Raises a DataError if there are files of a run, but no config.json."""
-        names = [] if self.has_config else self._run_files()
-        if names:
+        if names := [] if self.has_config else self._run_files():
             raise DataError(
                 f"{self.path} has no config.json, but files of a run: "
                 f"{', '.join(names)}. Nothing was changed.\n{self.advice}"
@@ -183,13 +182,12 @@ class Workdir:
     def refuse(self, what: str, advice: str) -> NoReturn:
         """Raises an InputMissingError: this is not what it must be, with the reason."""
         reason = "no such directory"
+        if self.path.exists():
+            reason = "it is a file and not a directory"
         if self.path.is_dir():
             reason = "config.json is missing"
-        elif self.path.exists():
-            reason = "it is a file and not a directory"
-        raise InputMissingError(
-            f"{self.path} is not {what}: {reason}.{_suggest(self.path)} {advice}"
-        )
+        near = _suggest(self.path)
+        raise InputMissingError(f"{self.path} is not {what}: {reason}.{near} {advice}")
 
     def _require_utf8(self, error: type[UserError]) -> None:
         """Checks that the path is valid Unicode, as Orbax requires."""
@@ -217,8 +215,9 @@ class Workdir:
         except OSError as error:
             files = [p for p in (self.path, *self.path.parents) if p.is_file()]
             reason = f"{files[0]} is a file" if files else error.strerror
+            advice = "Choose another workdir."
             raise OutputError(
-                f"Cannot create {self.path}: {reason}. Choose another workdir."
+                f"Cannot create {self.path}: {reason}. {advice}"
             ) from error
         problems, denied = ErrorCollector(), ErrorCollector()
         for path in (self.path, *map(self.path.joinpath, _FOLDERS)):
@@ -427,7 +426,7 @@ def _suggest(path: Path) -> str:
     """Suggests the run that a wrong path may mean, or lists the runs near it."""
     for folder, step in ((path, ""), (path.parent, path.name)):
         if folder.name == "checkpoints" and Workdir(folder.parent).has_config:
-            which = f" with checkpoint={step}" if step.isdecimal() else ""
+            which = f" with checkpoint={step}" * step.isdecimal()
             return f" Did you mean {folder.parent}{which}?"
     runs = {run.name: str(run) for run in runs_near(path)}
     if near := get_close_matches(path.name, runs, n=1):

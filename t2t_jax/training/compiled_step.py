@@ -234,9 +234,8 @@ class StepCompiler:
                 raise
             return "it takes more than there is"
         needed = memory_of(self._compiled[shape]).total
-        if needed <= memory:
-            return ""
-        return f"it takes {needed / _GIGABYTE:.1f} of {memory / _GIGABYTE:.1f} GB"
+        takes = f"it takes {needed / _GIGABYTE:.1f} of {memory / _GIGABYTE:.1f} GB"
+        return takes if needed > memory else ""
 
     def _shape_of(self, batch: Batch) -> tuple[int, int]:
         """Returns the shape of the global batch of this process's rows."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from t2t_jax.errors import ErrorCollector
+from t2t_jax.errors import ConfigError, ErrorCollector
 
 OPTIMIZERS = ("adam", "adamw", "schedule_free", "muon", "adafactor")
 _DECAYING = ("cosine", "linear", "warmup_stable_decay")
@@ -334,14 +334,12 @@ class ProfileConfig:
     steps: str = ""
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        problems.check(
-            not self.steps or 1 <= len(self.span) <= _MAX_PROFILED,
-            f'profile.steps={self.steps!r} must be "first:last" with '
-            f"1 <= first <= last, at most {_MAX_PROFILED} steps in all, or empty for "
-            "none. Change config.profile.steps.",
-        )
-        problems.raise_if_any()
+        if self.steps and not 1 <= len(self.span) <= _MAX_PROFILED:
+            raise ConfigError(
+                f'profile.steps={self.steps!r} must be "first:last" with '
+                f"1 <= first <= last, at most {_MAX_PROFILED} steps in all, or empty "
+                "for none. Change config.profile.steps."
+            )
 
     @property
     def span(self) -> range:

@@ -72,8 +72,7 @@ def make_schedule(config: OptimizerConfig, *, d_model: int) -> Schedule:
             f"optimizer.schedule={config.schedule} ends, and optimizer.decay_steps=0 "
             "does not say where. Set it, such as to config.steps."
         )
-    begin = config.decay_begin
-    span = config.decay_steps - begin
+    begin, span = config.decay_begin, config.decay_steps - config.decay_begin
     fall = optax.schedules.linear_schedule(1.0, end, span)
     if config.schedule == "cosine":
         fall = optax.schedules.cosine_decay_schedule(1.0, span, alpha=end)

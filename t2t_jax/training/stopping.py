@@ -42,8 +42,7 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.requested = ""
-        self._num_signals = 0
-        self._open = ExitStack()
+        self._num_signals, self._open = 0, ExitStack()
 
     def __enter__(self) -> StopRequest:
         self._open.enter_context(handling(self._handle))
@@ -196,8 +195,7 @@ class Watchdog:
         self._step, self._pause, self._on_timeout = step, pause, on_timeout
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._armed = 0.0
-        self._warmup_left = _WARMUP_STEPS
+        self._armed, self._warmup_left = 0.0, _WARMUP_STEPS
         self._due: tuple[float, float, str] | None = None
 
     def __enter__(self) -> Watchdog:

@@ -116,10 +116,8 @@ def parameter_table(params: Params) -> dict[str, dict[str, int]]:
     for path, leaf in leaves_by_path(params).items():
         kind = next((kind for kind, known in _KINDS if re.search(known, path)), "")
         if not kind:
-            raise ValueError(
-                f"The kind of parameter {path} is not known. Add a pattern for it to "
-                "_KINDS."
-            )
+            advice = "Add a pattern for it to _KINDS."
+            raise ValueError(f"The kind of parameter {path} is not known. {advice}")
         part = "embedding" if kind == "embedding" else path.partition("/")[0]
         counts[part, kind] += leaf.size
     return {

@@ -240,8 +240,7 @@ def _group(text: str, devices: int) -> list[int]:
         return [int(n) for n in listed[1].split(",")]
     if strided := _STRIDED_GROUP.search(text):
         return list(range(int(strided[1])))
-    found = _MESH_GROUP.search(text)
-    if not found:
+    if not (found := _MESH_GROUP.search(text)):
         return list(range(devices))
     axes = re.findall(r"'(\w+)'=(\d+)", found[1])
     sizes = [int(size) for _, size in axes]

@@ -44,9 +44,7 @@ _INT32_BYTES = 4
 # §5.2 and Table 2: hours on 8 P100, and training cost in FLOPs.
 _PAPER_COSTS = {
     "base": {"hours": 12.0, "flops": 3.3e18},
-    "En-Fr_base": {"hours": 12.0, "flops": 3.3e18},
     "big": {"hours": 84.0, "flops": 2.3e19},
-    "En-Fr_big": {"hours": 84.0, "flops": 2.3e19},
 }
 
 
@@ -78,6 +76,7 @@ def describe(
     by_part = step_flops(config, rows=rows) | optimizer_flops(config, state.optimizer)
     flops, known = sum(by_part.values()), (data or {}).values()
     parameters = count_parameters(config.network)
+    checkpoint = num_bytes((state.params, state.optimizer, state.ema))
     return {
         **topology_costs(config, compiled, shard=shard, mesh=mesh, request=request),
         **_paper_comparison(config),
@@ -91,14 +90,13 @@ def describe(
         "learning_rate": _learning_rate(config),
         "batch": _batch(config, mesh),
         "memory": _memory(config, shard, compiled, rows=rows // row_shards(mesh)),
-        **_checkpoints(config, state),
+        "checkpoint_bytes": checkpoint,
+        "checkpoints_bytes": (config.checkpoint.keep + 2) * checkpoint,
         "steps": config.steps,
         "epochs": _epochs(config, data),
         "data": data if any(d["pairs"] is not None for d in known) else None,
         "data_notes": [d["note"] for d in known if d["note"]],
         "training_flops": flops * config.steps,
-        "paper_costs": _paper_costs(config),
-        "paper_results": _paper_results(config),
         "estimate": _estimate(config, flops, mesh=mesh, peak=peak_tflops, mfu=mfu),
     }
 
@@ -106,9 +104,17 @@ def describe(
 def _paper_comparison(config: Config) -> dict[str, Any]:
     own = ARCHITECTURES[config.architecture]
     unused = tuple(f"{one}." for one in ARCHITECTURES.values() if one != own)
+    row, departing = table3_row(config), departures(config)
+    if (results := paper_result(row)) is not None:
+        varied = ("", *ROWS[row].changes)
+        results["departs_here"] = [d.key for d in departing if d.key not in varied]
+    is_paper = not any(departure.key for departure in departing)
+    costs = _PAPER_COSTS.get(row.removeprefix("En-Fr_"))
     return {
         "config": to_dict(config),
-        "row": table3_row(config),
+        "row": row,
+        "paper_costs": costs if is_paper else None,
+        "paper_results": results,
         "parsers": [s._asdict() for s in SETTINGS] if is_parser(config) else [],
         "differences": [
             {"key": key, "base": base, "here": here}
@@ -118,7 +124,7 @@ def _paper_comparison(config: Config) -> dict[str, Any]:
         ],
         "variations": [variation._asdict() for variation in variations(config)],
         "exact": [{"name": m.name, "paper": m.paper} for m in matches(config)],
-        "departures": [departure._asdict() for departure in departures(config)],
+        "departures": [departure._asdict() for departure in departing],
     }
 
 
@@ -179,36 +185,13 @@ def _memory(
     }
 
 
-def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
-    one = sum(num_bytes(tree) for tree in (state.params, state.optimizer, state.ema))
-    most = (config.checkpoint.keep + 2) * one
-    return {"checkpoint_bytes": one, "checkpoints_bytes": most}
-
-
-def _paper_costs(config: Config) -> dict[str, float] | None:
-    """Returns the paper's costs if the configuration is the paper's."""
-    departs = any(departure.key for departure in departures(config))
-    return None if departs else _PAPER_COSTS.get(table3_row(config))
-
-
-def _paper_results(config: Config) -> dict[str, Any] | None:
-    """Returns the paper's results of this row, and the keys that depart from it."""
-    row = table3_row(config)
-    if (result := paper_result(row)) is None:
-        return None
-    varied = ("", *ROWS[row].changes)
-    departs = [d.key for d in departures(config) if d.key not in varied]
-    return {**result, "departs_here": departs}
-
-
 def _epochs(config: Config, data: Mapping[str, Any] | None) -> float | None:
     """Returns the slots of the run divided by the subwords of the longer side."""
-    lengths = ((data or {}).get("train") or {}).get("mean_length")
-    if not lengths or not data:
+    train = (data or {}).get("train") or {}
+    if not (lengths := train.get("mean_length")):
         return None
-    subwords: float = data["train"]["pairs"] * max(lengths.values())
-    slots: float = config.steps * math.prod(longest_shape(config))
-    return slots / subwords
+    subwords: float = train["pairs"] * max(lengths.values())
+    return config.steps * math.prod(longest_shape(config)) / subwords
 
 
 def _estimate(

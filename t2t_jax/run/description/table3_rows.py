@@ -167,7 +167,7 @@ def _changed_keys(config: Config) -> list[tuple[str, Any, Any]]:
     ]
 
 
-def paper_result(row: str) -> dict[str, float | str | bool | None] | None:
+def paper_result(row: str) -> dict[str, Any] | None:
     """Returns the results of a row in the paper, with their test sets.
 
     Returns:

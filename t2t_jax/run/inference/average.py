@@ -87,8 +87,7 @@ def _infos(workdir: Workdir, steps: Sequence[int] = ()) -> list[CheckpointInfo]:
     """Reads the positions of checkpoints of a run; of all without `steps`."""
     workdir.require_run()
     checkpoints = CheckpointReader(workdir.checkpoints)
-    saved = checkpoints.steps()
-    if not set(steps) <= set(saved):
+    if not set(steps) <= set(saved := checkpoints.steps()):
         asked, held = ",".join(map(str, steps)), ", ".join(map(str, saved)) or "none"
         raise DataError(
             f"--average_steps={asked} must be steps of {workdir.checkpoints}, which "
@@ -169,13 +168,8 @@ def average_checkpoints(
     """
     check_new_dir(workdir, to)
     model = load_average(workdir, **selection)
-    origin = {
-        "averaged_steps": list(model.averaged_steps),
-        "step": model.step,
-        "kinds": ["average"],
-        **model.spacing,
-        **run_facts(workdir),
-    }
+    origin = {"averaged_steps": list(model.averaged_steps), "step": model.step}
+    origin |= {"kinds": ["average"], **model.spacing, **run_facts(workdir)}
     with atomic_directory(to) as directory:
         save_model_dir(
             directory,

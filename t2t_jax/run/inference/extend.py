@@ -116,5 +116,4 @@ def with_rows(params: Params, rows: Sequence[Sequence[int]]) -> Params:
             new[number] = old[ids].mean(axis=0)
         return new
 
-    with_new: Params = jax.tree_util.tree_map_with_path(extended, params)
-    return with_new
+    return jax.tree_util.tree_map_with_path(extended, params)

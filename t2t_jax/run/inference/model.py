@@ -301,12 +301,10 @@ class TranslationModel:
         Raises:
           UserError, DataError, TypeError: as in `translate`.
         """
+        languages = {"source_language": source_language}
+        languages["target_language"] = target_language
         return self.translator(**options).translations(
-            lines,
-            prefixes=prefixes,
-            terms=terms,
-            source_language=source_language,
-            target_language=target_language,
+            lines, prefixes=prefixes, terms=terms, **languages
         )
 
     def translator(
@@ -490,11 +488,10 @@ def _apply_changes(
 
 def _require_fitting(config: DecodingConfig, model: TranslationModel) -> None:
     """Checks that a model has the subwords and the positions that a search needs."""
-    vocab_size = model.vocabularies.target.size
-    if config.beam_size > vocab_size:
+    if config.beam_size > (size := model.vocabularies.target.size):
         raise UserError(
-            f"beam_size={config.beam_size} must be at most the {vocab_size} subwords "
-            "that a hypothesis can begin with. Lower beam_size."
+            f"beam_size={config.beam_size} must be at most the {size} subwords that a "
+            "hypothesis can begin with. Lower beam_size."
         )
     positions = learned_positions(model.module)
     longest = max(config.max_source_length, config.longest_output())

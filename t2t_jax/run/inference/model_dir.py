@@ -146,9 +146,8 @@ def check_new_dir(workdir: Workdir, to: Path, *, has_arrays: bool = True) -> Non
         created.
     """
     if problem := _conflict(workdir, to):
-        raise OutputError(
-            f"--to={to} cannot be written: it {problem}. Choose a new or empty one."
-        )
+        advice = "Choose a new or empty one."
+        raise OutputError(f"--to={to} cannot be written: it {problem}. {advice}")
     require_outside_runs(to, flag="to")
     if has_arrays:
         require_array_path(to)

@@ -35,6 +35,7 @@ class Console:
       smoothed: whether the loss is label-smoothed; the perplexity never is.
 
     Attributes:
+      stream: where it is shown.
       every_seconds: between two updates; 1 on a terminal.
     """
 
@@ -46,15 +47,15 @@ class Console:
         stream: TextIO | None = None,
         smoothed: bool = True,
     ):
-        self._stream = stream or sys.stderr
+        self.stream = stream or sys.stderr
         self._smoothed, self._total = smoothed, total
         self.timestamps = Timestamps()
         self._advanced, self._text = 0.0, ""
-        self._plots = shows_sparklines(self._stream)
+        self._plots = shows_sparklines(self.stream)
         self._series: dict[str, list[float]] = {"loss": [], "BLEU": []}
-        self.every_seconds = 1.0 if self._stream.isatty() else every_seconds or math.inf
+        self.every_seconds = 1.0 if self.stream.isatty() else every_seconds or math.inf
         work = ProgressLabels("step")
-        self._steps = ProgressBar(self.log, stream=self._stream, work=work)
+        self._steps = ProgressBar(self.log, stream=self.stream, work=work)
 
     def start(self, step: int, *, history: Iterable[Record] = ()) -> None:
         """Starts showing progress, from `step` on.
@@ -96,8 +97,8 @@ class Console:
     def log(self, text: str) -> None:
         """Logs a line, above the bar if there is one."""
         blank, text = "\n" * (len(text) - len(text.lstrip("\n"))), text.lstrip("\n")
-        date = not self._stream.isatty()
-        print_line(f"{blank}{self.timestamps.prefix(date=date)} {text}", self._stream)
+        date = not self.stream.isatty()
+        print_line(f"{blank}{self.timestamps.prefix(date=date)} {text}", self.stream)
 
     def log_evaluation(self, record: Record, samples: str) -> None:
         """Logs the metrics of an `eval` record, and sample translations."""
@@ -128,12 +129,11 @@ class Console:
         self._steps.close()
 
     def _losses(self, record: Record, *, plot: str = "", short: bool = False) -> str:
-        says_which = self._smoothed and not short
-        return (
-            f"loss{' (smoothed)' * says_which} {record['loss']:.3f}{plot}  "
-            f"perplexity{' (not smoothed)' * says_which} "
-            f"{format_perplexity(record['perplexity'])}"
-        )
+        names = ["loss", "perplexity"]
+        if self._smoothed and not short:
+            names = ["loss (smoothed)", "perplexity (not smoothed)"]
+        loss = f"{names[0]} {record['loss']:.3f}{plot}"
+        return f"{loss}  {names[1]} {format_perplexity(record['perplexity'])}"
 
     def _metrics(self, record: Record) -> str:
         """Formats a record; in several lines where the terminal is narrow."""
@@ -146,11 +146,10 @@ class Console:
             f"padding {100 * record['padding_fraction']:.1f} %",
         ]
         line = "  ".join([self._losses(record, plot=plot), *others])
-        width = self._steps.text_width
-        if not width or len(line) <= width:
+        if len(line) <= (width := self._steps.text_width or math.inf):
             return line
         losses = self._losses(record, plot=plot, short=True).split("  ")
-        return _wrap([*losses, *others], width)
+        return _wrap([*losses, *others], int(width))
 
 
 def _wrap(parts: Sequence[str], width: int) -> str:

@@ -51,8 +51,7 @@ class RetryingAppendFile:
 
     def __init__(self, path: Path):
         # Unbuffered: Python's buffer would lose its position when a write fails.
-        self._file = path.open("ab", buffering=0)
-        self._kept = b""
+        self._file, self._kept = path.open("ab", buffering=0), b""
 
     def write(self, record: bytes) -> None:
         """Writes a record, unbuffered.
@@ -251,8 +250,7 @@ class MetricsWriter:
     ):
         self._timestamps = timestamps or Timestamps()
         self._metrics = open_metrics(workdir / "metrics.jsonl", step=step)
-        self._events = EventFile(workdir, step=step)
-        self._log = log
+        self._events, self._log = EventFile(workdir, step=step), log
         self._failing: set[str] = set()
         if settings:
             write_settings = self._events.append_settings

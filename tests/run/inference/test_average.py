@@ -57,9 +57,7 @@ def workdir(tmp_path_factory):
         if kind == "best":
             meta["bleu"] = 1.0
         trained = drawn(-step) if step in WITH_AVERAGE else None
-        checkpoints.save(
-            step, params=drawn(step), trained=trained, optimizer=None, meta=meta
-        )
+        checkpoints.save(step, params=drawn(step), trained=trained, meta=meta)
     checkpoints.wait()
     return made
 
