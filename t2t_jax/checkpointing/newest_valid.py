@@ -64,13 +64,9 @@ def restore_latest_valid(
         other = checkpoints.corrupt(step, "another process could not read it")
         how: Any = {"handled": CorruptCheckpointError, "error": other}
         try:
-            with failing_together(
-                checkpoints.processes, f"read checkpoint {step}", **how
-            ):
+            with failing_together(processes, f"read checkpoint {step}", **how):
                 items, meta = checkpoints.read(step, like)
-            with failing_together(
-                checkpoints.processes, f"check checkpoint {step}", **how
-            ):
+            with failing_together(processes, f"check checkpoint {step}", **how):
                 checkpoints.check(step, items, meta)
                 checkpoints.files(step)  # Without them the parameters cannot be used.
         except CorruptCheckpointError as error:
