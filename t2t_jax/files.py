@@ -147,11 +147,7 @@ def wait_until_visible(
 
 @contextmanager
 def locked(
-    path: Path,
-    *,
-    wait: float = 0.0,
-    is_shared: bool = False,
-    is_directory: bool = False,
+    path: Path, *, wait: float = 0, is_shared: bool = False, is_directory: bool = False
 ) -> Iterator[int]:
     """Locks a file or directory; the system releases the lock when the process ends.
 

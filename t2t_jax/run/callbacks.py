@@ -23,7 +23,7 @@ from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.optimizer import Schedule
-from t2t_jax.training.progress_and_patience import Record, RunProgress
+from t2t_jax.training.progress_and_patience import Kinds, Record, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter
 from t2t_jax.training.reporting.profiler import Profiler
@@ -190,9 +190,7 @@ class RunCallbacks:
         agreed = broadcast_from_first(self.processes, f"time at {step}", str(due))
         return agreed == str(True)
 
-    def save(
-        self, state: TrainState, progress: RunProgress, kinds: tuple[str, ...]
-    ) -> None:
+    def save(self, state: TrainState, progress: RunProgress, kinds: Kinds) -> None:
         """Saves a checkpoint; waits for it if it is the last of this process."""
         scores = self._scores.get(progress.step, {})
         with self._not_training():

@@ -22,7 +22,7 @@ from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import ConfigError, StorageError
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress_and_patience import RunProgress
+from t2t_jax.training.progress_and_patience import Kinds, Record, RunProgress
 from t2t_jax.training.state import TrainState, evaluation_params, state_shardings
 from t2t_jax.types import PyTree
 from t2t_jax.version import __version__
@@ -108,12 +108,7 @@ class RunCheckpointer:
         return _state_of(place(np.int32(step)), items), progress
 
     def save(
-        self,
-        state: TrainState,
-        progress: RunProgress,
-        *,
-        kinds: tuple[str, ...],
-        scores: Mapping[str, float],
+        self, state: TrainState, progress: RunProgress, *, kinds: Kinds, scores: Record
     ) -> None:
         """Starts to save a state with everything that an exact resume needs.
 

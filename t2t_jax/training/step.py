@@ -376,22 +376,16 @@ def make_train_step(
 
 
 def lower_step(
-    step: Any,
-    state: TrainState,
-    *,
-    batch_shape: tuple[int, int],
-    platforms: tuple[str, ...] | None = None,
+    step: Any, state: TrainState, *, batch_shape: tuple[int, int]
 ) -> jax.stages.Lowered:
     """Lowers a step from `make_train_step` for the compiler, without allocating.
 
     Args:
       state: shapes of the state.
       batch_shape: (B, L) of the global batch, the same on both sides.
-      platforms: others than that of the mesh, to read the program.
     """
-    key = jax.eval_shape(jax.random.key, 0)
-    traced = step.trace(state, batch_of_shape(batch_shape), key)
-    lowered: jax.stages.Lowered = traced.lower(lowering_platforms=platforms)
+    batch, key = batch_of_shape(batch_shape), jax.eval_shape(jax.random.key, 0)
+    lowered: jax.stages.Lowered = step.lower(state, batch, key)
     return lowered
 
 
