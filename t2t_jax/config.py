@@ -160,11 +160,9 @@ class Config:
 
     def _check_passes(self, problems: ErrorCollector, *, section: str) -> None:
         """Checks that two passes of a step differ."""
-        training, rates = (
-            self.training,
-            ("dropout", "attention_dropout", "relu_dropout"),
-        )
-        differ = any(getattr(self.network, rate, 0.0) for rate in rates)
+        network, training = self.network, self.training
+        rates = ("dropout", "attention_dropout", "relu_dropout")
+        differ = any(getattr(network, rate, 0.0) for rate in rates)
         differ |= training.simcut > 0 and training.simcut_probability > 0
         problems.check(
             training.passes == 1 or differ,

@@ -181,14 +181,13 @@ def _missing(path: str) -> InputMissingError:
     known: list[str] = []
     with suppress(InputMissingError):
         known = shipped_names()
-    if (stem := Path(name).stem) in known:
-        return InputMissingError(
-            f"--config={name}: there is no such file{where}. For the shipped "
-            f"configuration of that name, pass --config={stem}{colon}{row}."
-        )
     listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
+    advice = f"Pass a Python file{listed}"
+    if (stem := Path(name).stem) in known:
+        shipped = f"pass --config={stem}{colon}{row}"
+        advice = f"For the shipped configuration of that name, {shipped}"
     return InputMissingError(
-        f"--config={name}: there is no such file{where}. Pass a Python file{listed}."
+        f"--config={name}: there is no such file{where}. {advice}."
     )
 
 

@@ -121,6 +121,10 @@ def error_chain(error: BaseException | None) -> Iterator[BaseException]:
 class ErrorCollector:
     """Collects error messages, so that all of them are reported at once.
 
+    Args:
+      section: of the configuration, for `of`.
+      config: its values.
+
     Attributes:
       messages: the messages collected so far.
 
@@ -131,7 +135,8 @@ class ErrorCollector:
       ['rows=7 must be even. Change config.rows.']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, section: str = "", config: object = None) -> None:
+        self._section, self._config = section, config
         self.messages: list[str] = []
         self._kind: type[UserError] = ConfigError
         self._unlisted = 0
@@ -155,6 +160,16 @@ class ErrorCollector:
           ['data.row_length=7 must be even. Change config.data.row_length.']
         """
         self.check(holds, f"{key}={value} must {rule}. Change config.{key}.")
+
+    def of(self, rule: str, holds: Callable[[Any], object], *names: str) -> None:
+        """Adds the messages of the section's keys whose values a test does not accept.
+
+        Args:
+          rule: as in `require`.
+        """
+        for name in names:
+            value = getattr(self._config, name)
+            self.require(f"{self._section}.{name}", value, bool(holds(value)), rule)
 
     def choose(self, key: str, value: object, known: Collection[object]) -> None:
         """Adds a message unless a configuration value is one of the known words.

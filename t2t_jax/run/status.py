@@ -108,17 +108,16 @@ def read_status(
       InputMissingError: the directory is not a run or a model.
       DataError: the configuration is missing or damaged.
     """
-    now = time.time() if now is None else now
+    now, unknown = time.time() if now is None else now, _unknown(workdir)
     if workdir.is_model:
-        return {**_unknown(workdir), **_status_of_model(workdir)}
+        return unknown | _status_of_model(workdir)
     holder = None if is_over else _holder(workdir)
     if not workdir.has_config and (holder or _is_prepared(workdir)):
         state, reason = "preparing", "its text is being prepared"
         if not holder:
             state = "not_started"
             reason = "its text was prepared, and training has not begun"
-        fields = {"state": state, "reason": reason, "holder": holder, "step": 0}
-        return {**_unknown(workdir), **fields}
+        return unknown | {"state": state, "reason": reason, "holder": holder, "step": 0}
     config, owner = workdir.read_config(), _owner(workdir)
     history = History.read(workdir.path / "metrics.jsonl")
     newest, meta = _newest_checkpoint(workdir)
@@ -129,17 +128,10 @@ def read_status(
         state, reason = _state_of_unlocked(config, last, meta, host=host, now=now)
         holder = {**owner, "is_verified": False} if state == "running" else None
     step = max(newest or 0, history.last.get("step", 0))
-    status = {
-        **_unknown(workdir),
-        "state": state,
-        "reason": reason,
-        "holder": holder,
-        "step": step,
-        "steps": config.steps,
-        "percent": round(100 * min(step / config.steps, 1), 1),
-        "checkpoint": newest,
-        **_metrics(history, now=now),
-    }
+    percent = round(100 * min(step / config.steps, 1), 1)
+    status = unknown | {"state": state, "reason": reason, "holder": holder}
+    status |= {"step": step, "steps": config.steps, "percent": percent}
+    status |= {"checkpoint": newest, **_metrics(history, now=now)}
     seconds = history.seconds_per_step
     if state == "running" and seconds is not None:
         since = max(0.0, now - _seconds(history.last))
@@ -170,8 +162,8 @@ def _status_of_model(workdir: Workdir) -> dict[str, Any]:
         name = imported.get("format") if isinstance(imported, dict) else None
         what = f", imported from another toolkit ({name})" if name else ", imported"
     elif isinstance(averaged, list) and averaged:
-        noun = "checkpoint" if len(averaged) == 1 else "checkpoints"
-        what = f", the average of {len(averaged)} {noun}"
+        count = len(averaged)
+        what = f", the average of {count} checkpoint{'s' * (count > 1)}"
     elif isinstance(step, int):
         what = f", exported at step {step:,}"
     reason = f"a model and not a run{what}; nothing trains here"

@@ -41,14 +41,13 @@ def with_absolute_text(config: Config) -> Config:
     Relative paths are those of the working directory. Other keys stay as they are:
     `vocabulary.file` is read once.
     """
-    first, some = config.init_from, config.decoding.shortlist
-    some = some and os.path.abspath(some)
-    return _with_specs(
-        config,
-        partial(absolute_spec, directory=os.getcwd()),
-        init_from=first and os.path.abspath(first),
-        decoding=replace(config.decoding, shortlist=some),
+    first, some = (
+        path and os.path.abspath(path)
+        for path in (config.init_from, config.decoding.shortlist)
     )
+    decoding = replace(config.decoding, shortlist=some)
+    to_absolute = partial(absolute_spec, directory=os.getcwd())
+    return _with_specs(config, to_absolute, init_from=first, decoding=decoding)
 
 
 def _with_specs(config: Config, change: Callable[[str], str], **others: Any) -> Config:
@@ -76,9 +75,8 @@ def absolute_spec(spec: str, directory: str) -> str:
         return spec
 
     def to_absolute(name: str) -> str:
-        if not name or name[0] in "/~$":
-            return name
-        return os.path.normpath(os.path.join(directory, name))
+        is_relative = name and name[0] not in "/~$"
+        return os.path.normpath(os.path.join(directory, name)) if is_relative else name
 
     return _with_names(spec, to_absolute, directory=directory)
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from t2t_jax.checkpointing.step_dirs import require_array_path
-from t2t_jax.config import Config, keys, parse_saved, to_dict
+from t2t_jax.config import Config, defaults, parse_saved, to_dict
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import (
@@ -62,11 +62,6 @@ _RUN_PATTERNS = (
     *("checkpoints/*", "fingerprints.json", "metrics.jsonl", "events.out.*"),
     *("samples/*", "averages/*", "profile/*", "model.json", "model.safetensors"),
 )
-_RECOVER = (
-    "Run python -m t2t_jax.main --mode=recover, which restores it from a checkpoint, "
-    "or pass another workdir."
-)
-_COPY = "Restore it from a copy, or pass another workdir."
 _MOVE = "Move it away, or choose another workdir."
 
 
@@ -133,7 +128,10 @@ class Workdir:
     @property
     def advice(self) -> str:
         """What to do about a missing or damaged file."""
-        return _RECOVER if next(self._glob("checkpoints/*"), "") else _COPY
+        advice, mode = "Restore it from a copy", "python -m t2t_jax.main --mode=recover"
+        if next(self._glob("checkpoints/*"), ""):
+            advice = f"Run {mode}, which restores it from a checkpoint"
+        return f"{advice}, or pass another workdir."
 
     def require_valid_path(self) -> None:
         """Raises an InputMissingError if the system rejects the path."""
@@ -141,9 +139,8 @@ class Workdir:
             with suppress(FileNotFoundError, NotADirectoryError):
                 self.path.stat()  # The mode creates what is missing, or reports it.
         except OSError as error:
-            raise InputMissingError(
-                f"{self.path} cannot be read: {error.strerror}. Choose another workdir."
-            ) from error
+            reason = f"{error.strerror}. Choose another workdir."
+            raise InputMissingError(f"{self.path} cannot be read: {reason}") from error
 
     def _run_files(self) -> list[str]:
         """Lists the names here that only a run or a model creates."""
@@ -161,9 +158,9 @@ class Workdir:
     def require_complete(self) -> None:
         """Raises a DataError if there are files of a run, but no config.json."""
         if names := [] if self.has_config else self._run_files():
+            held = f"files of a run: {', '.join(names)}. Nothing was changed."
             raise DataError(
-                f"{self.path} has no config.json, but files of a run: "
-                f"{', '.join(names)}. Nothing was changed.\n{self.advice}"
+                f"{self.path} has no config.json, but {held}\n{self.advice}"
             )
 
     def require(self) -> None:
@@ -215,10 +212,8 @@ class Workdir:
         except OSError as error:
             files = [p for p in (self.path, *self.path.parents) if p.is_file()]
             reason = f"{files[0]} is a file" if files else error.strerror
-            advice = "Choose another workdir."
-            raise OutputError(
-                f"Cannot create {self.path}: {reason}. {advice}"
-            ) from error
+            reason = f"{reason}. Choose another workdir."
+            raise OutputError(f"Cannot create {self.path}: {reason}") from error
         problems, denied = ErrorCollector(), ErrorCollector()
         for path in (self.path, *map(self.path.joinpath, _FOLDERS)):
             is_free = not os.path.lexists(path) or path.is_dir()
@@ -275,10 +270,10 @@ class Workdir:
                 # Reading a status takes a shared lock for a moment.
                 lock = held.enter_context(locked(self.lock_path, wait=0.2))
             except BlockingIOError as error:
+                other = self.owner() or "another process"
                 raise OutputError(
                     f"{self.path} is being trained in, or its text prepared, by "
-                    f"{self.owner() or 'another process'}. Wait, or pass "
-                    "another workdir."
+                    f"{other}. Wait, or pass another workdir."
                 ) from error
             except OSError as error:
                 raise OutputError(
@@ -340,8 +335,7 @@ class Workdir:
           DataError: the file is damaged.
         """
         saved = self._read("overrides.json", advice="Remove it.") or {}
-        known = set(keys())
-        return {key: value for key, value in saved.items() if key in known}
+        return {key: value for key, value in saved.items() if key in defaults()}
 
     def read_vocabularies(self, config: VocabularyConfig) -> VocabularyPair:
         """Reads the vocabularies of the run or model.
@@ -362,12 +356,12 @@ class Workdir:
         Raises:
           DataError: they are not, so that their ids would stand for other words.
         """
-        was = fingerprints.get("vocabulary", vocabularies.fingerprint)
-        if was != vocabularies.fingerprint:
+        own = vocabularies.fingerprint
+        if (was := fingerprints.get("vocabulary", own)) != own:
             raise DataError(
                 f"{self.path} has another vocabulary than its model was trained with: "
-                f"its SHA-256 begins with {vocabularies.fingerprint[:12]}, and must "
-                f"begin with {was[:12]}. Restore the run's own vocab.model."
+                f"its SHA-256 begins with {own[:12]}, and must begin with {was[:12]}. "
+                "Restore the run's own vocab.model."
             )
 
     def _read(self, name: str, *, advice: str) -> dict[str, Any] | None:
@@ -380,9 +374,8 @@ class Workdir:
                 return None
             raise DataError(f"{path} is a broken link. {advice}") from error
         except OSError as error:
-            raise InputMissingError(
-                f"{path} cannot be read: {error.strerror}. Fix permissions."
-            ) from error
+            reason = f"{error.strerror}. Fix permissions."
+            raise InputMissingError(f"{path} cannot be read: {reason}") from error
 
     def write_config(
         self, config: Config, overrides: dict[str, Any] | None = None

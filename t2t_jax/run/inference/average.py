@@ -25,11 +25,7 @@ from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.run.inference.load import abstract_params, load
 from t2t_jax.run.inference.model import TranslationModel
-from t2t_jax.run.inference.model_dir import (
-    atomic_directory,
-    check_new_dir,
-    save_model_dir,
-)
+from t2t_jax.run.inference.model_dir import check_new_dir, write_model
 from t2t_jax.run.inference.provenance import run_facts
 from t2t_jax.run.workdir import Workdir
 
@@ -170,13 +166,5 @@ def average_checkpoints(
     model = load_average(workdir, **selection)
     origin = {"averaged_steps": list(model.averaged_steps), "step": model.step}
     origin |= {"kinds": ["average"], **model.spacing, **run_facts(workdir)}
-    with atomic_directory(to) as directory:
-        save_model_dir(
-            directory,
-            model.params,
-            vocabularies=model.vocabularies,
-            config=workdir.read_config(),
-            origin=origin,
-            known_words=model.known_words,
-        )
+    write_model(to, model, config=workdir.read_config(), origin=origin)
     return model.averaged_steps

@@ -18,11 +18,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.errors import UserError
 from t2t_jax.run.inference.load import load
-from t2t_jax.run.inference.model_dir import (
-    atomic_directory,
-    check_new_dir,
-    save_model_dir,
-)
+from t2t_jax.run.inference.model_dir import check_new_dir, write_model
 from t2t_jax.run.inference.provenance import changed_origin, provenance_of
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params
@@ -79,15 +75,14 @@ def extend_model(
         pieces=pieces,
         kept=as_lines(kept, caller="extend_model"),
     )
-    with atomic_directory(target) as partial:
-        save_model_dir(
-            partial,
-            with_rows(model.params, extension.rows),
-            vocabularies=VocabularyPair(*[extension.vocabulary] * 2),
-            config=_with_size(workdir.read_config(), extension.vocabulary.size),
-            origin=changed_origin(provenance_of(workdir, model.step), "extended"),
-            known_words=model.known_words,
-        )
+    config = _with_size(workdir.read_config(), extension.vocabulary.size)
+    origin = changed_origin(provenance_of(workdir, model.step), "extended")
+    extended = replace(
+        model,
+        params=with_rows(model.params, extension.rows),
+        vocabularies=VocabularyPair(*[extension.vocabulary] * 2),
+    )
+    write_model(target, extended, config=config, origin=origin)
     return extension
 
 

@@ -20,10 +20,10 @@ from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.engine.batching import padded_rows
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.scoring.scorer import PairScore, Scorer
 from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
-from t2t_jax.decoding.search.static_params import DEFAULT_IDS
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.translation import Attention, Translation
 from t2t_jax.decoding.text.translator import Translator
@@ -178,12 +178,8 @@ class TranslationModel:
             encoded = self.vocabularies.target.encode(texts)
         else:
             encoded = self.vocabularies.source.encode_sources(texts, **languages)
-        rows = [[*ids, DEFAULT_IDS.eos] for ids in encoded]
-        length = max(map(len, rows), default=0)
-        source_BxS = np.full((len(rows), length), DEFAULT_IDS.pad, np.int32)
-        for row, tokens in zip(source_BxS, rows, strict=True):
-            row[: len(tokens)] = tokens
-        return source_BxS
+        length = max((len(ids) + 1 for ids in encoded), default=0)
+        return padded_rows(encoded, len(encoded), length)
 
     def decode(self, tokens_BxT: Array) -> list[str]:
         """Decodes target tokens to text.

@@ -74,6 +74,21 @@ def save_model_dir(
     target.write_config(config)
 
 
+def write_model(
+    to: Path, model: TranslationModel, *, config: Config, origin: Mapping[str, Any]
+) -> None:
+    """Writes a model to a new directory, as `save_model_dir` does."""
+    with atomic_directory(to) as partial:
+        save_model_dir(
+            partial,
+            model.params,
+            vocabularies=model.vocabularies,
+            config=config,
+            origin=origin,
+            known_words=model.known_words,
+        )
+
+
 @contextmanager
 def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
     """Yields a temporary directory, and renames it to `to` when it is complete.
@@ -219,15 +234,8 @@ def save_model(
     # Here it is an argument, not a flag.
     with rewording(lambda problem: problem.replace("--to=", "to=", 1)):
         check_new_dir(origin_dir, target)
-        with atomic_directory(target) as partial:
-            save_model_dir(
-                partial,
-                model.params,
-                vocabularies=model.vocabularies,
-                config=config,
-                origin={"step": model.step, **changed_origin(known, "changed")},
-                known_words=model.known_words,
-            )
+        origin = {"step": model.step, **changed_origin(known, "changed")}
+        write_model(target, model, config=config, origin=origin)
     return target
 
 
