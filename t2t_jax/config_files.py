@@ -186,9 +186,8 @@ def _missing(path: str) -> InputMissingError:
     if (stem := Path(name).stem) in known:
         shipped = f"pass --config={stem}{colon}{row}"
         advice = f"For the shipped configuration of that name, {shipped}"
-    return InputMissingError(
-        f"--config={name}: there is no such file{where}. {advice}."
-    )
+    missing = f"--config={name}: there is no such file{where}"
+    return InputMissingError(f"{missing}. {advice}.")
 
 
 def _reason(path: str, error: BaseException) -> str:

@@ -88,9 +88,8 @@ class CheckpointWriter(CheckpointReader):
         with self._aborting(), self._together("write there"):
             self._prepare()
         # Barriers have unique names: a process may still wait in one of a failed save.
-        options = ocp.options.MultiprocessingOptions(
-            barrier_sync_key_prefix=f"step-{step}"
-        )
+        prefix = f"step-{step}"
+        options = ocp.options.MultiprocessingOptions(barrier_sync_key_prefix=prefix)
         self._checkpointer = ocp.AsyncCheckpointer(
             ocp.CompositeCheckpointHandler(), multiprocessing_options=options
         )

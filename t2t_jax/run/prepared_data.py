@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config
 from t2t_jax.data.batching.modified_pairs import ModifiedPairs, open_glossary
@@ -122,13 +122,9 @@ class PreparedData(NamedTuple):
         """
         if not self.config.samples_epochs:
             return None
+        text, both = self.train, self.vocabularies
         return SampledEpochs(
-            self.train,
-            self.vocabularies,
-            config=self.config,
-            seed=self.seed,
-            log=log,
-            ahead=ahead,
+            text, both, config=self.config, seed=self.seed, log=log, ahead=ahead
         )
 
 
@@ -147,16 +143,14 @@ def prepare_data(
     """
     if not workdir.has_config:
         require_same_start(config, workdir.path)
-    errors, words = ErrorCollector(), {"joiner": config.data.subword_joiner}
-    held_out = errors.try_call(open_held_out, config.data.held_out, log=log, **words)
+    errors, read = ErrorCollector(), partial(open_held_out, log=log)
+    joiner = config.data.subword_joiner
+    held_out = errors.try_call(read, config.data.held_out, joiner=joiner)
     load = partial(_load_vocabularies, config=config, workdir=workdir, log=log)
     text = _read(config, errors, load_vocabularies=load, log=log, stream=stream)
     if workdir.has_config:  # Before files of the run are overwritten.
-        check_fingerprints(
-            workdir.read_fingerprints(),
-            text.fingerprints,
-            configs=(workdir.read_config(), config),
-        )
+        was, configs = workdir.read_fingerprints(), (workdir.read_config(), config)
+        check_fingerprints(was, text.fingerprints, configs=configs)
     words, path = text.train.source_words, workdir.path / known_words.FILE
     if words is not None and not (workdir.has_config and path.exists()):
         atomic_write(path, known_words.KnownWords(words).to_bytes())
@@ -199,14 +193,9 @@ def _read(
     how = {"vocabularies": vocabularies, "progress": progress}
     encode = partial(errors.try_call, build_or_open, **how)
     # The filters would select the development pairs.
-    unfiltered = dataclasses.replace(
-        config.data,
-        max_length_ratio=0.0,
-        drop_copies=False,
-        drop_duplicates=False,
-        filters="",
-        temperature=1.0,
-    )
+    off: Any = dict.fromkeys(("drop_copies", "drop_duplicates"), False)
+    off |= {"max_length_ratio": 0.0, "filters": "", "temperature": 1.0}
+    unfiltered = dataclasses.replace(config.data, **off)
     caches = encode(train, config=config.data), encode(dev, config=unfiltered)
     errors.raise_if_any()
     directions = [""] * len(dev_lines)
@@ -319,12 +308,9 @@ def _load_vocabularies(
     if vocabularies is None and config.init_from:
         vocabularies = read_vocabularies(config)
     elif vocabularies is None:
+        languages, seed = [to for _, to in directions_of(train)], config.seed
         vocabularies = VocabularyPair.load_or_train(
-            train,
-            config=settings,
-            seed=config.seed,
-            log=log,
-            target_languages=[to for _, to in directions_of(train)],
+            train, config=settings, seed=seed, log=log, target_languages=languages
         )
         vocabularies.check(settings, name=settings.file or settings.source_file)
     require_same_vocabularies(vocabularies, workdir.path)

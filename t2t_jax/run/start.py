@@ -54,12 +54,8 @@ def require_configured(config: Config) -> None:
 
 def make_console(config: Config, *, stream: TextIO | None = None) -> Console:
     """Returns the console of a run, on `stream` (None means stderr)."""
-    return Console(
-        config.steps,
-        every_seconds=config.logging.every_seconds,
-        stream=stream,
-        smoothed=config.training.label_smoothing > 0,
-    )
+    every, smoothed = config.logging.every_seconds, config.training.label_smoothing > 0
+    return Console(config.steps, every_seconds=every, stream=stream, smoothed=smoothed)
 
 
 def require_unchanged(workdir: Workdir, config: Config) -> None:
@@ -152,7 +148,7 @@ def _prepare(
     log, stream = console.log, console.stream
     text = prepare_data(config, workdir=workdir, log=log, stream=stream)
     for warning in _warnings(config, text.train.num_pairs):
-        console.log(warning)
+        log(warning)
     # Keeps that of development text if evaluation is off now.
     known = {**workdir.read_fingerprints(), **text.fingerprints}
     stored = with_absolute_text(config)
@@ -182,17 +178,15 @@ def require_same_run(
       ConfigError: the configuration differs; one message for each key.
       InputMissingError: the lock of process 0 does not appear in the workdir.
     """
-    different = [
+    if different := [
         f"Process {index} was started with {key}={own!r}, and process 0 with {its!r}. "
         "Use the same configuration on all processes."
         for key, its, own in differences(parse(first["config"]), config)
         if key not in _HOST_KEYS
-    ]
-    if different:
+    ]:
         raise ConfigError(different)
-    if not wait_until_visible(
-        lambda: workdir.owner() == first["owner"], seconds=seconds
-    ):
+    owner = first["owner"]
+    if not wait_until_visible(lambda: workdir.owner() == owner, seconds=seconds):
         raise InputMissingError(
             f"{workdir.path} must be on a file system that all processes share: "
             f"process {index} does not see that of process 0. Pass another workdir."

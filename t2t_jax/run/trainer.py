@@ -346,7 +346,6 @@ class Trainer:
         memory = all_reduce_min(self.processes, "memory of a device", available)
         if not memory:
             why = "the memory size of this device is not known"
-            self.console.log(
-                f"training.micro_batches=auto: {why}. Using 1 micro-batch."
-            )
+            used = "Using 1 micro-batch."
+            self.console.log(f"training.micro_batches=auto: {why}. {used}")
         return memory

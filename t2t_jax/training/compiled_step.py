@@ -80,9 +80,8 @@ class BatchLayout:
             line = f"{rows - wanted} of {rows} rows x {length} slots are empty, so that"
             line += " all parts are alike."
             if not most:  # Another number would change the length buckets.
-                line += (
-                    f" A data.tokens_per_batch of {rows * length:,} would fill them."
-                )
+                most_tokens = f"data.tokens_per_batch of {rows * length:,}"
+                line += f" A {most_tokens} would fill them."
             lines += [line] * (rows > wanted)
         return "\n".join(lines)
 

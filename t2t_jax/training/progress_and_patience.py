@@ -125,11 +125,8 @@ class RunProgress(NamedTuple):
           (20.0, 3.5, 1)
         """
         if score > self.best:
-            return self._replace(
-                best_score=score.score,
-                best_loss=-score.negative_loss,
-                stale_evaluations=0,
-            )
+            best, loss = score.score, -score.negative_loss
+            return self._replace(best_score=best, best_loss=loss, stale_evaluations=0)
         stale = self.stale_evaluations + (score.score >= 0)
         return self._replace(stale_evaluations=stale)
 

@@ -80,11 +80,8 @@ def schedule_free_adamw(
             )
         count = optax.safe_increment(state.num_updates)
         nu = optax.tree.update_moment_per_elem_norm(gradient, state.nu, b2, 2)
-        step = jax.tree.map(
-            lambda g, v: g / (jnp.sqrt(v) + eps),
-            gradient,
-            optax.tree.bias_correction(nu, b2, count),
-        )
+        unbiased = optax.tree.bias_correction(nu, b2, count)
+        step = jax.tree.map(lambda g, v: g / (jnp.sqrt(v) + eps), gradient, unbiased)
         if weight_decay:
             decay = optax.add_decayed_weights(weight_decay, mask)
             y = _interpolate(params, state.z, 1 - state.b1)

@@ -400,7 +400,5 @@ def compile_evaluation(
         of_device = sums
         sums = _map_devices(lambda *x: jax.lax.psum(of_device(*x), "data"), mesh)
     return jax.jit(
-        sums,
-        in_shardings=(None, batch_sharding(mesh)),
-        out_shardings=replicated(mesh),
+        sums, in_shardings=(None, batch_sharding(mesh)), out_shardings=replicated(mesh)
     )

@@ -65,9 +65,8 @@ class StopRequest:
         self._num_signals += 1
         if self._num_signals > 1:  # Python's handler may be blocked by foreign code.
             os._exit(StoppedError.exit_code)
-        write_stderr(
-            f"\n{name}: saving a checkpoint, then stopping (again to exit at once)"
-        )
+        how = "saving a checkpoint, then stopping (again to exit at once)"
+        write_stderr(f"\n{name}: {how}")
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested:

@@ -87,10 +87,9 @@ def per_device_state(config: Config, *, state: TrainState, mesh: Mesh) -> TrainS
     Raises:
       ConfigError: the axes of the model are not divisible by those of the mesh.
     """
+    places = _shardings(config, state, mesh)
     shard: TrainState = jax.tree.map(
-        lambda leaf, place: leaf.update(shape=place.shard_shape(leaf.shape)),
-        state,
-        _shardings(config, state, mesh),
+        lambda x, place: x.update(shape=place.shard_shape(x.shape)), state, places
     )
     return shard
 
@@ -178,12 +177,10 @@ def compile_costs(
       topology: that of the mesh's devices, if they are not here.
     """
     config, _ = choose_attention(config, mesh)
+    module, optimizer = make_module(config.network), _make_optimizer(config)
+    training, places = config.training, _shardings(config, state, mesh)
     step = make_train_step(
-        make_module(config.network),
-        _make_optimizer(config),
-        mesh=mesh,
-        config=config.training,
-        shardings=_shardings(config, state, mesh),
+        module, optimizer, mesh=mesh, config=training, shardings=places
     )
     shape = batch_layout(config, mesh).shapes[-1]
     lower = partial(lower_step, step, state, batch_shape=shape)
@@ -212,13 +209,10 @@ def analyze(
         needed = int(float(used[1]) * 1024 ** (1 + "KMGT".index(used[2])))
         return Compiled(0.0, Memory(0, needed, 0, 0), platform)
     of_a_device: Any = compiled.cost_analysis() or {}
-    return Compiled(
-        of_a_device.get("flops", 0.0) * mesh.size,
-        memory_of(compiled),
-        platform,
-        bytes=of_a_device.get("bytes accessed", 0.0),
-        text=(compiled.as_text() or "") if topology else "",
-    )
+    flops = of_a_device.get("flops", 0.0) * mesh.size
+    moved = of_a_device.get("bytes accessed", 0.0)
+    text = (compiled.as_text() or "") if topology else ""
+    return Compiled(flops, memory_of(compiled), platform, bytes=moved, text=text)
 
 
 def _make_optimizer(config: Config) -> optax.GradientTransformation:

@@ -62,26 +62,20 @@ def extend_model(
     target = as_directory(to, caller="extend_model")
     check_new_dir(workdir, target)
     model = load(workdir.path, checkpoint=checkpoint)
-    if not model.vocabularies.shared:
+    if not (both := model.vocabularies).shared:
         raise UserError(
             f"{workdir.path} has a vocabulary for each side, and a language can only "
             "be added to one that both share. Choose another model."
         )
+    text, words = (as_lines(some, caller="extend_model") for some in (lines, kept))
     extension = extend_vocabulary(
-        model.vocabularies.target,
-        language,
-        like=like,
-        lines=as_lines(lines, caller="extend_model"),
-        pieces=pieces,
-        kept=as_lines(kept, caller="extend_model"),
+        both.target, language, like=like, lines=text, pieces=pieces, kept=words
     )
     config = _with_size(workdir.read_config(), extension.vocabulary.size)
     origin = changed_origin(provenance_of(workdir, model.step), "extended")
-    extended = replace(
-        model,
-        params=with_rows(model.params, extension.rows),
-        vocabularies=VocabularyPair(*[extension.vocabulary] * 2),
-    )
+    params = with_rows(model.params, extension.rows)
+    both = VocabularyPair(*[extension.vocabulary] * 2)
+    extended = replace(model, params=params, vocabularies=both)
     write_model(target, extended, config=config, origin=origin)
     return extension
 

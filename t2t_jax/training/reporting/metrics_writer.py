@@ -253,8 +253,8 @@ class MetricsWriter:
         self._events, self._log = EventFile(workdir, step=step), log
         self._failing: set[str] = set()
         if settings:
-            write_settings = self._events.append_settings
-            self.attempt("The event file", write_settings, settings, _COMPARED)
+            write = self._events.append_settings
+            self.attempt("The event file", write, settings, _COMPARED)
 
     def write(self, record: Record) -> None:
         """Writes a record to metrics.jsonl, with the time, and to TensorBoard."""
