@@ -193,11 +193,10 @@ def train_prepared(
     from t2t_jax.report.run_page import ReportWriter
     from t2t_jax.run.trainer import Trainer
 
-    parts["write_report"] = ReportWriter(
-        workdir, log=console.log, processes=processes.count
-    )
+    count = processes.count
+    parts["write_report"] = ReportWriter(workdir, log=console.log, processes=count)
     trainer = Trainer(config, workdir, text, console, processes, **parts)
-    return trainer.train(stop if processes.count == 1 else SharedStopRequest())
+    return trainer.train(stop if count == 1 else SharedStopRequest())
 
 
 def _with_pairs(
@@ -226,9 +225,8 @@ def _resolve_config(
     elif saved is not None:
         parsed = saved
     else:
-        raise InputMissingError(
-            f"{workdir.path} holds no run to resume. Pass a config to start one."
-        )
+        advice = "Pass a config to start one."
+        raise InputMissingError(f"{workdir.path} holds no run to resume. {advice}")
     parsed = _with_own(parsed, module, optimizer)
     if saved is None:
         return parsed, {}

@@ -256,9 +256,8 @@ def require_file(path: Path, *, advice: str) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise DataError(
-            f"{path} must be a file, and is a loop of links. {advice}"
-        ) from error
+        reason = "must be a file, and is a loop of links"
+        raise DataError(f"{path} {reason}. {advice}") from error
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "device")
         raise DataError(f"{path} must be a file, and is a {kind}. {advice}")

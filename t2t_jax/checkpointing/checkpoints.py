@@ -70,13 +70,12 @@ class Checkpoints:
         log: Callable[[str], None] | None = None,
     ):
         path = as_directory(directory, caller="Checkpoints")
-        self._processes, self._log = current_processes(), log or print_line
+        processes, self._log = current_processes(), log or print_line
         with contextlib.ExitStack() as held:
-            with failing_together(self._processes, "open the checkpoints"):
-                if self._processes.is_first:
+            with failing_together(processes, "open the checkpoints"):
+                if processes.is_first:
                     _lock(path, held)
-                how: Any = {"keep": keep, "processes": self._processes}
-                self._writer = CheckpointWriter(path, **how)
+                self._writer = CheckpointWriter(path, keep=keep, processes=processes)
             self._held = held.pop_all()
 
     def save(
@@ -158,7 +157,7 @@ class Checkpoints:
         with self._held:
             # After an exception other processes may have failed, and would be waited
             # for.
-            if kind is None or self._processes.count == 1:
+            if kind is None or self._writer.processes.count == 1:
                 self._writer.wait()
 
 

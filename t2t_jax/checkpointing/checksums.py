@@ -178,9 +178,7 @@ def _scramble(x: Any, first: np.uint32, second: np.uint32) -> Any:
     return x ^ (x >> 16)
 
 
-_compiled_checksum = functools.cache(
-    lambda sharding: jax.jit(checksum_jax, out_shardings=sharding)
-)
+_compiled_checksum = functools.cache(lambda to: jax.jit(checksum_jax, out_shardings=to))
 
 
 def _is_small_on_cpu(leaf: jax.Array) -> bool:

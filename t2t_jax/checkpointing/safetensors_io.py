@@ -241,9 +241,8 @@ class SafetensorsFile:
         try:
             meta = read_json_object(path, advice=_ADVICE)
         except FileNotFoundError as error:
-            raise InputMissingError(
-                f"{path} does not exist, and holds the step. {_ADVICE}"
-            ) from error
+            missing = f"{path} does not exist, and holds the step"
+            raise InputMissingError(f"{missing}. {_ADVICE}") from error
         if not isinstance(meta.get("step"), int):
             raise DataError(f"{path} is damaged: it has no step\n{_ADVICE}")
         return meta

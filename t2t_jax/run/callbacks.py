@@ -68,14 +68,12 @@ class RunCallbacks:
     others: Sequence[Callback] = ()
     must_stop: bool = False
     profile: Profiler = field(init=False)
-    _failure: Exception | None = None
-    _has_estimated: bool = False
-    _has_warned: bool = False
-    _shown_first: tuple[int, float] | None = None
-    _paused: float = 0.0
-    _scores: dict[int, Record] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._failure: Exception | None = None
+        self._shown_first: tuple[int, float] | None = None
+        self._has_estimated = self._has_warned = False
+        self._paused, self._scores = 0.0, dict[int, Record]()
         steps = self.config.profile
         folder = self.workdir.path / "profile" / steps.steps.replace(":", "-")
         if self.processes.count > 1:  # JAX names files by host, which may be shared.

@@ -55,9 +55,8 @@ class RunCheckpointer:
     _failure: StorageError | None = None
 
     def __post_init__(self) -> None:
-        self.shardings = state_shardings(
-            self.shapes, self.mesh, shard_optimizer=self.config.mesh.shard_optimizer
-        )
+        split = self.config.mesh.shard_optimizer
+        self.shardings = state_shardings(self.shapes, self.mesh, shard_optimizer=split)
         self._like: TrainState = jax.tree.map(
             lambda x, sharding: x.update(sharding=sharding), self.shapes, self.shardings
         )

@@ -80,8 +80,8 @@ class BatchLayout:
             line = f"{rows - wanted} of {rows} rows x {length} slots are empty, so that"
             line += " all parts are alike."
             if not most:  # Another number would change the length buckets.
-                most_tokens = f"data.tokens_per_batch of {rows * length:,}"
-                line += f" A {most_tokens} would fill them."
+                fitting = f"data.tokens_per_batch of {rows * length:,}"
+                line += f" A {fitting} would fill them."
             lines += [line] * (rows > wanted)
         return "\n".join(lines)
 
@@ -166,9 +166,8 @@ class StepCompiler:
     ) -> tuple[TrainState, StepOutput]:
         """Runs a step on a batch for which it is compiled; donates the state."""
         compiled = self._compiled[self._shape_of(batch)]
-        made: tuple[TrainState, StepOutput] = compiled(
-            state, make_global_batch(batch, self.layout.mesh), self.key
-        )
+        placed = make_global_batch(batch, self.layout.mesh)
+        made: tuple[TrainState, StepOutput] = compiled(state, placed, self.key)
         return made
 
     def is_ready(self, batch: Batch) -> bool:

@@ -181,6 +181,7 @@ def _muon(
     `optax.contrib.muon` would have Adam with Nesterov's momentum for the others.
     """
     peak = config.adam_learning_rate or config.peak_learning_rate
+    scale = partial(_scaled, rms=config.consistent_rms)
     matrices = optax.chain(
         scale_by_muon(
             ns_steps=config.ns_steps,
@@ -188,11 +189,7 @@ def _muon(
             eps=config.epsilon,
             weight_dimension_numbers=partial(_map_paths, _matrix_axes),
         ),
-        optax.stateless(
-            lambda updates, _: _map_paths(
-                partial(_scaled, rms=config.consistent_rms), updates
-            )
-        ),
+        optax.stateless(lambda updates, _: _map_paths(scale, updates)),
         optax.add_decayed_weights(config.weight_decay, mask=_is_decayed),
         optax.scale_by_learning_rate(scheduled(config)),
     )
@@ -222,9 +219,8 @@ def _adafactor(
     def update(
         gradient: Params, state: PyTree, params: Params | None = None
     ) -> tuple[Params, PyTree]:
-        scaled, state = factored.update(
-            as_matrices(gradient), state, as_matrices(params)
-        )
+        matrices, like = as_matrices(gradient), as_matrices(params)
+        scaled, state = factored.update(matrices, state, like)
         return jax.tree.map(lambda u, g: u.reshape(g.shape), scaled, gradient), state
 
     return optax.chain(

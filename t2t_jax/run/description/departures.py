@@ -8,7 +8,7 @@ What trains on trees is compared with the parser of §6.3.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
@@ -47,12 +47,9 @@ class Match(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
-def _matches(table: Mapping[str, str]) -> dict[str, Match]:
-    found = {}
-    for text, keys in table.items():
-        name, paper = text.split(" | ")
-        found[name] = Match(name, paper, tuple(keys.split()))
-    return found
+def _matches(*texts: str) -> dict[str, Match]:
+    parts = (text.split(" | ") for text in texts)
+    return {name: Match(name, paper, (*keys.split(),)) for name, paper, keys in parts}
 
 
 _SEARCH = """decoding.beam_size decoding.length_penalty decoding.sample
@@ -60,58 +57,53 @@ _SEARCH = """decoding.beam_size decoding.length_penalty decoding.sample
   decoding.beam_rule decoding.max_length_ratio decoding.allow_unk decoding.constraint
   decoding.mbr decoding.shortlist"""
 
-# name | how the paper has it: the keys that change it
+# name | how the paper has it | the keys that change it
 _MATCHES = _matches(
-    {
-        "layers | encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1)": """
-          architecture network.norm network.norm_position network.num_decoder_layers""",
-        "attention | scaled dot-product attention in h heads, equation 1 (§3.2)": """
-          architecture network.attention_biases""",
-        "feed-forward networks | max(0, x W1 + b1) W2 + b2, equation 2 (§3.3)": """
-          architecture network.activation""",
-        "embeddings | one matrix for source, target and pre-softmax, times "
-        "sqrt(d_model) (§3.4)": """architecture network.tying vocabulary.source_size
-          network.scale_embeddings network.output_bias""",
-        "positions | sinusoids (§3.5), or learned (Table 3 (E))": """
-          architecture network.positions network.position_rates""",
-        "dropout | on sub-layer outputs and on embeddings plus positions (§5.4)": """
-          architecture network.attention_dropout network.relu_dropout""",
-        "loss | cross-entropy with label smoothing (§5.4)": """
-          training.simcut training.r_drop""",
-        "batch size | about 25,000 source and 25,000 target tokens (§5.1)": """
-          data.tokens_per_batch""",
-        "optimizer | Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3)": """
-          optimizer.name optimizer.beta1 optimizer.beta2 optimizer.epsilon
-          training.gradient_dtype training.skip_gradient_norm""",
-        "learning rate | equation 3 with 4,000 warm-up steps (§5.3)": """
-          optimizer.name optimizer.schedule optimizer.warmup_steps
-          optimizer.peak_learning_rate""",
-        "beam search | beam 4, alpha 0.6, at most 50 tokens more than the source "
-        "(§6.1)": _SEARCH,
-        "checkpoint averaging | the last 5, or 20 of big models, written every 10 "
-        "minutes (§6.1)": """checkpoint.every_steps checkpoint.every_minutes
-          checkpoint.every_epochs checkpoint.keep training.ema_decay""",
-    }
+    "layers | encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1) | "
+    "architecture network.norm network.norm_position network.num_decoder_layers",
+    "attention | scaled dot-product attention in h heads, equation 1 (§3.2) | "
+    "architecture network.attention_biases",
+    "feed-forward networks | max(0, x W1 + b1) W2 + b2, equation 2 (§3.3) | "
+    "architecture network.activation",
+    "embeddings | one matrix for source, target and pre-softmax, times sqrt(d_model) "
+    "(§3.4) | architecture network.tying vocabulary.source_size "
+    "network.scale_embeddings network.output_bias",
+    "positions | sinusoids (§3.5), or learned (Table 3 (E)) | architecture "
+    "network.positions network.position_rates",
+    "dropout | on sub-layer outputs and on embeddings plus positions (§5.4) | "
+    "architecture network.attention_dropout network.relu_dropout",
+    "loss | cross-entropy with label smoothing (§5.4) | training.simcut "
+    "training.r_drop",
+    "batch size | about 25,000 source and 25,000 target tokens (§5.1) | "
+    "data.tokens_per_batch",
+    "optimizer | Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3) | "
+    "optimizer.name optimizer.beta1 optimizer.beta2 optimizer.epsilon "
+    "training.gradient_dtype training.skip_gradient_norm",
+    "learning rate | equation 3 with 4,000 warm-up steps (§5.3) | optimizer.name "
+    "optimizer.schedule optimizer.warmup_steps optimizer.peak_learning_rate",
+    "beam search | beam 4, alpha 0.6, at most 50 tokens more than the source (§6.1) | "
+    f"{_SEARCH}",
+    "checkpoint averaging | the last 5, or 20 of big models, written every 10 minutes "
+    "(§6.1) | checkpoint.every_steps checkpoint.every_minutes checkpoint.every_epochs "
+    "checkpoint.keep training.ema_decay",
 )
 
 # Of parsers, in place of those of the same name and beside the others.
 _PARSING_MATCHES = _matches(
-    {
-        "model | 4 layers with d_model 1,024, all else as of the base model (§6.3)": """
-          architecture network.num_layers network.d_model network.d_ff
-          network.num_heads training.label_smoothing""",
-        "embeddings | one matrix for source, target and pre-softmax, times "
-        "sqrt(d_model) (§3.4), with 16K or 32K tokens (§6.3)": """architecture
-          network.tying vocabulary.source_size vocabulary.size vocabulary.unit
-          network.scale_embeddings network.output_bias""",
-        'dropout | "both attention and residual", chosen on section 22 and not printed '
-        "(§6.3)": "architecture network.relu_dropout",
-        "learning rate | equation 3 with 4,000 warm-up steps (§5.3); its scale was "
-        "chosen on section 22 and is not printed (§6.3)": """
-          optimizer.name optimizer.schedule optimizer.warmup_steps""",
-        "beam search | beam 21, alpha 0.3, at most 300 tokens more than the source "
-        "(§6.3)": _SEARCH,
-    }
+    "model | 4 layers with d_model 1,024, all else as of the base model (§6.3) | "
+    "architecture network.num_layers network.d_model network.d_ff network.num_heads "
+    "training.label_smoothing",
+    "embeddings | one matrix for source, target and pre-softmax, times sqrt(d_model) "
+    "(§3.4), with 16K or 32K tokens (§6.3) | architecture network.tying "
+    "vocabulary.source_size vocabulary.size vocabulary.unit network.scale_embeddings "
+    "network.output_bias",
+    'dropout | "both attention and residual", chosen on section 22 and not printed '
+    "(§6.3) | architecture network.relu_dropout",
+    "learning rate | equation 3 with 4,000 warm-up steps (§5.3); its scale was chosen "
+    "on section 22 and is not printed (§6.3) | optimizer.name optimizer.schedule "
+    "optimizer.warmup_steps",
+    "beam search | beam 21, alpha 0.3, at most 300 tokens more than the source (§6.3) "
+    f"| {_SEARCH}",
 )
 
 _OPTIMIZERS = {

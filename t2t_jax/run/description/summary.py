@@ -39,8 +39,6 @@ from t2t_jax.training.optimizer import make_schedule, trained_part
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
 
-_INT32_BYTES = 4
-
 # §5.2 and Table 2: hours on 8 P100, and training cost in FLOPs.
 _PAPER_COSTS = {
     "base": {"hours": 12.0, "flops": 3.3e18},
@@ -180,7 +178,7 @@ def _memory(
         "optimizer": num_bytes(shard.optimizer),
         "ema": num_bytes(shard.ema),
         "gradients": trained,
-        "batch": rows * slots * _INT32_BYTES,
+        "batch": rows * slots * 4,  # int32
         "compiler": {**compiled.memory._asdict(), "total": compiled.memory.total},
     }
 

@@ -5,8 +5,8 @@ Paper: §6.1.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +120,7 @@ def average_model(
     newest = load(workdir.path, checkpoint=steps[-1], decoding=decoding)
     item, like = "trained" if trained else "params", abstract_params(newest.module)
     params = average(checkpoints.params(step, like=like, item=item) for step in steps)
-    return dataclasses.replace(
-        newest, params=replicate(params), averaged_steps=tuple(steps)
-    )
+    return replace(newest, params=replicate(params), averaged_steps=tuple(steps))
 
 
 def load_average(
@@ -144,7 +142,7 @@ def load_average(
     selection = select_checkpoints(workdir, last=last, steps=steps, force=force)
     model = average_model(workdir, selection.steps, trained=trained, decoding=decoding)
     spacing = {**selection.spacing._asdict(), "forced": bool(selection.faults)}
-    return dataclasses.replace(model, spacing=spacing)
+    return replace(model, spacing=spacing)
 
 
 def average_checkpoints(

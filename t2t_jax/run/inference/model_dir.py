@@ -145,9 +145,8 @@ def _as_output_error(to: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(
-            f"Cannot create --to={to}: {error.strerror}. Choose another directory."
-        ) from error
+        reason = f"{error.strerror}. Choose another directory."
+        raise OutputError(f"Cannot create --to={to}: {reason}") from error
 
 
 def check_new_dir(workdir: Workdir, to: Path, *, has_arrays: bool = True) -> None:
