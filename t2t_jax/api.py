@@ -167,7 +167,7 @@ def train(  # noqa: PLR0913  # as few words as a program needs
                 raise KeyboardInterrupt(f"Stopped at {step}. The same call resumes.")
     from t2t_jax.run.inference.load import load, shared_checkpoint
 
-    step = shared_checkpoint(processes, directory.path)
+    step = shared_checkpoint(processes, directory.path, name="the model")
     return load(directory.path, checkpoint=step, devices=devices, module=module)
 
 
@@ -199,9 +199,7 @@ def train_prepared(
     return trainer.train(stop if count == 1 else SharedStopRequest())
 
 
-def _with_pairs(
-    config: Config, pairs: Mapping[str, Pairs | None], *, log: Log
-) -> Config:
+def _with_pairs(config: Config, pairs: Mapping[str, Pairs | None], log: Log) -> Config:
     """Replaces the corpora of a configuration by pairs of the arguments, if given."""
     specs: dict[str, Any] = {
         name: open_pairs(given, config=config.data, name=name, log=log).spec

@@ -288,6 +288,5 @@ def write_error(
         # The path of an OSError is printed after its message.
         message = f"{error.strerror}. Free disk space, or {advice}: {problem}"
         return OSError(error.errno, message, str(path))
-    return OutputError(
-        f"{path}: {problem} ({error.strerror}). {advice[:1].upper()}{advice[1:]}."
-    )
+    advice = f"{advice[:1].upper()}{advice[1:]}"
+    return OutputError(f"{path}: {problem} ({error.strerror}). {advice}.")

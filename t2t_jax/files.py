@@ -234,9 +234,8 @@ def check_size(path: Path, *, max_bytes: int, advice: str) -> int:
       OSError: the file does not exist.
     """
     if (size := require_file(path, advice=advice)) > max_bytes:
-        raise DataError(
-            f"{path} must have at most {max_bytes:,} bytes, and has {size:,}. {advice}"
-        )
+        most = f"at most {max_bytes:,} bytes"
+        raise DataError(f"{path} must have {most}, and has {size:,}. {advice}")
     return size
 
 
@@ -349,10 +348,8 @@ def safe_child_path(directory: Path, name: str) -> Path:
     """
     path = directory / name
     if name == ".." or path.parent != directory or path.is_symlink():
-        raise DataError(
-            f"{directory}: a file there names {name!r}, which is not in it. Remove "
-            "the directory."
-        )
+        reason = f"names {name!r}, which is not in it. Remove the directory."
+        raise DataError(f"{directory}: a file there {reason}")
     return path
 
 
@@ -380,7 +377,6 @@ def expand_user(path: str, name: str) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise ConfigError(
-            f"{name} is under {Path(path).parts[0]}, which is not a home directory. "
-            "Change config.data.cache_dir."
-        ) from error
+        reason = f"is under {Path(path).parts[0]}, which is not a home directory"
+        advice = "Change config.data.cache_dir."
+        raise ConfigError(f"{name} {reason}. {advice}") from error

@@ -11,10 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from t2t_jax.devices.distributed.signals import (
-    install_early_handlers,
-    set_handlers,
-)
+from t2t_jax.devices.distributed.signals import install_early_handlers, set_handlers
 from t2t_jax.devices.huge_pages import reexec_with_huge_pages
 
 # Before the slow imports, and not in a program that imports this module.

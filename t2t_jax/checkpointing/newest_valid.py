@@ -16,10 +16,7 @@ from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.reader import CheckpointReader, without_checksums
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.data.files.progress_bar import Log
-from t2t_jax.devices.distributed.processes import (
-    broadcast_from_first,
-    failing_together,
-)
+from t2t_jax.devices.distributed.processes import broadcast_from_first, failing_together
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.types import PyTree

@@ -36,11 +36,7 @@ from t2t_jax.checkpointing.diagnosis import (
 )
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
-from t2t_jax.devices.sharding.rules import (
-    describe_differences,
-    dtype_shapes,
-    path_of,
-)
+from t2t_jax.devices.sharding.rules import describe_differences, dtype_shapes, path_of
 from t2t_jax.errors import DataError
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
 from t2t_jax.types import Params, PyTree

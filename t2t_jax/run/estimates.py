@@ -128,12 +128,10 @@ def size_advice(config: Config, pairs: int) -> str:
     size = counted.encoder + counted.decoder
     own = [row for row in ROWS if size >= row.parameters][-1]
     better = [row for row in ROWS if pairs >= row.least][-1]
-    if pairs * _FACTOR < own.least:
-        found = "few for a model"
-    elif pairs > _FACTOR * own.most:
-        found = "enough for a larger model than one"
-    else:
+    is_few = pairs * _FACTOR < own.least
+    if not is_few and pairs <= _FACTOR * own.most:
         return ""
+    found = "few for a model" if is_few else "enough for a larger model than one"
     return (
         f"{pairs:,} pairs are {found} of this size ({size:,} parameters without the "
         f"vocabulary). --config=own_text:{better.name} suits {better.suits}; all of it "

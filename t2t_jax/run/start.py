@@ -17,11 +17,7 @@ from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.run.estimates import size_advice
-from t2t_jax.run.prepared_data import (
-    PreparedData,
-    open_prepared_data,
-    prepare_data,
-)
+from t2t_jax.run.prepared_data import PreparedData, open_prepared_data, prepare_data
 from t2t_jax.run.resume_rules import (
     differences,
     require_own_checkpoint,

@@ -127,10 +127,7 @@ def _with_names(spec: str, change: Callable[[str], str], *, directory: str = "")
 
 _SUFFIX = re.compile(rf"(?:^|.\.)({LANGUAGE_CODE})(?:\.txt)?(?:\.gz)?$")
 # Extensions of text in any language.
-_NO_LANGUAGES = (
-    *("bpe", "hyp", "in", "out", "raw", "ref", "spm", "src", "tgt", "tok", "trg"),
-    *("tsv", "txt"),
-)
+_NO_LANGUAGES = set("bpe hyp in out raw ref spm src tgt tok trg tsv txt".split())
 
 _NAMES = (
     "ar Arabic az Azerbaijani bg Bulgarian bn Bengali ca Catalan cs Czech da Danish "

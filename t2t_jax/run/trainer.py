@@ -345,7 +345,6 @@ class Trainer:
         available = max(0, device_memory_limit(self._mesh) - reserved)
         memory = all_reduce_min(self.processes, "memory of a device", available)
         if not memory:
-            why = "the memory size of this device is not known"
-            used = "Using 1 micro-batch."
-            self.console.log(f"training.micro_batches=auto: {why}. {used}")
+            why = "the memory size of this device is not known. Using 1 micro-batch."
+            self.console.log(f"training.micro_batches=auto: {why}")
         return memory

@@ -168,11 +168,7 @@ def _load_ensemble(
 
 
 def shared_checkpoint(
-    processes: Processes,
-    directory: Path,
-    *,
-    checkpoint: str | int = "best",
-    name: str = "the model",
+    processes: Processes, directory: Path, *, name: str, checkpoint: str | int = "best"
 ) -> str | int:
     """Returns the checkpoint for `load` that all processes load, as process 0 finds it.
 

@@ -339,10 +339,7 @@ class TranslationModel:
         )
 
     def score(
-        self,
-        sources: Iterable[str],
-        targets: Iterable[str],
-        **languages: str | None,
+        self, sources: Iterable[str], targets: Iterable[str], **languages: str | None
     ) -> list[PairScore]:
         """Computes the log-probability of each target as the translation of its source.
 

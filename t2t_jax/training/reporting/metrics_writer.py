@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -201,12 +201,10 @@ def read_metrics(path: Path) -> Iterator[Record]:
     require_file(path, advice="Move it away.")
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
-            try:
+            with suppress(json.JSONDecodeError):
                 record = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(record, dict) and {"step", "kind"} <= record.keys():
-                yield record
+                if isinstance(record, dict) and {"step", "kind"} <= record.keys():
+                    yield record
 
 
 def open_metrics(path: Path, *, step: int) -> RetryingAppendFile:
