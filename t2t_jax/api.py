@@ -149,15 +149,9 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         with failing_together(processes, "read the pairs"):
             show = partial(print_line, stream=log) if processes.is_first else _drop
             parsed = _with_pairs(parsed, {"train": train, "dev": dev}, log=show)
-        run = open_shared_run(
-            parsed,
-            workdir=directory,
-            overrides=overrides,
-            processes=processes,
-            stream=log,
-            devices=devices,
-        )
-        text, console = held.enter_context(run)
+        run: Any = {"workdir": directory, "overrides": overrides, "stream": log}
+        run |= {"processes": processes, "devices": devices}
+        text, console = held.enter_context(open_shared_run(parsed, **run))
         if text is not None:
             own["stop"] = InterruptRequest(console.log)
             parts = (parsed, directory, text, console, processes)

@@ -132,9 +132,8 @@ def resolve(given: str) -> str:
     name, colon, row = given.partition(":")
     if not name or "/" in name or name.endswith(".py"):
         if os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name)):
-            raise InputMissingError(
-                f"--config={name} is a pipe or a device. Pass a Python file."
-            )
+            what = f"--config={name} is a pipe or a device"
+            raise InputMissingError(f"{what}. Pass a Python file.")
         return given
     known = shipped_names()
     if name in known:

@@ -26,7 +26,6 @@ _STEP = re.compile(r"(0|[1-9][0-9]*)\.txt")
 _MAX_BYTES = 256 << 20
 MAX_FOLDER_BYTES = 256 << 20
 """Of all steps together, such as 600 evaluations of 3,000 sentences."""
-_ADVICE = "Remove it."
 
 
 class DevOutput(NamedTuple):
@@ -104,7 +103,7 @@ class DevOutputs:
 
     def _lines(self, name: str) -> list[str]:
         path = self.folder / name
-        content = read_limited(path, max_bytes=_MAX_BYTES, advice=_ADVICE)
+        content = read_limited(path, max_bytes=_MAX_BYTES, advice="Remove it.")
         return content.decode(errors="replace").split("\n")[:-1]
 
 

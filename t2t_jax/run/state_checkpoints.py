@@ -120,15 +120,10 @@ class RunCheckpointer:
           scores: of this state on the development set, `bleu` and of trees `f1`.
         """
         packages = {name: metadata.version(name) for name in _PACKAGES}
-        meta: Meta = {
-            "step": progress.step,
-            "kinds": list(kinds),
-            "progress": progress.to_dict(),
-            "config": to_dict(self.config),
-            "fingerprints": self.fingerprints,
-            "versions": {"t2t-jax": __version__, **packages},
-            **scores,
-        }
+        versions = {"t2t-jax": __version__, **packages}
+        meta: Meta = {"step": progress.step, "kinds": list(kinds)}
+        meta |= {"progress": progress.to_dict(), "config": to_dict(self.config)}
+        meta |= {"fingerprints": self.fingerprints, "versions": versions, **scores}
         with self._failure_logged():
             self._checkpoints.wait()
         self._failure = None

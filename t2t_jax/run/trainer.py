@@ -32,8 +32,8 @@ from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.evaluator import Evaluator, TreeEvaluator, first_of_each
 from t2t_jax.model.architectures import make_module, resolve_module, step_model
 from t2t_jax.model.config import decoder_layers
-from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.run.callbacks import Callback, RunCallbacks
+from t2t_jax.run.description.costs import choose_attention
 from t2t_jax.run.estimates import estimate
 from t2t_jax.run.prepared_data import PreparedData
 from t2t_jax.run.state_checkpoints import RunCheckpointer
@@ -71,8 +71,7 @@ def is_complete(config: Config, progress: RunProgress) -> bool:
 
 def best_score_of(config: Config) -> str:
     """Returns which score decides what is best: "f1" of trees, else "bleu"."""
-    _, dev = train_and_dev(config.data)
-    return "f1" if reads_trees(dev) else "bleu"
+    return "f1" if reads_trees(train_and_dev(config.data)[1]) else "bleu"
 
 
 @dataclass

@@ -14,7 +14,7 @@ from t2t_jax import jax_internals
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
 from t2t_jax.model.config import TransformerConfig
-from t2t_jax.run.attention_choice import choose_attention
+from t2t_jax.run.description.costs import choose_attention
 from tests.integration.tiny import TINY
 
 

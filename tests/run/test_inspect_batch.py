@@ -10,8 +10,7 @@ import pytest
 
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.data.batching.pipeline import START, train_stream
-from t2t_jax.run.inspect_batch import read_batch
-from t2t_jax.run.prepared_data import prepare_data
+from t2t_jax.run.prepared_data import prepare_data, read_batch
 from tests.integration import tiny
 
 STEPS = 40

@@ -5,6 +5,7 @@ The step is compiled for real or simulated devices; no array is allocated.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -19,9 +20,11 @@ from t2t_jax.config import Config
 from t2t_jax.data.batching.planner import batch_shapes
 from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.devices.topology import Topology
+from t2t_jax.functional.fused_attention import LENGTH_MULTIPLE
 from t2t_jax.model.architectures import make_module
+from t2t_jax.model.attention_kernels import resolve_attention
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.counting import training_flops
-from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.training import state as training_state
 from t2t_jax.training.compiled_step import BatchLayout, Memory, memory_of
 from t2t_jax.training.optimizer import make_optimizer, matrix_shape
@@ -166,6 +169,35 @@ def optimizer_flops(config: Config, optimizer: PyTree) -> dict[str, float]:
             m, n = sorted(matrix_shape(path, momentum))
             flops += config.optimizer.ns_steps * (4 * m * m * n + 2 * m**3)
     return {"optimizer": flops}
+
+
+def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
+    """Replaces `model.attention` by what computes it on the devices of a mesh.
+
+    "auto" that chooses no kernel stays, so that another machine may choose one.
+
+    Returns:
+      The configuration, and a line on what was chosen; "" if it stays.
+    """
+    network = config.network
+    if not isinstance(network, TransformerConfig):
+        return config, ""
+    devices = mesh.devices.flatten().tolist()
+    kernel, reason = resolve_attention(
+        network, devices[0].platform, devices=devices, mesh=mesh.shape
+    )
+    data = config.data
+    if kernel != "plain" and data.layout == "packed":
+        if all(length % LENGTH_MULTIPLE for length in data.row_lengths):
+            kernel, reason = "plain", ""
+            if network.attention != "auto":
+                reason = f"data.row_length={data.row_length} is no multiple of 128"
+    if kernel == network.attention or (kernel == "plain" and not reason):
+        return config, ""
+    model = dataclasses.replace(config.model, attention=kernel)
+    chosen = dataclasses.replace(config, model=model)
+    since = f", since {reason}" if reason else ""
+    return chosen, f"model.attention={network.attention}: {kernel} is used{since}."
 
 
 def compile_costs(

@@ -26,11 +26,11 @@ from t2t_jax.devices.sharding.mesh import row_shards
 from t2t_jax.devices.topology import Topology
 from t2t_jax.files import write_output
 from t2t_jax.model.architectures import make_module, step_model
-from t2t_jax.run.attention_choice import choose_attention
 from t2t_jax.run.description.costs import (
     SENTENCE_LENGTH,
     Compiled,
     analyze,
+    choose_attention,
     longest_shape,
     num_bytes,
     state_shapes,
@@ -106,9 +106,8 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
     usable = int(USABLE * target.memory)
     found: dict[str, Any] = {
         "fits": bool(compiled.text) and memory.total <= usable,
-        "bytes_needed": memory.total,
-        "bytes_temporary": memory.temporaries,
         "device_memory": usable,
+        **{"bytes_needed": memory.total, "bytes_temporary": memory.temporaries},
         **dict.fromkeys(("flops", "bytes_accessed", "estimated_ms", "bound_by")),
         **{"parts": [], "collectives": [], "custom_calls": {}},
     }
@@ -222,10 +221,7 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
         if one["part"] == "optimizer":  # what is not of the model
             one["part"] = "search"
     seconds = SENTENCE_LENGTH * (costs["estimated_ms"] or 0.0) / 1e3
-    return {
-        "rows": rows,
-        "source_tokens": SENTENCE_LENGTH,
-        "beam_size": decoding.beam_size,
-        "sentences_per_second": rows * flat.size / seconds if seconds else None,
-        **costs,
-    }
+    speed = rows * flat.size / seconds if seconds else None
+    found = {"rows": rows, "source_tokens": SENTENCE_LENGTH}
+    found |= {"beam_size": decoding.beam_size, "sentences_per_second": speed}
+    return found | costs

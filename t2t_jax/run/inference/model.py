@@ -438,14 +438,9 @@ def evaluate(
     statuses, _, hypotheses = zip(*(x.partition(" ") for x in outputs), strict=True)
     counts = Counter(one for some in statuses for one in some.split(","))
     del counts["ok"]
-    found = {
-        **corpus_scores(hypotheses, references),
-        "sentences": len(references),
-        "statuses": dict(counts),
-        "seconds": seconds,
-        "checkpoint_step": model.step,
-    }
-    return cast(Scores, found)
+    found: Any = corpus_scores(hypotheses, references)
+    found |= {"sentences": len(references), "statuses": dict(counts)}
+    return cast(Scores, found | {"seconds": seconds, "checkpoint_step": model.step})
 
 
 _SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
