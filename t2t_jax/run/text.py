@@ -41,10 +41,8 @@ def with_absolute_text(config: Config) -> Config:
     Relative paths are those of the working directory. Other keys stay as they are:
     `vocabulary.file` is read once.
     """
-    first, some = (
-        path and os.path.abspath(path)
-        for path in (config.init_from, config.decoding.shortlist)
-    )
+    first, some = config.init_from, config.decoding.shortlist
+    first, some = first and os.path.abspath(first), some and os.path.abspath(some)
     decoding = replace(config.decoding, shortlist=some)
     to_absolute = partial(absolute_spec, directory=os.getcwd())
     return _with_specs(config, to_absolute, init_from=first, decoding=decoding)

@@ -77,11 +77,11 @@ class BatchLayout:
             f"{most}{rows * length:,} tokens a side"
         ]
         for (wanted, length), (rows, _) in zip(self.planned, self.shapes, strict=True):
-            line = f"{rows - wanted} of {rows} rows x {length} slots are empty, so that"
-            line += " all parts are alike."
+            empty = f"{rows - wanted} of {rows} rows x {length} slots are empty"
+            line = f"{empty}, so that all parts are alike."
             if not most:  # Another number would change the length buckets.
-                fitting = f"data.tokens_per_batch of {rows * length:,}"
-                line += f" A {fitting} would fill them."
+                full = rows * length
+                line += f" A data.tokens_per_batch of {full:,} would fill them."
             lines += [line] * (rows > wanted)
         return "\n".join(lines)
 
