@@ -95,7 +95,8 @@ class RunCheckpointer:
         restored = restore_latest_valid(self._checkpoints, like, log=self.log)
         if restored is None:
             return None
-        (step, items, meta, corrupt), configs = restored, None
+        step, items, meta, corrupt = restored
+        configs = None
         with suppress(ConfigError, KeyError):  # The config of another version.
             configs = (parse(meta["config"]), self.config)
         check_fingerprints(meta["fingerprints"], self.fingerprints, configs=configs)
@@ -128,7 +129,7 @@ class RunCheckpointer:
             self._checkpoints.wait()
         self._failure = None
         with self._failure_logged():
-            stored = {"meta": meta, "files": self.files, **_items_of(state)}
+            stored: Any = {"meta": meta, "files": self.files, **_items_of(state)}
             self._checkpoints.save(progress.step, **stored)
 
     def check_for_errors(self) -> None:

@@ -222,6 +222,6 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
             one["part"] = "search"
     seconds = SENTENCE_LENGTH * (costs["estimated_ms"] or 0.0) / 1e3
     speed = rows * flat.size / seconds if seconds else None
-    found = {"rows": rows, "source_tokens": SENTENCE_LENGTH}
+    found: dict[str, Any] = {"rows": rows, "source_tokens": SENTENCE_LENGTH}
     found |= {"beam_size": decoding.beam_size, "sentences_per_second": speed}
     return found | costs

@@ -66,7 +66,7 @@ def save_model_dir(
     else:
         checkpoints = CheckpointWriter(target.checkpoints, keep=1)
         meta = {**origin, "config": to_dict(config), "fingerprints": prints}
-        stored = {"meta": meta, "files": vocabularies.files}
+        stored: Any = {"meta": meta, "files": vocabularies.files}
         checkpoints.save(origin["step"], params=params, **stored)
         checkpoints.wait()
     target.write_json("fingerprints.json", prints)
