@@ -157,8 +157,8 @@ def train(  # noqa: PLR0913  # as few words as a program needs
             parts = (parsed, directory, text, console, processes)
             made = train_prepared(*parts, **own)
             if not made.completes(parsed.steps, patience=parsed.evaluation.patience):
-                step = f"step {made.step:,}, which is saved"
-                raise KeyboardInterrupt(f"Stopped at {step}. The same call resumes.")
+                where = f"step {made.step:,}, which is saved"
+                raise KeyboardInterrupt(f"Stopped at {where}. The same call resumes.")
     from t2t_jax.run.inference.load import load, shared_checkpoint
 
     step = shared_checkpoint(processes, directory.path, name="the model")

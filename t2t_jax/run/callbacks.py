@@ -152,8 +152,8 @@ class RunCallbacks:
                 record, hypotheses = evaluator.evaluate(params, step=step)
         except Cancelled:
             return None
-        scores = {name: record[name] for name in ("bleu", "f1") if name in record}
-        self._scores = {step: scores}
+        names = [name for name in ("bleu", "f1") if name in record]
+        self._scores = {step: {name: record[name] for name in names}}
         self.metrics.write(record)
         samples = evaluator.samples(hypotheses, self.config.evaluation.num_samples)
         write, attempt = self.workdir.write_samples, self.metrics.attempt

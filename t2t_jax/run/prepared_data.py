@@ -196,7 +196,7 @@ def _read(
     errors.raise_if_any()
     every = config.logging.every_seconds
     progress = ProgressBar(log, every_seconds=every, stream=stream)
-    how = {"vocabularies": vocabularies, "progress": progress}
+    how: Any = {"vocabularies": vocabularies, "progress": progress}
     encode = partial(errors.try_call, build_or_open, **how)
     # The filters would select the development pairs.
     off: Any = dict.fromkeys(("drop_copies", "drop_duplicates"), False)

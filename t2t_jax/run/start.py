@@ -114,7 +114,7 @@ def open_shared_run(
                     state_shapes(config)  # checks that its patterns match some, not all
                 owner = held.enter_context(workdir.create_locked())
                 text = _prepare(config, workdir, overrides, console)
-                first = {"owner": owner, "config": to_dict(config)}
+                first: Any = {"owner": owner, "config": to_dict(config)}
                 first["fingerprints"] = text and text.fingerprints
                 processes.publish("text", json.dumps(first))
         with failing_together(processes, "join the run"):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np

@@ -297,7 +297,7 @@ class TranslationModel:
         Raises:
           UserError, DataError, TypeError: as in `translate`.
         """
-        languages = {"source_language": source_language}
+        languages: Any = {"source_language": source_language}
         languages["target_language"] = target_language
         return self.translator(**options).translations(
             lines, prefixes=prefixes, terms=terms, **languages
