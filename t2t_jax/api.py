@@ -136,13 +136,8 @@ def train(  # noqa: PLR0913  # as few words as a program needs
     """
     directory = Workdir(as_directory(workdir, caller="train"))
     _require_stream(log)
-    own = {
-        "devices": devices,
-        "callbacks": _require_callbacks(callbacks),
-        "module": module,
-        "optimizer": optimizer,
-        "owns_process": False,
-    }
+    own: Any = {"module": module, "optimizer": optimizer, "devices": devices}
+    own |= {"callbacks": _require_callbacks(callbacks), "owns_process": False}
     directory.require_run()
     enable_cache_in_process()
     processes = current_processes()
@@ -154,20 +149,19 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         with failing_together(processes, "read the pairs"):
             show = partial(print_line, stream=log) if processes.is_first else _drop
             parsed = _with_pairs(parsed, {"train": train, "dev": dev}, log=show)
-        run = open_shared_run(
-            parsed,
-            workdir=directory,
-            overrides=overrides,
-            processes=processes,
-            stream=log,
-            devices=devices,
-        )
-        text, console = held.enter_context(run)
+        run: Any = {"workdir": directory, "overrides": overrides, "stream": log}
+        run |= {"processes": processes, "devices": devices}
+        text, console = held.enter_context(open_shared_run(parsed, **run))
         if text is not None:
-            _train(parsed, directory, text, console, processes, **own)
+            own["stop"] = InterruptRequest(console.log)
+            parts = (parsed, directory, text, console, processes)
+            made = train_prepared(*parts, **own)
+            if not made.completes(parsed.steps, patience=parsed.evaluation.patience):
+                where = f"step {made.step:,}, which is saved"
+                raise KeyboardInterrupt(f"Stopped at {where}. The same call resumes.")
     from t2t_jax.run.inference.load import load, shared_checkpoint
 
-    step = shared_checkpoint(processes, directory.path)
+    step = shared_checkpoint(processes, directory.path, name="the model")
     return load(directory.path, checkpoint=step, devices=devices, module=module)
 
 
@@ -193,42 +187,13 @@ def train_prepared(
     from t2t_jax.report.run_page import ReportWriter
     from t2t_jax.run.trainer import Trainer
 
-    trainer = Trainer(
-        config,
-        workdir=workdir,
-        text=text,
-        console=console,
-        processes=processes,
-        write_report=ReportWriter(workdir, log=console.log, processes=processes.count),
-        **parts,
-    )
-    return trainer.train(stop if processes.count == 1 else SharedStopRequest())
+    count = processes.count
+    parts["write_report"] = ReportWriter(workdir, log=console.log, processes=count)
+    trainer = Trainer(config, workdir, text, console, processes, **parts)
+    return trainer.train(stop if count == 1 else SharedStopRequest())
 
 
-def _train(
-    config: Config,
-    workdir: Workdir,
-    text: PreparedData,
-    console: Console,
-    processes: Processes,
-    **own: Any,
-) -> None:
-    """Trains to the end; raises a KeyboardInterrupt after a request to stop."""
-    from t2t_jax.run.trainer import is_complete
-
-    stop = InterruptRequest(console.log)
-    progress = train_prepared(
-        config, workdir, text, console, processes, stop=stop, **own
-    )
-    if not is_complete(config, progress):
-        raise KeyboardInterrupt(
-            f"Stopped at step {progress.step:,}, which is saved. The same call resumes."
-        )
-
-
-def _with_pairs(
-    config: Config, pairs: Mapping[str, Pairs | None], *, log: Log
-) -> Config:
+def _with_pairs(config: Config, pairs: Mapping[str, Pairs | None], log: Log) -> Config:
     """Replaces the corpora of a configuration by pairs of the arguments, if given."""
     specs: dict[str, Any] = {
         name: open_pairs(given, config=config.data, name=name, log=log).spec
@@ -243,10 +208,7 @@ def _drop(text: str) -> None:
 
 
 def _resolve_config(
-    config: ConfigLike | None,
-    workdir: Workdir,
-    module: Any = None,
-    optimizer: Any = None,
+    config: ConfigLike | None, workdir: Workdir, module: Any, optimizer: Any
 ) -> tuple[Config, dict[str, Any]]:
     """Returns the configuration, and the overrides to save with it."""
     saved = workdir.read_config() if workdir.has_config else None
@@ -255,9 +217,8 @@ def _resolve_config(
     elif saved is not None:
         parsed = saved
     else:
-        raise InputMissingError(
-            f"{workdir.path} holds no run to resume. Pass a config to start one."
-        )
+        advice = "Pass a config to start one."
+        raise InputMissingError(f"{workdir.path} holds no run to resume. {advice}")
     parsed = _with_own(parsed, module, optimizer)
     if saved is None:
         return parsed, {}
@@ -282,15 +243,14 @@ def _with_own(config: Config, module: Any, optimizer: Any) -> Config:
         )
     used = make_module(config.network) if module is None else module
     params = check_module(used, config.training, vocab_size=config.vocabulary.size)
-    if module is not None and isinstance(
-        getattr(module, "config", None), TransformerConfig
-    ):
-        config = replace(config, architecture="transformer", model=module.config)
-    python = PythonConfig(
-        module=module_name(module) if module is not None else "",
-        optimizer=optimizer_name(optimizer, params) if optimizer is not None else "",
-    )
-    return replace(config, python=python)
+    own = PythonConfig()
+    if module is not None:
+        own = replace(own, module=module_name(module))
+        if isinstance(getattr(module, "config", None), TransformerConfig):
+            config = replace(config, architecture="transformer", model=module.config)
+    if optimizer is not None:
+        own = replace(own, optimizer=optimizer_name(optimizer, params))
+    return replace(config, python=own)
 
 
 def _parse(config: ConfigLike, *, saved: Config | None) -> Config:
@@ -310,9 +270,8 @@ def _parse(config: ConfigLike, *, saved: Config | None) -> Config:
 
 
 def _require_stream(log: Any) -> None:
-    if log is not None and not all(
-        callable(getattr(log, name, None)) for name in ("write", "flush", "isatty")
-    ):
+    methods = (getattr(log, name, None) for name in ("write", "flush", "isatty"))
+    if log is not None and not all(map(callable, methods)):
         raise TypeError(
             "train takes a log that is None or an open text file, not a "
             f'{type(log).__name__}. Pass sys.stderr, or open("train.log", "w").'

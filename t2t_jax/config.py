@@ -43,19 +43,13 @@ from t2t_jax.training.config import (
 )
 
 DERIVED = {
-    "model.vocab_size": "vocabulary.size",
-    "model.source_vocab_size": "vocabulary.source_size",
-    "rnn.vocab_size": "vocabulary.size",
-    "rnn.source_vocab_size": "vocabulary.source_size",
+    f"{section}.{prefix}vocab_size": f"vocabulary.{prefix}size"
+    for section in ("model", "rnn")
+    for prefix in ("", "source_")
 }
 """Key -> the key whose value it has. Not set, so that no number is declared twice."""
 
-KINDS: dict[type, str] = {
-    int: "an integer",
-    float: "a number",
-    bool: "true or false",
-    str: "text",
-}
+KINDS = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
 """Names of the types in messages and help texts."""
 
 
@@ -143,15 +137,13 @@ class Config:
     profile: ProfileConfig = field(default_factory=ProfileConfig)
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
+        problems, why = ErrorCollector(), "12 days at 1,000 steps per second"
         problems.require("steps", self.steps, self.steps >= 1, "be at least 1")
-        why = "12 days at 1,000 steps per second"
         problems.limit("steps", self.steps, _MAX_STEPS, why=why)
         is_seed = 0 <= self.seed < 2**32
         problems.require("seed", self.seed, is_seed, "lie in [0, 2^32)")
         problems.choose("architecture", self.architecture, ARCHITECTURES)
-        if self.architecture in ARCHITECTURES:
-            section = ARCHITECTURES[self.architecture]
+        if section := ARCHITECTURES.get(self.architecture):
             self.mesh.check_divisible(problems, self.network, section=section)
             self._check_passes(problems, section=section)
         problems.check(
@@ -229,8 +221,7 @@ def default() -> config_dict.ConfigDict:
 def to_dict(config: Config) -> dict[str, Any]:
     """Returns `config` as nested dicts of JSON values, without derived keys."""
     values = asdict(config)
-    for key in DERIVED:
-        section, name = key.split(".")
+    for section, _, name in (key.partition(".") for key in DERIVED):
         del values[section][name]
     return values
 
@@ -304,15 +295,11 @@ def parse_saved(
     Raises:
       ConfigError: as `parse` does.
     """
-    decoding, ignored = values.get("decoding"), RETIRED
-    if (
-        isinstance(decoding, Mapping)
-        and "segment" not in decoding
-        and decoding.get("min_tokens") == 0
-        and "decoding.min_tokens" not in overrides()
-    ):
-        ignored |= {"decoding.min_tokens"}
-    kept = {}
+    decoding, kept, ignored = values.get("decoding"), {}, RETIRED
+    if isinstance(decoding, Mapping) and "segment" not in decoding:
+        key = "decoding.min_tokens"
+        if decoding.get("min_tokens") == 0 and key not in overrides():
+            ignored |= {key}
     for name, value in values.items():
         if isinstance(value, Mapping):
             value = {k: v for k, v in value.items() if f"{name}.{k}" not in ignored}
@@ -354,7 +341,7 @@ def choices() -> dict[str, tuple[str, ...]]:
     for key, default in defaults().items():
         section, _, name = key.rpartition(".")
         if section in ARCHITECTURES.values() and isinstance(default, str):
-            words[key] = tuple(str(word) for word in MODEL_CHOICES[name])
+            words[key] = tuple(map(str, MODEL_CHOICES[name]))
     return words
 
 
@@ -380,16 +367,15 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
       >>> choose_row({"small": {"steps": 3}}, "small")
       {'steps': 3}
     """
+    listed = ", ".join(rows)
     if not row:
         raise ConfigError(
             "This config has several rows and none was chosen. Pass one after a colon, "
-            f"such as :{next(iter(rows))}. Rows: {', '.join(rows)}."
+            f"such as :{next(iter(rows))}. Rows: {listed}."
         )
     if row not in rows:
-        raise ConfigError(
-            f"This config has no row {row!r}.{did_you_mean(row, list(rows))} "
-            f"Known are {', '.join(rows)}."
-        )
+        hint = did_you_mean(row, list(rows))
+        raise ConfigError(f"This config has no row {row!r}.{hint} Known are {listed}.")
     return dict(rows[row])
 
 
@@ -418,8 +404,7 @@ def similar(name: str, known: Sequence[str]) -> list[str]:
       ['model.d_model']
     """
     section, _, last = name.rpartition(".")
-    same = [key for key in known if key.rpartition(".")[2] == last]
-    if same:
+    if same := [key for key in known if key.rpartition(".")[2] == last]:
         of_same = [key.rpartition(".")[0] for key in same]
         near = difflib.get_close_matches(section, of_same, n=1)
         return [key for key in same if key.rpartition(".")[0] in near] or same

@@ -30,9 +30,8 @@ def shipped_directory() -> Path:
     for folder in (package / "configs", package.parent / "configs"):
         if (folder / "phrasebook.py").is_file():
             return folder
-    raise InputMissingError(
-        "The shipped configurations are not installed. Pass --config=FILE.py."
-    )
+    missing = "The shipped configurations are not installed."
+    raise InputMissingError(f"{missing} Pass --config=FILE.py.")
 
 
 def shipped_names() -> list[str]:
@@ -100,8 +99,7 @@ def load(path: str) -> config_dict.ConfigDict:
     if not os.path.isfile(name):
         raise _missing(path)
     try:
-        get_config = runpy.run_path(name).get("get_config")
-        if get_config is None:
+        if (get_config := runpy.run_path(name).get("get_config")) is None:
             raise ConfigError(
                 f"{name} does not define get_config(). Define it, and return a "
                 "configuration that starts from t2t_jax.default_config()."
@@ -115,8 +113,7 @@ def load(path: str) -> config_dict.ConfigDict:
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:
-        if _has_other_suffix(name):
-            raise _not_a_configuration(name) from error
+        _require_suffix(name, error)
         raise ConfigError(_reason(path, error)) from error
     config.lock()
     return config
@@ -135,9 +132,8 @@ def resolve(given: str) -> str:
     name, colon, row = given.partition(":")
     if not name or "/" in name or name.endswith(".py"):
         if os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name)):
-            raise InputMissingError(
-                f"--config={name} is a pipe or a device. Pass a Python file."
-            )
+            what = f"--config={name} is a pipe or a device"
+            raise InputMissingError(f"{what}. Pass a Python file.")
         return given
     known = shipped_names()
     if name in known:
@@ -145,8 +141,7 @@ def resolve(given: str) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f" Did you mean --config={near[0]}?" if near else ""
     if os.path.isfile(name):
-        if _has_other_suffix(name):
-            raise _not_a_configuration(name)
+        _require_suffix(name)
         hint = f" Pass a path as --config=./{name}."
     raise InputMissingError(
         f"--config={name}: no shipped configuration has this name.{hint} "
@@ -169,16 +164,14 @@ def default_row(path: str) -> str:
     return ""
 
 
-def _has_other_suffix(name: str) -> bool:
-    return Path(name).suffix not in ("", ".py")
-
-
-def _not_a_configuration(name: str) -> ConfigError:
-    return ConfigError(
-        f"--config={name}: not a Python file. Pass a configuration file FILE.py, or a "
-        "shipped name, such as --config=own_text:small. To set the training text, use "
-        "config.data.train, such as text:SOURCE,TARGET."
-    )
+def _require_suffix(name: str, cause: BaseException | None = None) -> None:
+    """Raises a ConfigError if a file has another suffix than Python's."""
+    if Path(name).suffix not in ("", ".py"):
+        raise ConfigError(
+            f"--config={name}: not a Python file. Pass a configuration file FILE.py, "
+            "or a shipped name, such as --config=own_text:small. To set the training "
+            "text, use config.data.train, such as text:SOURCE,TARGET."
+        ) from cause
 
 
 def _missing(path: str) -> InputMissingError:
@@ -187,15 +180,13 @@ def _missing(path: str) -> InputMissingError:
     known: list[str] = []
     with suppress(InputMissingError):
         known = shipped_names()
-    if (stem := Path(name).stem) in known:
-        return InputMissingError(
-            f"--config={name}: there is no such file{where}. For the shipped "
-            f"configuration of that name, pass --config={stem}{colon}{row}."
-        )
     listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
-    return InputMissingError(
-        f"--config={name}: there is no such file{where}. Pass a Python file{listed}."
-    )
+    advice = f"Pass a Python file{listed}"
+    if (stem := Path(name).stem) in known:
+        shipped = f"pass --config={stem}{colon}{row}"
+        advice = f"For the shipped configuration of that name, {shipped}"
+    missing = f"--config={name}: there is no such file{where}"
+    return InputMissingError(f"{missing}. {advice}.")
 
 
 def _reason(path: str, error: BaseException) -> str:

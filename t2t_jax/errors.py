@@ -122,6 +122,10 @@ def error_chain(error: BaseException | None) -> Iterator[BaseException]:
 class ErrorCollector:
     """Collects error messages, so that all of them are reported at once.
 
+    Args:
+      section: of the configuration, for `of`.
+      config: its values.
+
     Attributes:
       messages: the messages collected so far.
 
@@ -132,7 +136,8 @@ class ErrorCollector:
       ['rows=7 must be even. Change config.rows.']
     """
 
-    def __init__(self) -> None:
+    def __init__(self, section: str = "", config: object = None) -> None:
+        self._section, self._config = section, config
         self.messages: list[str] = []
         self._kind: type[UserError] = ConfigError
         self._unlisted = 0
@@ -156,6 +161,16 @@ class ErrorCollector:
           ['data.row_length=7 must be even. Change config.data.row_length.']
         """
         self.check(holds, f"{key}={value} must {rule}. Change config.{key}.")
+
+    def of(self, rule: str, holds: Callable[[Any], object], *names: str) -> None:
+        """Adds the messages of the section's keys whose values a test does not accept.
+
+        Args:
+          rule: as in `require`.
+        """
+        for name in names:
+            value = getattr(self._config, name)
+            self.require(f"{self._section}.{name}", value, bool(holds(value)), rule)
 
     def choose(self, key: str, value: object, known: Collection[object]) -> None:
         """Adds a message unless a configuration value is one of the known words.
@@ -295,6 +310,5 @@ def write_error(
         # The path of an OSError is printed after its message.
         message = f"{error.strerror}. Free disk space, or {advice}: {problem}"
         return OSError(error.errno, message, str(path))
-    return OutputError(
-        f"{path}: {problem} ({error.strerror}). {advice[:1].upper()}{advice[1:]}."
-    )
+    advice = f"{advice[:1].upper()}{advice[1:]}"
+    return OutputError(f"{path}: {problem} ({error.strerror}). {advice}.")

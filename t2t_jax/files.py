@@ -104,10 +104,8 @@ def write_once(path: Path, content: bytes | str, *, advice: str) -> None:
         fsync_directory(path.parent)
     except FileExistsError as error:
         if not path.is_file() or path.read_bytes() != data:
-            raise DataError(
-                f"Cannot write {path}: it exists with other content, and is never "
-                f"replaced. {advice}"
-            ) from error
+            reason = "it exists with other content, and is never replaced"
+            raise DataError(f"Cannot write {path}: {reason}. {advice}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -150,11 +148,7 @@ def wait_until_visible(
 
 @contextmanager
 def locked(
-    path: Path,
-    *,
-    wait: float = 0.0,
-    is_shared: bool = False,
-    is_directory: bool = False,
+    path: Path, *, wait: float = 0, is_shared: bool = False, is_directory: bool = False
 ) -> Iterator[int]:
     """Locks a file or directory; the system releases the lock when the process ends.
 
@@ -240,11 +234,9 @@ def check_size(path: Path, *, max_bytes: int, advice: str) -> int:
       DataError: the file is larger than `max_bytes`, or is not a regular file.
       OSError: the file does not exist.
     """
-    size = require_file(path, advice=advice)
-    if size > max_bytes:
-        raise DataError(
-            f"{path} must have at most {max_bytes:,} bytes, and has {size:,}. {advice}"
-        )
+    if (size := require_file(path, advice=advice)) > max_bytes:
+        most = f"at most {max_bytes:,} bytes"
+        raise DataError(f"{path} must have {most}, and has {size:,}. {advice}")
     return size
 
 
@@ -264,9 +256,8 @@ def require_file(path: Path, *, advice: str) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise DataError(
-            f"{path} must be a file, and is a loop of links. {advice}"
-        ) from error
+        reason = "must be a file, and is a loop of links"
+        raise DataError(f"{path} {reason}. {advice}") from error
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "device")
         raise DataError(f"{path} must be a file, and is a {kind}. {advice}")
@@ -282,12 +273,10 @@ def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
       OSError: the file does not exist or cannot be read.
     """
     content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=advice)
+    # NaN and Infinity are not JSON, but Python's parser accepts them.
+    hooks: Any = {"parse_constant": _reject, "object_pairs_hook": unique_names}
     try:
-        # NaN and Infinity are not JSON, but Python's parser accepts them.
-        text = content.decode()
-        values = json.loads(
-            text, parse_constant=_reject_constant, object_pairs_hook=unique_names
-        )
+        values = json.loads(content.decode(), **hooks)
     except (RecursionError, ValueError) as error:
         reason = json_fault(content, error)
         raise DataError(f"{path} is damaged: {reason}\n{advice}") from error
@@ -300,7 +289,7 @@ class _NotJSONError(ValueError):
     """What Python's JSON parser accepts: NaN, and a name that occurs twice."""
 
 
-def _reject_constant(constant: str) -> NoReturn:
+def _reject(constant: str) -> NoReturn:
     raise _NotJSONError(f"{constant} is not a number")
 
 
@@ -360,10 +349,8 @@ def safe_child_path(directory: Path, name: str) -> Path:
     """
     path = directory / name
     if name == ".." or path.parent != directory or path.is_symlink():
-        raise DataError(
-            f"{directory}: a file there names {name!r}, which is not in it. Remove "
-            "the directory."
-        )
+        reason = f"names {name!r}, which is not in it. Remove the directory."
+        raise DataError(f"{directory}: a file there {reason}")
     return path
 
 

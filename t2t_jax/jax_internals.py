@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 _SLICE_MILLISECONDS = 500
+_FOLDER = "t2t_jax"
 
 
 def has_cudnn() -> bool:
@@ -64,14 +65,13 @@ def rank_and_count() -> tuple[int, int]:
     """
     module = sys.modules.get("jax._src.distributed")
     state = getattr(module, "global_state", None)
-    if state is None:
-        return 0, 1
-    return state.process_id or 0, state.num_processes or 1
+    rank, count = (getattr(state, x, 0) for x in ("process_id", "num_processes"))
+    return rank or 0, count or 1
 
 
 def publish(name: str, text: str) -> None:
     """Publishes a text under a name, once in a run."""
-    client().key_value_set(_key(name), text)
+    client().key_value_set(f"{_FOLDER}/{name}", text)
 
 
 def receive(name: str) -> str:
@@ -81,15 +81,11 @@ def receive(name: str) -> str:
     """
     while True:
         try:  # In slices, so that signal handlers run in between.
-            text: str = client().blocking_key_value_get(_key(name), _SLICE_MILLISECONDS)
-            return text
+            key = f"{_FOLDER}/{name}"
+            return str(client().blocking_key_value_get(key, _SLICE_MILLISECONDS))
         except RuntimeError as error:
             if "DEADLINE_EXCEEDED" not in str(error):
                 raise
-
-
-def _key(name: str) -> str:
-    return f"t2t_jax/{name}"
 
 
 def start_preemption_service() -> None:

@@ -11,10 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from t2t_jax.devices.distributed.signals import (
-    install_early_handlers,
-    set_handlers,
-)
+from t2t_jax.devices.distributed.signals import install_early_handlers, set_handlers
 from t2t_jax.devices.huge_pages import reexec_with_huge_pages
 
 # Before the slow imports, and not in a program that imports this module.
@@ -78,7 +75,9 @@ def main(argv: Sequence[str]) -> int:
         # The same code on every process.
         current_processes().shutdown(code)
     except (Exception, KeyboardInterrupt) as raised:
-        error = _signal_behind(raised)
+        # An extension's import turns a signal into an ImportError.
+        is_signal = isinstance(raised, ImportError) and _Stop.last
+        error = _Stop(_Stop.last) if is_signal else raised
         code = report_error(error)
         if current_processes().count > 1:
             # This process ends within seconds; a signal would change its exit code.
@@ -98,7 +97,9 @@ def _run(argv: Sequence[str]) -> int:
     line = split(argv)
     text = requested_help(line)
     if text is None and line.last("version") is not None:
-        text = f"{_version_text()}\n"
+        jax, flax = version("jax"), version("flax")  # without importing them
+        others = f"Python {platform.python_version()}, JAX {jax}, Flax {flax}"
+        text = f"t2t-jax {__version__} ({others})\n"
     if text is not None:
         print(text, end="")
         return 0
@@ -110,12 +111,9 @@ def _run(argv: Sequence[str]) -> int:
         enable_compilation_cache()  # before the mode imports it
     mode = import_module(f"t2t_jax.cli.modes.{module_of(options.mode)}")
     if isinstance(options, DistributedOptions):
-        processes = initialize(
-            coordinator_address=options.coordinator_address,
-            num_processes=options.num_processes,
-            process_id=options.process_id,
-            before_exit=flush_before_exit,
-        )
+        names = ("coordinator_address", "num_processes", "process_id")
+        given: Any = {name: getattr(options, name) for name in names}
+        processes = initialize(**given, before_exit=flush_before_exit)
         disable_cache_on_multiprocess_cpu(processes.count)
         options = dataclasses.replace(options, processes=processes)
     else:
@@ -143,12 +141,6 @@ def exit_on_signal(options: Options) -> AbstractContextManager[None]:
     return exit_on_signals(flush_before_exit, advice=advice)
 
 
-def _version_text() -> str:
-    """Returns the versions of t2t_jax, Python, JAX and Flax, without importing JAX."""
-    others = f"JAX {version('jax')}, Flax {version('flax')}"
-    return f"t2t-jax {__version__} (Python {platform.python_version()}, {others})"
-
-
 class _Stop(KeyboardInterrupt):
     """Raised by signals; not an `Exception`, so that no handler hides it.
 
@@ -160,12 +152,6 @@ class _Stop(KeyboardInterrupt):
     """
 
     last = ""
-
-
-def _signal_behind(error: BaseException) -> BaseException:
-    """Returns the signal that an extension's import turned into an ImportError."""
-    last = isinstance(error, ImportError) and _Stop.last
-    return _Stop(last) if last else error
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -137,11 +137,9 @@ class StepModel(Protocol):
 
     def encode(self, source_BxS: Array) -> PyTree:
         """Encodes source tokens (pad = 0); every leaf starts with axis B."""
-        ...
 
     def init_cache(self, memory: PyTree, num_beams: int, length: int) -> PyTree:
         """Allocates the state of `num_beams` beams for `length` target positions."""
-        ...
 
     def step(
         self, tokens_BxW: Array, memory: PyTree, cache: PyTree, position: Array
@@ -150,15 +148,12 @@ class StepModel(Protocol):
 
         The cache keeps its tree, shapes and dtypes, but for a note of `reorder`.
         """
-        ...
 
     def reorder(self, cache: PyTree, parents_BxW: Array) -> PyTree:
         """Replaces the state of beam w of sentence b by that of `parents_BxW[b, w]`.
 
         It may defer the work to the next `step`, with a note in the cache.
         """
-        ...
 
     def grow(self, cache: PyTree, length: int) -> PyTree:
         """Grows the cache to `length` positions (the identity for an RNN)."""
-        ...

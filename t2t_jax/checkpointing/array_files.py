@@ -63,21 +63,16 @@ def read_arrays(directory: Path, expected: Mapping[str, str]) -> dict[str, np.nd
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         # Not from it: the innermost error is what users are shown.
         raise ValueError(f"{path}: {error}") from None
-    opening = {
-        path: tensorstore.open(spec, read=True, context=context)
-        for path, spec in specs.items()
-    }
-    reading = {path: array.result().read() for path, array in opening.items()}
-    return {path: array.result() for path, array in reading.items()}
+    opening = [tensorstore.open(x, read=True, context=context) for x in specs.values()]
+    reading = [array.result().read() for array in opening]
+    return {path: one.result() for path, one in zip(specs, reading, strict=True)}
 
 
 def _spec(directory: Path, name: str) -> dict[str, Any]:
     # TensorStore refuses paths with "..".
     base = {"driver": "file", "path": f"{directory.resolve()}/"}
-    return {
-        "driver": "zarr",
-        "kvstore": {"driver": "ocdbt", "base": base, "path": f"{name}/"},
-    }
+    store = {"driver": "ocdbt", "base": base, "path": f"{name}/"}
+    return {"driver": "zarr", "kvstore": store}
 
 
 def _check_storage(store: tensorstore.KvStore, expected: str) -> None:

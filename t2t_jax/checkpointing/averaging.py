@@ -93,13 +93,8 @@ class Selection(NamedTuple):
 
 def info_from_meta(meta: Mapping[str, Any]) -> CheckpointInfo:
     """Reads the position of a checkpoint from its JSON object."""
-    progress = meta["progress"]
-    return CheckpointInfo(
-        steps=progress["step"],
-        minutes=progress["minutes"],
-        epochs=progress["position"][0],
-        kinds=tuple(meta["kinds"]),
-    )
+    made, kinds = meta["progress"], tuple(meta["kinds"])
+    return CheckpointInfo(made["step"], made["minutes"], made["position"][0], kinds)
 
 
 def spacing_units(config: CheckpointConfig) -> tuple[str, ...]:
@@ -133,8 +128,7 @@ def select(infos: Sequence[CheckpointInfo], units: Sequence[str]) -> Selection:
       Selection(steps=(10, 20, 30), spacing=Spacing(unit='steps', gaps=(10, 10)), ...)
     """
     infos = sorted(infos)
-    steps = tuple(info.steps for info in infos)
-    spacings = []
+    steps, spacings = tuple(info.steps for info in infos), []
     for unit in units:
         places = [getattr(info, unit) for info in infos]
         spacings.append(Spacing(unit, tuple(b - a for a, b in pairwise(places))))

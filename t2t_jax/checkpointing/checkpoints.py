@@ -70,13 +70,12 @@ class Checkpoints:
         log: Callable[[str], None] | None = None,
     ):
         path = as_directory(directory, caller="Checkpoints")
-        self._processes, self._log = current_processes(), log or print_line
+        processes, self._log = current_processes(), log or print_line
         with contextlib.ExitStack() as held:
-            with failing_together(self._processes, "open the checkpoints"):
-                if self._processes.is_first:
+            with failing_together(processes, "open the checkpoints"):
+                if processes.is_first:
                     _lock(path, held)
-                how: Any = {"keep": keep, "processes": self._processes}
-                self._writer = CheckpointWriter(path, **how)
+                self._writer = CheckpointWriter(path, keep=keep, processes=processes)
             self._held = held.pop_all()
 
     def save(
@@ -125,11 +124,9 @@ class Checkpoints:
             steps.
         """
         wanted = {"state": _by_name(like, _described)}
-        how: Any = {"log": self._log, "processes": self._processes}
-        found = restore_latest_valid(self._writer, wanted, **how)
-        if found is None:
+        if (found := restore_latest_valid(self._writer, wanted, log=self._log)) is None:
             return None
-        quarantine(self._writer, found.corrupt, **how)
+        quarantine(self._writer, found.corrupt, self._log)
         named = found.items["state"]
         state = jax.tree_util.tree_map_with_path(
             lambda path, leaf: _restored(leaf, named[_name(path)]), like
@@ -160,7 +157,7 @@ class Checkpoints:
         with self._held:
             # After an exception other processes may have failed, and would be waited
             # for.
-            if kind is None or self._processes.count == 1:
+            if kind is None or self._writer.processes.count == 1:
                 self._writer.wait()
 
 
@@ -170,10 +167,8 @@ def _lock(directory: Path, held: contextlib.ExitStack) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         held.enter_context(locked(directory / "lock"))
     except BlockingIOError as error:
-        raise OutputError(
-            f"{directory} is in use by another program. Wait for its end, or pass "
-            "another directory."
-        ) from error
+        reason = "is in use by another program. Wait for its end, or pass another"
+        raise OutputError(f"{directory} {reason} directory.") from error
     except OSError as error:
         problem, advice = "checkpoints cannot be saved there", "pass another directory"
         raise write_error(directory, error, problem=problem, advice=advice) from error

@@ -99,17 +99,15 @@ def add_checksums(
 def verify_checksums(meta: Mapping[str, Any]) -> str:
     """Verifies the digest of a JSON object; returns the fault, "" if there is none."""
     content = {name: value for name, value in meta.items() if name != "digest"}
-    if meta.get("digest") != json_digest(content):
-        return "its meta differs from what was saved"
-    return ""
+    is_same = meta.get("digest") == json_digest(content)
+    return "" if is_same else "its meta differs from what was saved"
 
 
 def pack_files(files: Mapping[str, bytes]) -> tuple[dict[str, str], dict[str, str]]:
     """Returns the SHA-256 of small files, and their content in Base64, by name."""
-    return (
-        {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
-        {name: base64.b64encode(content).decode() for name, content in files.items()},
-    )
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
+    texts = {name: base64.b64encode(data).decode() for name, data in files.items()}
+    return digests, texts
 
 
 def unpack_file(text: Any, sha256: str) -> bytes:
@@ -180,15 +178,12 @@ def _scramble(x: Any, first: np.uint32, second: np.uint32) -> Any:
     return x ^ (x >> 16)
 
 
-_compiled_checksum = functools.cache(
-    lambda sharding: jax.jit(checksum_jax, out_shardings=sharding)
-)
+_compiled_checksum = functools.cache(lambda to: jax.jit(checksum_jax, out_shardings=to))
 
 
 def _is_small_on_cpu(leaf: jax.Array) -> bool:
-    devices: set[Any] = leaf.sharding.device_set
-    on_one_cpu = [device.platform for device in devices] == ["cpu"]
-    return on_one_cpu and leaf.size <= _CHUNK
+    platforms = [device.platform for device in leaf.devices()]
+    return platforms == ["cpu"] and leaf.size <= _CHUNK
 
 
 def _replicated(leaf: jax.Array) -> NamedSharding | None:

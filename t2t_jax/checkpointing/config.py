@@ -32,13 +32,10 @@ class CheckpointConfig:
     keep: int = 5
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        for name in ("every_steps", "every_minutes", "every_epochs"):
-            value = getattr(self, name)
-            is_valid = 0 <= value < math.inf
-            key = f"checkpoint.{name}"
-            problems.require(key, value, is_valid, "be 0 (off) or more")
-        problems.require("checkpoint.keep", self.keep, self.keep >= 1, "be at least 1")
+        problems = ErrorCollector("checkpoint", self)
+        every = ("every_steps", "every_minutes", "every_epochs")
+        problems.of("be 0 (off) or more", lambda x: 0 <= x < math.inf, *every)
+        problems.of("be at least 1", lambda x: x >= 1, "keep")
         problems.raise_if_any()
 
     @property

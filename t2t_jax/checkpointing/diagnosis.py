@@ -77,12 +77,11 @@ def as_io_error(error: BaseException, path: Path) -> Exception | None:
         is_system = number is not None and number not in _CORRUPTION_ERRNOS
         is_system |= isinstance(cause, MemoryError)
         if is_system or _SYSTEM_STATUS.search(str(cause)):
-            message = (
+            return _error_type(number, str(cause))(
                 f"Checkpoint {path} cannot be read: {short_reason(error)}.\nThis is "
                 "a system error; the checkpoint was not modified. Fix the cause and "
                 "rerun the command."
             )
-            return _error_type(number, str(cause))(message)
     return None
 
 
@@ -94,8 +93,7 @@ def short_reason(error: BaseException) -> str:
       'No space left on device'
     """
     for cause in error_chain(error):
-        number = _errno_of(cause)
-        if number is not None:
+        if (number := _errno_of(cause)) is not None:
             name = getattr(cause, "filename", None)
             return os.strerror(number) + (f": {name}" if name else "")
     # An error of Orbax names the path, its cause the fault; a `UserError` names both.
@@ -109,9 +107,7 @@ def short_reason(error: BaseException) -> str:
 def _error_type(number: int | None, text: str) -> type[Exception]:
     if number in (errno.EACCES, errno.EPERM) or "PERMISSION_DENIED" in text:
         return InputMissingError
-    if number == errno.EIO:
-        return StorageError
-    return UnavailableError
+    return StorageError if number == errno.EIO else UnavailableError
 
 
 def _errno_of(error: BaseException) -> int | None:

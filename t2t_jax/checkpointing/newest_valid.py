@@ -9,19 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.reader import CheckpointReader, without_checksums
 from t2t_jax.checkpointing.step_dirs import Meta
-from t2t_jax.devices.distributed.processes import (
-    SINGLE_PROCESS,
-    Processes,
-    broadcast_from_first,
-    failing_together,
-)
+from t2t_jax.data.files.progress_bar import Log
+from t2t_jax.devices.distributed.processes import broadcast_from_first, failing_together
 from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.types import PyTree
@@ -42,11 +37,7 @@ class Restored(NamedTuple):
 
 
 def restore_latest_valid(
-    checkpoints: CheckpointReader,
-    like: Mapping[str, PyTree],
-    *,
-    log: Callable[[str], None],
-    processes: Processes = SINGLE_PROCESS,
+    checkpoints: CheckpointReader, like: Mapping[str, PyTree], *, log: Log
 ) -> Restored | None:
     """Restores the newest valid checkpoint; changes nothing on disk.
 
@@ -62,21 +53,17 @@ def restore_latest_valid(
       DataError: there are checkpoints, and none of them is valid.
       UserError: a system error prevents reading them, or processes see different steps.
     """
-    newest = agreed_latest_step(checkpoints, processes)
+    processes, newest = checkpoints.processes, agreed_latest_step(checkpoints)
     _report_strays(checkpoints, newest, log=log)
     corrupt: list[CorruptCheckpointError] = []
     for step in reversed(checkpoints.steps()):
         items: dict[str, PyTree] = {}  # Those of a corrupt one are released.
-        together = partial(
-            failing_together,
-            processes,
-            handled=CorruptCheckpointError,
-            error=checkpoints.corrupt(step, "another process could not read it"),
-        )
+        other = checkpoints.corrupt(step, "another process could not read it")
+        how: Any = {"handled": CorruptCheckpointError, "error": other}
         try:
-            with together(f"read checkpoint {step}"):
+            with failing_together(processes, f"read checkpoint {step}", **how):
                 items, meta = checkpoints.read(step, like)
-            with together(f"check checkpoint {step}"):
+            with failing_together(processes, f"check checkpoint {step}", **how):
                 checkpoints.check(step, items, meta)
                 checkpoints.files(step)  # Without them the parameters cannot be used.
         except CorruptCheckpointError as error:
@@ -95,9 +82,7 @@ def restore_latest_valid(
     )
 
 
-def _report_strays(
-    checkpoints: CheckpointReader, newest: int, *, log: Callable[[str], None]
-) -> None:
+def _report_strays(checkpoints: CheckpointReader, newest: int, *, log: Log) -> None:
     """Names what looks like a checkpoint newer than all, or refuses a start beside it.
 
     Raises:
@@ -116,11 +101,7 @@ def _report_strays(
 
 
 def quarantine(
-    checkpoints: CheckpointReader,
-    corrupt: Sequence[CorruptCheckpointError],
-    *,
-    log: Callable[[str], None],
-    processes: Processes = SINGLE_PROCESS,
+    checkpoints: CheckpointReader, corrupt: Collection[CorruptCheckpointError], log: Log
 ) -> None:
     """Renames corrupt checkpoints, so that they are not read again.
 
@@ -128,19 +109,15 @@ def quarantine(
     """
     if not corrupt:
         return
-    with failing_together(processes, "rename corrupt checkpoints"):
-        for error in corrupt if processes.is_first else ():
+    with failing_together(checkpoints.processes, "rename corrupt checkpoints"):
+        for error in corrupt if checkpoints.processes.is_first else ():
             name = checkpoints.quarantine(int(error.path.name)).name
-            log(
-                f"WARNING: Checkpoint {error.path} is corrupt: {error.reason}. Renamed "
-                f"to {name}."
-            )
-    agreed_latest_step(checkpoints, processes)
+            what = f"Checkpoint {error.path} is corrupt: {error.reason}"
+            log(f"WARNING: {what}. Renamed to {name}.")
+    agreed_latest_step(checkpoints)
 
 
-def agreed_latest_step(
-    checkpoints: CheckpointReader, processes: Processes = SINGLE_PROCESS
-) -> int:
+def agreed_latest_step(checkpoints: CheckpointReader) -> int:
     """Returns the latest step as process 0 sees it; 0 if there is none.
 
     Collective: call on every process. The others wait until they see that step too.
@@ -150,7 +127,7 @@ def agreed_latest_step(
         `SHARED_FS_TIMEOUT` seconds.
       UserError: another process does.
     """
-    latest = max(checkpoints.steps(), default=0)
+    processes, latest = checkpoints.processes, max(checkpoints.steps(), default=0)
     agreed = int(broadcast_from_first(processes, "newest step", str(latest)))
     with failing_together(processes, "see the newest checkpoint"):
         if not wait_until_visible(

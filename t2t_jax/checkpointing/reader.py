@@ -9,11 +9,10 @@ independently of the others.
 
 from __future__ import annotations
 
-import itertools
 import math
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,11 +35,8 @@ from t2t_jax.checkpointing.diagnosis import (
     short_reason,
 )
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
-from t2t_jax.devices.sharding.rules import (
-    describe_differences,
-    dtype_shapes,
-    path_of,
-)
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.devices.sharding.rules import describe_differences, dtype_shapes, path_of
 from t2t_jax.errors import DataError
 from t2t_jax.files import MAX_JSON_BYTES, check_size, read_json_object
 from t2t_jax.types import Params, PyTree
@@ -70,7 +66,13 @@ def dev_score(meta: Mapping[str, Any]) -> float:
 
 
 class CheckpointReader(StepDirs):
-    """The checkpoints of one directory, opened for reading."""
+    """The checkpoints of one directory, opened for reading.
+
+    Attributes:
+      processes: all that save and restore the arrays together.
+    """
+
+    processes: Processes = SINGLE_PROCESS
 
     def resolve_step(self, which: str | int) -> int:
         """Returns the step of the checkpoint that a user has chosen.
@@ -83,8 +85,7 @@ class CheckpointReader(StepDirs):
           DataError: there is no such checkpoint, or for `best` one is corrupt, so that
             its score is not known.
         """
-        steps = self.steps()
-        if not steps:
+        if not (steps := self.steps()):
             raise DataError(
                 f"{self.directory} holds no checkpoint. Train first, or pass another "
                 "directory."
@@ -111,13 +112,10 @@ class CheckpointReader(StepDirs):
         Raises:
           DataError: there is no such checkpoint, or it is corrupt.
         """
-        for attempt in itertools.count(1):
-            try:
+        for _ in range(_MAX_ATTEMPTS * (which in ("best", "last"))):
+            with suppress(RemovedCheckpointError):
                 return read(self.resolve_step(which))
-            except RemovedCheckpointError:
-                if which not in ("best", "last") or attempt == _MAX_ATTEMPTS:
-                    raise
-        raise AssertionError
+        return read(self.resolve_step(which))
 
     def meta(self, step: int) -> Meta:
         """Reads the JSON object of a checkpoint, without the checksums.
@@ -134,14 +132,9 @@ class CheckpointReader(StepDirs):
           CorruptCheckpointError: they differ from what was saved.
         """
         digests = self.read_verified_meta(step).get("files", {})
-        if not digests:
-            return {}
-        texts = self._read_json(step, "files")
+        texts = self._read_json(step, "files") if digests else {}
         with self._diagnosed(step, "in files, {}"):
-            return {
-                name: unpack_file(texts.get(name), sha256)
-                for name, sha256 in digests.items()
-            }
+            return {x: unpack_file(texts.get(x), digests[x]) for x in digests}
 
     def params(self, step: int, *, like: PyTree, item: str = "params") -> Params:
         """Restores the parameters of a checkpoint; `like` has the shardings.
@@ -231,9 +224,8 @@ class CheckpointReader(StepDirs):
                 "workdir of this model."
             )
         if 4 * parameters > _MAX_RATIO * stored + _ALWAYS:
-            raise self.corrupt(
-                step, f"{stored:,} bytes cannot hold {parameters:,} parameters"
-            )
+            reason = f"{stored:,} bytes cannot hold {parameters:,} parameters"
+            raise self.corrupt(step, reason)
 
     def verify(self, step: int) -> None:
         """Reads arrays and files of a checkpoint on the host and verifies them.
@@ -272,11 +264,10 @@ class CheckpointReader(StepDirs):
         self, step: int, item: str, expected: Mapping[str, str]
     ) -> dict[str, np.ndarray]:
         """Reads the arrays of an item to the host, without verifying them."""
-        directory = self.path(step)
         with self._diagnosed(step):
-            for path in directory.rglob("*"):
+            for path in self.path(step).rglob("*"):
                 _check_regular_file(path)
-            return read_arrays(directory / item, expected)
+            return read_arrays(self.path(step) / item, expected)
 
     def _read_json(self, step: int, item: str) -> Meta:
         """Reads a JSON item without verifying it."""
@@ -297,11 +288,10 @@ class CheckpointReader(StepDirs):
 
     def corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
         """Returns the error of a corrupt checkpoint, which names the other steps."""
-        others = [other for other in self.steps() if other != step]
+        others, kind = [x for x in self.steps() if x != step], CorruptCheckpointError
         if not self.path(step).exists():
-            reason = "it was removed while it was read"
-            return RemovedCheckpointError(self.path(step), reason, others=others)
-        return CorruptCheckpointError(self.path(step), reason, others=others)
+            kind, reason = RemovedCheckpointError, "it was removed while it was read"
+        return kind(self.path(step), reason, others=others)
 
 
 def without_checksums(meta: Meta) -> Meta:

@@ -140,10 +140,8 @@ def _read_header(
     for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
         shape, (first, end) = entry["shape"], entry["data_offsets"]
         if entry["dtype"] not in _DTYPES:
-            raise ValueError(
-                f"{name} has type {short_repr(entry['dtype'])}, and supported are "
-                f"{', '.join(_DTYPES)}"
-            )
+            kind, known = short_repr(entry["dtype"]), ", ".join(_DTYPES)
+            raise ValueError(f"{name} has type {kind}, and supported are {known}")
         dtype = np.dtype(_DTYPES[entry["dtype"]])
         if any(type(length) is not int or length < 0 for length in shape) or (
             [first, end] != [position, position + math.prod(shape) * dtype.itemsize]
@@ -213,10 +211,8 @@ class SafetensorsFile:
           DataError: they differ from what was written, or are of another model.
         """
         self.meta(step)
-        expected = dtype_shapes(like)
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
         try:
-            arrays = self._read(expected, max_bytes=size + MAX_JSON_BYTES)
+            arrays = self._read(like)
         except UserError:
             raise
         except Exception as error:
@@ -225,10 +221,11 @@ class SafetensorsFile:
             raise self._damaged(short_reason(error)) from error
         return place(arrays, like)
 
-    def _read(self, expected: Mapping[str, str], *, max_bytes: int) -> dict[str, Any]:
+    def _read(self, like: PyTree) -> dict[str, Any]:
         """Reads the arrays; checks names and shapes before, checksums after."""
-        mapped, metadata = read_safetensors(self._path, max_bytes=max_bytes)
-        if reason := describe_differences(expected, dtype_shapes(mapped)):
+        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
+        mapped, metadata = read_safetensors(self._path, max_bytes=size + MAX_JSON_BYTES)
+        if reason := describe_differences(dtype_shapes(like), dtype_shapes(mapped)):
             raise DataError(
                 f"{self._path} was written for another model: {reason}.\nRestore "
                 "the config.json of that model."
@@ -246,9 +243,8 @@ class SafetensorsFile:
         try:
             meta = read_json_object(path, advice=_ADVICE)
         except FileNotFoundError as error:
-            raise InputMissingError(
-                f"{path} does not exist, and holds the step. {_ADVICE}"
-            ) from error
+            missing = f"{path} does not exist, and holds the step"
+            raise InputMissingError(f"{missing}. {_ADVICE}") from error
         if not isinstance(meta.get("step"), int):
             raise DataError(f"{path} is damaged: it has no step\n{_ADVICE}")
         return meta

@@ -94,7 +94,7 @@ class StepDirs:
         path = self.path(step)
         if _is_step(path):
             return self._rename(step, "replaced")
-        if path.is_symlink() or path.exists():
+        if os.path.lexists(path):
             self._rename(step, "stray")
         return None
 
@@ -130,7 +130,7 @@ class StepDirs:
     def _rename(self, step: int, prefix: str) -> Path:
         """Renames a step to the first free name of that prefix."""
         target, number = self.directory / f"{prefix}-{step}", 1
-        while target.is_symlink() or target.exists():
+        while os.path.lexists(target):
             number += 1
             target = self.directory / f"{prefix}-{step}-{number}"
         return self.path(step).rename(target)

@@ -46,7 +46,7 @@ class CheckpointWriter(CheckpointReader):
     ):
         require_array_path(directory)
         super().__init__(directory)
-        self._keep, self._processes = keep, processes
+        self._keep, self.processes = keep, processes
         self._is_first = jax.process_index() == 0
         self._checkpointer: ocp.AsyncCheckpointer | None = None
         self._step, self._is_saving, self._is_readable = 0, False, False
@@ -60,7 +60,7 @@ class CheckpointWriter(CheckpointReader):
         *,
         meta: Meta,
         files: Mapping[str, bytes] | None = None,
-        **items: PyTree | None,
+        **items: PyTree,
     ) -> None:
         """Starts to write a checkpoint, after the save before is complete.
 
@@ -71,9 +71,8 @@ class CheckpointWriter(CheckpointReader):
           meta: JSON values. `kinds` (list of str) and `bleu` (float, if known) decide
             which checkpoints are kept.
           files: small files to store in the checkpoint, by name.
-          items: pytrees of arrays by name; None for one that there is not. Those of a
-            run are `params`, `optimizer`, and `trained` if training continues from
-            other parameters than `params`.
+          items: pytrees of arrays by name. Those of a run are `params`, `optimizer`,
+            and `trained` if training continues from other parameters than `params`.
 
         Raises:
           StorageError: some process cannot write the checkpoint, or the save before
@@ -81,20 +80,18 @@ class CheckpointWriter(CheckpointReader):
         """
         self.wait()
         self._step = step
-        trees = {name: tree for name, tree in items.items() if tree is not None}
-        saved = {name: ocp.args.StandardSave(tree) for name, tree in trees.items()}
+        saved = {name: ocp.args.StandardSave(tree) for name, tree in items.items()}
         if files:
             digests, texts = pack_files(files)
             meta, saved["files"] = {**meta, "files": digests}, ocp.args.JsonSave(texts)
-        saved["meta"] = ocp.args.JsonSave(add_checksums(meta, trees))
+        saved["meta"] = ocp.args.JsonSave(add_checksums(meta, items))
         with self._aborting(), self._together("write there"):
             self._prepare()
         # Barriers have unique names: a process may still wait in one of a failed save.
+        prefix = f"step-{step}"
+        options = ocp.options.MultiprocessingOptions(barrier_sync_key_prefix=prefix)
         self._checkpointer = ocp.AsyncCheckpointer(
-            ocp.CompositeCheckpointHandler(),
-            multiprocessing_options=ocp.options.MultiprocessingOptions(
-                barrier_sync_key_prefix=f"step-{step}"
-            ),
+            ocp.CompositeCheckpointHandler(), multiprocessing_options=options
         )
         self._is_saving = True
         with self._aborting(), self._together("begin it"):
@@ -175,9 +172,8 @@ class CheckpointWriter(CheckpointReader):
             f"process cannot {what}.\nSee its log for the reason. Free disk space or "
             "fix permissions."
         )
-        return failing_together(
-            self._processes, f"save: {what}", handled=Exception, error=error
-        )
+        how: Any = {"handled": Exception, "error": error}
+        return failing_together(self.processes, f"save: {what}", **how)
 
     @contextlib.contextmanager
     def _aborting(self) -> Iterator[None]:
@@ -209,12 +205,10 @@ class CheckpointWriter(CheckpointReader):
         if self._replaced is not None:
             self.remove(self._replaced)
             self._replaced = None
-        metas: dict[int, Meta | None] = {}
-        for step in self.steps():
-            try:
+        metas: dict[int, Meta | None] = dict.fromkeys(self.steps())
+        for step in metas:
+            with contextlib.suppress(UserError):  # Corrupt, or a system error: kept.
                 metas[step] = self.read_verified_meta(step)
-            except UserError:  # Corrupt, or a system error: it is kept.
-                metas[step] = None
         for step in metas.keys() - steps_to_keep(metas, keep=self._keep):
             self.remove(self.path(step))
 

@@ -23,7 +23,7 @@ from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
 from t2t_jax.run.state_checkpoints import RunCheckpointer
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.optimizer import Schedule
-from t2t_jax.training.progress_and_patience import Record, RunProgress
+from t2t_jax.training.progress_and_patience import Kinds, Record, RunProgress
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter
 from t2t_jax.training.reporting.profiler import Profiler
@@ -68,14 +68,12 @@ class RunCallbacks:
     others: Sequence[Callback] = ()
     must_stop: bool = False
     profile: Profiler = field(init=False)
-    _failure: Exception | None = None
-    _has_estimated: bool = False
-    _has_warned: bool = False
-    _shown_first: tuple[int, float] | None = None
-    _paused: float = 0.0
-    _scores: dict[int, Record] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._failure: Exception | None = None
+        self._shown_first: tuple[int, float] | None = None
+        self._has_estimated = self._has_warned = False
+        self._paused, self._scores = 0.0, dict[int, Record]()
         steps = self.config.profile
         folder = self.workdir.path / "profile" / steps.steps.replace(":", "-")
         if self.processes.count > 1:  # JAX names files by host, which may be shared.
@@ -122,12 +120,8 @@ class RunCallbacks:
             return
         self._has_estimated = True
         if step < self.config.steps:
-            pace = record["target_tokens_per_second"]
-            self.console.log(
-                self.estimate(
-                    step, step_seconds=seconds / steps, tokens_per_second=pace
-                )
-            )
+            pace = {"tokens_per_second": record["target_tokens_per_second"]}
+            self.console.log(self.estimate(step, step_seconds=seconds / steps, **pace))
 
     @contextmanager
     def _not_training(self) -> Iterator[None]:
@@ -178,11 +172,9 @@ class RunCallbacks:
 
     def _warn_of_divergence(self, record: Record) -> None:
         """Warns once of a loss worse than a uniform guess."""
-        warning = uniform_guess_warning(
-            record,
-            vocab_size=self.config.network.vocab_size,
-            warmup_steps=self.config.optimizer.warmup_steps,
-        )
+        words, optimizer = self.config.network.vocab_size, self.config.optimizer
+        warmup = {"warmup_steps": optimizer.warmup_steps}
+        warning = uniform_guess_warning(record, vocab_size=words, **warmup)
         if warning and not self._has_warned:
             self._has_warned = True
             self.console.log(warning)
@@ -196,9 +188,7 @@ class RunCallbacks:
         agreed = broadcast_from_first(self.processes, f"time at {step}", str(due))
         return agreed == str(True)
 
-    def save(
-        self, state: TrainState, progress: RunProgress, kinds: tuple[str, ...]
-    ) -> None:
+    def save(self, state: TrainState, progress: RunProgress, kinds: Kinds) -> None:
         """Saves a checkpoint; waits for it if it is the last of this process."""
         scores = self._scores.get(progress.step, {})
         with self._not_training():

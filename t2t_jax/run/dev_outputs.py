@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from t2t_jax.files import atomic_write, read_limited
 from t2t_jax.training.progress_and_patience import best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
+
+Lines: TypeAlias = Sequence[str]
 
 FOLDER = "dev_outputs"
 SOURCE, REFERENCE = "source.txt", "reference.txt"
@@ -23,7 +26,6 @@ _STEP = re.compile(r"(0|[1-9][0-9]*)\.txt")
 _MAX_BYTES = 256 << 20
 MAX_FOLDER_BYTES = 256 << 20
 """Of all steps together, such as 600 evaluations of 3,000 sentences."""
-_ADVICE = "Remove it."
 
 
 class DevOutput(NamedTuple):
@@ -46,11 +48,7 @@ class DevOutputs:
         self.folder = workdir / FOLDER
 
     def write(
-        self,
-        step: int,
-        hypotheses: Sequence[str],
-        sources: Sequence[str],
-        references: Sequence[str],
+        self, step: int, hypotheses: Lines, sources: Lines, references: Lines
     ) -> None:
         """Writes the translations of a step, and the set if it has changed.
 
@@ -96,19 +94,16 @@ class DevOutputs:
         Raises:
           DataError: a file is too large, or is not a regular file.
         """
-        try:
-            sources, references, hypotheses = (
-                self._lines(name) for name in (SOURCE, REFERENCE, f"{step}.txt")
-            )
-        except OSError:
-            return None
-        if not len(sources) == len(references) == len(hypotheses):
-            return None
-        return DevOutput(step, sources, references, hypotheses)
+        names = (SOURCE, REFERENCE, f"{step}.txt")
+        with suppress(OSError):
+            found = DevOutput(step, *map(self._lines, names))
+            if len(found.sources) == len(found.references) == len(found.hypotheses):
+                return found
+        return None
 
     def _lines(self, name: str) -> list[str]:
         path = self.folder / name
-        content = read_limited(path, max_bytes=_MAX_BYTES, advice=_ADVICE)
+        content = read_limited(path, max_bytes=_MAX_BYTES, advice="Remove it.")
         return content.decode(errors="replace").split("\n")[:-1]
 
 
@@ -118,5 +113,5 @@ def steps_in(folder: Path) -> list[int]:
     return sorted(int(name[1]) for name in names if name)
 
 
-def _text(lines: Sequence[str]) -> str:
+def _text(lines: Lines) -> str:
     return "".join(f"{line}\n" for line in lines)

@@ -41,22 +41,19 @@ def estimate(
     pace = f"{step_seconds:{'.2g' if step_seconds < 10 else '.0f'}} s"
     what = f"{steps - step:,} steps of {pace}"
     if evaluations:
-        noun = "evaluation" if evaluations == 1 else "evaluations"
+        noun = f"evaluation{'s' * (evaluations > 1)}"
+        what += f" and {evaluations:,} {noun} of at least {format_duration(evaluation)}"
         # Outputs of an untrained model run to their length limit.
-        what += (
-            f" and {evaluations:,} {noun} of at least {format_duration(evaluation)}, "
-            "more as long as translations reach their length limit"
-        )
+        what += ", more as long as translations reach their length limit"
     line = f"Estimated time left: {format_duration(left)} ({what})."
     if not on_cpu or left <= _TOO_LONG:
         return line
     fewer = _round_down(step + _TOO_LONG / left * (steps - step))
     rows = config.data.tokens_per_batch
     tokens = max(_MIN_TOKENS, _round_down(_TOO_LONG / left * rows))
-    smaller = (
-        f"\n  --config.data.tokens_per_batch={tokens} takes about "
-        f"{format_duration(left * tokens / rows)} (in a new --workdir)"
-    )
+    shorter = format_duration(left * tokens / rows)
+    smaller = f"\n  --config.data.tokens_per_batch={tokens} takes about {shorter}"
+    smaller += " (in a new --workdir)"
     return (
         f"{line}\n  That is more than 12 hours on a CPU. Shorter, each by itself:\n"
         f"  --config.steps={fewer} takes about {format_duration(_TOO_LONG)} "
@@ -100,10 +97,9 @@ class Row(NamedTuple):
     two_cores: str
 
 
-_MANY = "50,000 to 500,000 pairs"
 ROWS = (
     Row("small", 0, 50_000, "50,000 pairs or fewer", 0, "80 minutes"),
-    Row("medium", 50_000, 500_000, _MANY, 2_700_000, "10 hours"),
+    Row("medium", 50_000, 500_000, "50,000 to 500,000 pairs", 2_700_000, "10 hours"),
     Row("large", 500_000, math.inf, "500,000 pairs or more", 15_600_000, "2 months"),
 )
 """The rows, smallest first."""
@@ -131,12 +127,10 @@ def size_advice(config: Config, pairs: int) -> str:
     size = counted.encoder + counted.decoder
     own = [row for row in ROWS if size >= row.parameters][-1]
     better = [row for row in ROWS if pairs >= row.least][-1]
-    if pairs * _FACTOR < own.least:
-        found = "few for a model"
-    elif pairs > _FACTOR * own.most:
-        found = "enough for a larger model than one"
-    else:
+    is_few = pairs * _FACTOR < own.least
+    if not is_few and pairs <= _FACTOR * own.most:
         return ""
+    found = "few for a model" if is_few else "enough for a larger model than one"
     return (
         f"{pairs:,} pairs are {found} of this size ({size:,} parameters without the "
         f"vocabulary). --config=own_text:{better.name} suits {better.suits}; all of it "

@@ -1,6 +1,8 @@
 """Prepares the text of a run: vocabularies, token caches, raw development lines.
 
-Runs without JAX. Files that the workdir or the cache holds already are reused.
+Runs without JAX. Files that the workdir or the cache holds already are reused. Any
+batch is a function of the text, the configuration and the seed: `read_batch`
+reconstructs it, for debugging.
 
 From `config.json` on the vocabulary of a workdir never changes. Before that, a start
 reuses it if `data.json`, which is written first, records the same text and settings;
@@ -11,21 +13,21 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from t2t_jax.config import Config
 from t2t_jax.data.batching.modified_pairs import ModifiedPairs, open_glossary
 from t2t_jax.data.batching.modifiers import VERSION as MODIFIERS_VERSION
-from t2t_jax.data.batching.pipeline import eval_batches, train_stream
+from t2t_jax.data.batching.pipeline import START, find_batch
 from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
-from t2t_jax.data.config import DataConfig
+from t2t_jax.data.config import SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
+    PairLocation,
     direction_of,
     directions_of,
     directions_of_pairs,
@@ -64,7 +66,8 @@ from t2t_jax.run.first_start import (
 )
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.types import Batch, BatchShard, DataPosition
+from t2t_jax.training.progress_and_patience import Record
+from t2t_jax.types import DataPosition
 
 REPORT = "data_report.txt"
 """The human-readable report on the text, a file of the workdir."""
@@ -128,44 +131,9 @@ class PreparedData(NamedTuple):
         """
         if not self.config.samples_epochs:
             return None
+        text, both = self.train, self.vocabularies
         return SampledEpochs(
-            self.train,
-            self.vocabularies,
-            config=self.config,
-            seed=self.seed,
-            log=log,
-            ahead=ahead,
-        )
-
-    def train_batches(
-        self,
-        start: DataPosition,
-        *,
-        row_multiple: int,
-        share: BatchShard,
-        log: Log = lambda text: None,
-    ) -> AbstractContextManager[Iterator[tuple[DataPosition, Batch]]]:
-        """Streams a shard of the batches from `start`, with the position after each.
-
-        Args:
-          log: gets lines on the sampling of subwords, if there is any.
-        """
-        return train_stream(
-            self.train,
-            self.config,
-            seed=self.seed,
-            start=start,
-            row_multiple=row_multiple,
-            share=share,
-            tokens=self.sampled_epochs(log=log),
-        )
-
-    def dev_batches(self, *, row_multiple: int, share: BatchShard) -> Iterator[Batch]:
-        """Yields a shard of each development batch; every pair occurs once."""
-        if self.dev is None:
-            return iter(())
-        return eval_batches(
-            self.dev, self.config, row_multiple=row_multiple, share=share
+            text, both, config=self.config, seed=self.seed, log=log, ahead=ahead
         )
 
 
@@ -184,18 +152,14 @@ def prepare_data(
     """
     if not workdir.has_config:
         require_same_start(config, workdir.path)
-    errors, joiner = ErrorCollector(), config.data.subword_joiner
-    held_out = errors.try_call(
-        open_held_out, config.data.held_out, log=log, joiner=joiner
-    )
+    errors, read = ErrorCollector(), partial(open_held_out, log=log)
+    joiner = config.data.subword_joiner
+    held_out = errors.try_call(read, config.data.held_out, joiner=joiner)
     load = partial(_load_vocabularies, config=config, workdir=workdir, log=log)
     text = _read(config, errors, load_vocabularies=load, log=log, stream=stream)
     if workdir.has_config:  # Before files of the run are overwritten.
-        check_fingerprints(
-            workdir.read_fingerprints(),
-            text.fingerprints,
-            configs=(workdir.read_config(), config),
-        )
+        was, configs = workdir.read_fingerprints(), (workdir.read_config(), config)
+        check_fingerprints(was, text.fingerprints, configs=configs)
     words, path = text.train.source_words, workdir.path / known_words.FILE
     if words is not None and not (workdir.has_config and path.exists()):
         atomic_write(path, known_words.KnownWords(words).to_bytes())
@@ -233,21 +197,14 @@ def _read(
     vocabularies = errors.try_call(load_vocabularies, train)
     errors.try_call(load_tables, vocabularies, config=config.data)
     errors.raise_if_any()
-    progress = ProgressBar(
-        log, every_seconds=config.logging.every_seconds, stream=stream
-    )
-    encode = partial(
-        errors.try_call, build_or_open, vocabularies=vocabularies, progress=progress
-    )
+    every = config.logging.every_seconds
+    progress = ProgressBar(log, every_seconds=every, stream=stream)
+    how: Any = {"vocabularies": vocabularies, "progress": progress}
+    encode = partial(errors.try_call, build_or_open, **how)
     # The filters would select the development pairs.
-    unfiltered = dataclasses.replace(
-        config.data,
-        max_length_ratio=0.0,
-        drop_copies=False,
-        drop_duplicates=False,
-        filters="",
-        temperature=1.0,
-    )
+    off: Any = dict.fromkeys(("drop_copies", "drop_duplicates"), False)
+    off |= {"max_length_ratio": 0.0, "filters": "", "temperature": 1.0}
+    unfiltered = dataclasses.replace(config.data, **off)
     caches = encode(train, config=config.data), encode(dev, config=unfiltered)
     errors.raise_if_any()
     directions = [""] * len(dev_lines)
@@ -275,9 +232,8 @@ def _open_corpora(
     errors.try_call(check_cache_writable, config.data)
     dev_lines = errors.try_call(list, dev) if evaluates else ()
     if train and dev:
-        named = bool(directions_of(train)), bool(directions_of(dev))
         errors.check(
-            named[0] == named[1],
+            bool(directions_of(train)) == bool(directions_of(dev)),
             "data.train and data.dev must both name their languages, as #en-de after "
             "each corpus, or neither. Change config.data.dev.",
         )
@@ -327,17 +283,18 @@ def _report(
             "Set config.data.dev to text of all."
         )
     atomic_write(path, report_text(report))
-    lines = measure_source_lines(
-        train,
-        text.vocabularies.source,
-        count_sentences=lambda line: len(lay_out(line, split="sentences").sentences),
-    )
+    source = text.vocabularies.source
+    lines = measure_source_lines(train, source, count_sentences=_count_sentences)
     inputs = {**vocabulary_settings(config), "corpus": str(train.meta["corpus"])}
     data = {**report, SOURCE_LINES: lines.to_json(), "vocabulary_lesson": inputs}
     began_with = workdir if workdir.has_config else Workdir(Path(config.init_from))
     if config.init_from and (origin := imported_origin(began_with)):
         data[BEGAN_WITH] = origin
     workdir.write_json("data.json", data)
+
+
+def _count_sentences(line: str) -> int:
+    return len(lay_out(line, split="sentences").sentences)
 
 
 def _unscored(train: TokenCache, dev: TokenCache) -> list[str]:
@@ -360,12 +317,9 @@ def _load_vocabularies(
     if vocabularies is None and config.init_from:
         vocabularies = read_vocabularies(config)
     elif vocabularies is None:
+        languages, seed = [to for _, to in directions_of(train)], config.seed
         vocabularies = VocabularyPair.load_or_train(
-            train,
-            config=settings,
-            seed=config.seed,
-            log=log,
-            target_languages=[to for _, to in directions_of(train)],
+            train, config=settings, seed=seed, log=log, target_languages=languages
         )
         vocabularies.check(settings, name=settings.file or settings.source_file)
     require_same_vocabularies(vocabularies, workdir.path)
@@ -378,3 +332,80 @@ def _load_vocabularies(
                 "Change config.data.train."
             )
     return vocabularies
+
+
+class TextPair(NamedTuple):
+    """One pair of a batch.
+
+    Attributes:
+      source: decoded from its subwords, as the model reads it, unknown ones included.
+      target: the same of the target.
+      pieces: the subwords of source and target, separated by spaces; "" for a side
+        without BPE-dropout.
+    """
+
+    location: PairLocation
+    source: str
+    target: str
+    pieces: tuple[str, str] = ("", "")
+
+
+class BatchContents(NamedTuple):
+    """The batch of one step."""
+
+    position: DataPosition
+    num_rows: int
+    pairs: tuple[TextPair, ...]
+
+
+def read_batch(
+    text: PreparedData,
+    step: int,
+    *,
+    records: Iterable[Record] = (),
+    log: Log = lambda text: None,
+) -> BatchContents:
+    """Reads the batch of a step from the token cache.
+
+    With BPE-dropout or modifiers its epoch is sampled again.
+
+    Args:
+      step: of training, from 1; past or future.
+      log: gets lines on the sampling of subwords, if there is any.
+      records: of the run's metrics.jsonl. Planning starts at the last one before the
+        step that has the position of its batch; without any it starts at step 1, which
+        takes 5 to 7 s per epoch of 4.5 million pairs.
+    """
+    known, start = _last_position(records, step)
+    seed, ahead = text.seed, step - known
+    sampled = text.sampled_epochs(log=log, ahead=False)
+    position, batch, tokens = find_batch(
+        text.train, text.config, seed=seed, start=start, ahead=ahead, tokens=sampled
+    )
+    columns: list[list[str]] = []
+    for number, name in enumerate(SIDES):
+        vocabulary, side = getattr(text.vocabularies, name), getattr(tokens, name)
+        ends = ((side.offsets[pair], side.offsets[pair + 1]) for pair in batch.pairs)
+        ids = [side.tokens[first:end] for first, end in ends]
+        is_sampled = bool(text.config.bpe_dropout[number])
+        pieces = [" ".join(vocabulary.pieces(one[:-1])) * is_sampled for one in ids]
+        columns += [vocabulary.decode(ids), pieces]
+    places = map(text.train.locate, map(int, batch.pairs))
+    pairs = tuple(
+        TextPair(place, source, target, (pieces, others))
+        for place, source, pieces, target, others in zip(places, *columns, strict=True)
+    )
+    return BatchContents(position, batch.num_rows, pairs)
+
+
+def _last_position(records: Iterable[Record], step: int) -> tuple[int, DataPosition]:
+    """Returns the last step up to `step` whose batch position is known, and that."""
+    found = (1, START)
+    for record in records:
+        values = [record["step"], record.get("epoch"), record.get("batch")]
+        if any(type(value) is not int for value in values):
+            continue
+        known, *position = values
+        if found[0] <= known <= step:
+            found = (known, DataPosition(*position))
+    return found

@@ -6,13 +6,14 @@ import os
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.run.text import absolute_spec
 
 _MAX_LISTED = 5
+_Configs: TypeAlias = tuple[Config, Config] | None
 
 CHANGEABLE_ON_RESUME = {
     "init_from": "the path of the first parameters, which are in the checkpoints",
@@ -131,8 +132,7 @@ def require_own_checkpoint(
         saved = parse(meta["config"])
     except (ConfigError, KeyError):  # Of another version: shapes are checked instead.
         return
-    changes = forbidden_changes(saved, config)
-    if changes:
+    if changes := forbidden_changes(saved, config):
         raise DataError(
             f"{path / 'config.json'} and checkpoint {checkpoint} are of different "
             f"experiments: {len(changes)} keys differ, such as "
@@ -152,10 +152,7 @@ def require_own_checkpoint(
 
 
 def check_fingerprints(
-    before: Mapping[str, str],
-    now: Mapping[str, str],
-    *,
-    configs: tuple[Config, Config] | None = None,
+    before: Mapping[str, str], now: Mapping[str, str], *, configs: _Configs = None
 ) -> None:
     """Checks that a run is resumed with its text.
 
@@ -173,8 +170,7 @@ def check_fingerprints(
     changed = {}
     for name, was in before.items():
         # Without evaluation there is no fingerprint of the development text.
-        is_now = now.get(name, was if name.endswith("dev") else None)
-        if was != is_now:
+        if was != (is_now := now.get(name, was if name.endswith("dev") else None)):
             is_short = name.startswith(("weights", "languages"))
             shown = f" ({was}, now {is_now})" * is_short
             changed[name] = f"{name}{shown}"
@@ -185,9 +181,7 @@ def check_fingerprints(
         )
 
 
-def _compare_specs(
-    changed: Collection[str], configs: tuple[Config, Config] | None
-) -> str:
+def _compare_specs(changed: Collection[str], configs: _Configs) -> str:
     """Returns a line on whether the specs of the changed corpora changed too."""
     if configs is None:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -17,11 +17,7 @@ from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
 from t2t_jax.files import SHARED_FS_TIMEOUT, wait_until_visible
 from t2t_jax.run.estimates import size_advice
-from t2t_jax.run.prepared_data import (
-    PreparedData,
-    open_prepared_data,
-    prepare_data,
-)
+from t2t_jax.run.prepared_data import PreparedData, open_prepared_data, prepare_data
 from t2t_jax.run.resume_rules import (
     differences,
     require_own_checkpoint,
@@ -47,19 +43,15 @@ def require_configured(config: Config) -> None:
         if value:
             raise ConfigError(
                 f"python.{name}={value!r} is what t2t_jax.train was given, which "
-                "config.json only names. Call t2t_jax.train(None, workdir, "
-                f"{name}=…) to train on, and t2t_jax.load for the model."
+                f"config.json only names. Call t2t_jax.train(None, workdir, {name}=…) "
+                "to train on, and t2t_jax.load for the model."
             )
 
 
 def make_console(config: Config, *, stream: TextIO | None = None) -> Console:
     """Returns the console of a run, on `stream` (None means stderr)."""
-    return Console(
-        config.steps,
-        every_seconds=config.logging.every_seconds,
-        stream=stream,
-        smoothed=config.training.label_smoothing > 0,
-    )
+    every, smoothed = config.logging.every_seconds, config.training.label_smoothing > 0
+    return Console(config.steps, every_seconds=every, stream=stream, smoothed=smoothed)
 
 
 def require_unchanged(workdir: Workdir, config: Config) -> None:
@@ -74,132 +66,11 @@ def require_unchanged(workdir: Workdir, config: Config) -> None:
 
 
 @contextmanager
-def open_run(
-    config: Config,
-    *,
-    workdir: Workdir,
-    overrides: dict[str, Any],
-    console: Console,
-    stream: TextIO | None = None,
-    distributed: bool = False,
-    devices: Sequence[jax.Device] | None = None,
-) -> Iterator[tuple[str, PreparedData | None]]:
-    """Locks the workdir of a run while it is open, and prepares its text.
-
-    Text and configuration are checked before JAX is imported, unless the mesh or
-    `training.frozen` has to be checked too.
-
-    Args:
-      workdir: created if it does not exist.
-      overrides: the keys set on the command line, to be saved.
-      stream: gets the progress of encoding; None means stderr.
-      devices: to train on; None means all.
-
-    Yields:
-      The content of the lock file, and the text; None if the run is complete.
-
-    Raises:
-      UserError: text, configuration or workdir are not valid.
-    """
-    # Before the text, which takes longer.
-    if distributed or config.mesh != MeshConfig():
-        from t2t_jax.devices.sharding.mesh import make_mesh
-
-        make_mesh(devices, **config.mesh.axes)
-    if config.training.frozen and config.python == PythonConfig():
-        _check_frozen(config)
-    with workdir.create_locked() as owner:
-        require_unchanged(workdir, config)
-        complete, text = _complete_text(workdir, config), None
-        # Other text is compared with that of the run.
-        if complete and _names_own_text(workdir, config):
-            workdir.read_vocabularies(config.vocabulary)  # Checks them.
-            console.log(complete)
-        else:
-            text = prepare_data(config, workdir=workdir, log=console.log, stream=stream)
-            for warning in _warnings(config, text.train.num_pairs):
-                console.log(warning)
-            # Keeps that of development text if evaluation is off now.
-            known = {**workdir.read_fingerprints(), **text.fingerprints}
-            stored = with_absolute_text(config)
-            values = dict(flatten(to_dict(stored)))
-            workdir.write_config(stored, {key: values[key] for key in overrides})
-            workdir.write_json("fingerprints.json", known)
-        yield owner, text
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunHandshake:
-    """What process 0 of a training publishes once the text is prepared.
-
-    The other processes check by it that they use the same configuration, workdir and
-    text.
-
-    Attributes:
-      owner: its entry in the lock file of the workdir.
-      fingerprints: of vocabulary and text; None if the run is complete.
-      config: as nested dicts.
-    """
-
-    owner: str
-    fingerprints: Mapping[str, str] | None
-    config: Mapping[str, Any]
-
-    def require_same_run(
-        self,
-        config: Config,
-        workdir: Workdir,
-        *,
-        index: int,
-        seconds: float = SHARED_FS_TIMEOUT,
-    ) -> None:
-        """Checks that process `index` has the configuration and workdir of process 0.
-
-        Args:
-          workdir: of this process.
-          seconds: timeout, since network file systems show changes late.
-
-        Raises:
-          ConfigError: the configuration differs; one message for each key.
-          InputMissingError: the lock of process 0 does not appear in the workdir.
-        """
-        different = [
-            f"Process {index} was started with {key}={own!r}, and process 0 with "
-            f"{first!r}. Use the same configuration on all processes."
-            for key, first, own in differences(parse(self.config), config)
-            if key not in _HOST_KEYS
-        ]
-        if different:
-            raise ConfigError(different)
-        if not wait_until_visible(
-            lambda: workdir.owner() == self.owner, seconds=seconds
-        ):
-            raise InputMissingError(
-                f"{workdir.path} must be on a file system that all processes share: "
-                f"process {index} does not see that of process 0. Pass another workdir."
-            )
-
-    def require_same_text(self, fingerprints: Mapping[str, str], *, index: int) -> None:
-        """Checks that process `index` has opened the same text.
-
-        Raises:
-          DataError: fingerprints differ.
-        """
-        first = self.fingerprints or {}
-        different = [name for name in first if fingerprints.get(name) != first[name]]
-        if different:
-            raise DataError(
-                f"Process {index} has other content than process 0 in: "
-                f"{', '.join(different)}.\nPass the same text to all processes."
-            )
-
-
-@contextmanager
 def open_shared_run(
     config: Config,
     *,
     workdir: Workdir,
-    overrides: dict[str, Any],
+    overrides: Mapping[str, Any],
     processes: Processes,
     stream: TextIO | None = None,
     open_log: Callable[[Path], TextIO] = _OPEN_LOG,
@@ -207,10 +78,16 @@ def open_shared_run(
 ) -> Iterator[tuple[PreparedData | None, Console]]:
     """Opens a run on every process: process 0 prepares the text, the others join it.
 
+    Process 0 locks the workdir while the run is open. Text and configuration are
+    checked before JAX is imported, unless the mesh or `training.frozen` has to be
+    checked too.
+
     Collective: call on every process. There is no deadline, unlike in training: another
     host may have to encode the text again.
 
     Args:
+      workdir: created if it does not exist.
+      overrides: the keys set on the command line, to be saved.
       stream: gets the log of process 0; None means stderr.
       open_log: opens the log of another process.
       devices: to train on; None means all.
@@ -219,40 +96,109 @@ def open_shared_run(
       The text, or None if the run is complete; and the console of this process.
 
     Raises:
-      UserError: as `open_run`; or another process cannot open the run.
+      UserError: text, configuration or workdir are not valid; or another process cannot
+        open the run.
     """
     console, text, index = make_console(config, stream=stream), None, processes.index
     with ExitStack() as held:
         with failing_together(processes, "open the run"):
             if processes.is_first:
-                owner, text = held.enter_context(
-                    open_run(
-                        config,
-                        workdir=workdir,
-                        overrides=overrides,
-                        console=console,
-                        stream=stream,
-                        distributed=processes.count > 1,
-                        devices=devices,
-                    )
-                )
-                handshake = RunHandshake(
-                    owner=owner,
-                    fingerprints=text and text.fingerprints,
-                    config=to_dict(config),
-                )
-                processes.publish("text", json.dumps(asdict(handshake)))
+                # Before the text, which takes longer.
+                if processes.count > 1 or config.mesh != MeshConfig():
+                    from t2t_jax.devices.sharding.mesh import make_mesh
+
+                    make_mesh(devices, **config.mesh.axes)
+                if config.training.frozen and config.python == PythonConfig():
+                    from t2t_jax.run.description.costs import state_shapes
+
+                    state_shapes(config)  # checks that its patterns match some, not all
+                owner = held.enter_context(workdir.create_locked())
+                text = _prepare(config, workdir, overrides, console)
+                first: Any = {"owner": owner, "config": to_dict(config)}
+                first["fingerprints"] = text and text.fingerprints
+                processes.publish("text", json.dumps(first))
         with failing_together(processes, "join the run"):
             if not processes.is_first:
                 # Waits as long as process 0 is alive.
-                handshake = RunHandshake(**json.loads(processes.receive("text")))
-                handshake.require_same_run(config, workdir, index=index)
+                first = json.loads(processes.receive("text"))
+                require_same_run(first, config, workdir, index=index)
                 log = held.enter_context(open_log(workdir.log_path(index)))
                 console = make_console(config, stream=log)
-                if handshake.fingerprints is not None:
+                if first["fingerprints"] is not None:
                     text = open_prepared_data(config, workdir=workdir, log=console.log)
-                    handshake.require_same_text(text.fingerprints, index=index)
+                    _require_same_text(first, text, index=index)
         yield text, console
+
+
+def _prepare(
+    config: Config, workdir: Workdir, overrides: Mapping[str, Any], console: Console
+) -> PreparedData | None:
+    """Prepares the text of a run whose workdir is locked; None if it is complete."""
+    require_unchanged(workdir, config)
+    complete = _complete_text(workdir, config)
+    # Other text is compared with that of the run.
+    if complete and _names_own_text(workdir, config):
+        workdir.read_vocabularies(config.vocabulary)  # Checks them.
+        console.log(complete)
+        return None
+    log, stream = console.log, console.stream
+    text = prepare_data(config, workdir=workdir, log=log, stream=stream)
+    for warning in _warnings(config, text.train.num_pairs):
+        log(warning)
+    # Keeps that of development text if evaluation is off now.
+    known = {**workdir.read_fingerprints(), **text.fingerprints}
+    stored = with_absolute_text(config)
+    values = dict(flatten(to_dict(stored)))
+    workdir.write_config(stored, {key: values[key] for key in overrides})
+    workdir.write_json("fingerprints.json", known)
+    return text
+
+
+def require_same_run(
+    first: Mapping[str, Any],
+    config: Config,
+    workdir: Workdir,
+    *,
+    index: int,
+    seconds: float = SHARED_FS_TIMEOUT,
+) -> None:
+    """Checks that process `index` has the configuration and workdir of process 0.
+
+    Args:
+      first: what process 0 has published: its `config`, as nested dicts, and `owner`,
+        its entry in the lock file.
+      workdir: of this process.
+      seconds: timeout, since network file systems show changes late.
+
+    Raises:
+      ConfigError: the configuration differs; one message for each key.
+      InputMissingError: the lock of process 0 does not appear in the workdir.
+    """
+    if different := [
+        f"Process {index} was started with {key}={own!r}, and process 0 with {its!r}. "
+        "Use the same configuration on all processes."
+        for key, its, own in differences(parse(first["config"]), config)
+        if key not in _HOST_KEYS
+    ]:
+        raise ConfigError(different)
+    owner = first["owner"]
+    if not wait_until_visible(lambda: workdir.owner() == owner, seconds=seconds):
+        raise InputMissingError(
+            f"{workdir.path} must be on a file system that all processes share: "
+            f"process {index} does not see that of process 0. Pass another workdir."
+        )
+
+
+def _require_same_text(
+    first: Mapping[str, Any], text: PreparedData, *, index: int
+) -> None:
+    """Checks that process `index` has opened the text of process 0."""
+    own, its = text.fingerprints, first["fingerprints"]
+    if different := [name for name in its if own.get(name) != its[name]]:
+        raise DataError(
+            f"Process {index} has other content than process 0 in: "
+            f"{', '.join(different)}.\nPass the same text to all processes."
+        )
 
 
 def _warnings(config: Config, pairs: int) -> Iterator[str]:
@@ -270,9 +216,8 @@ def _warnings(config: Config, pairs: int) -> Iterator[str]:
             f"{warmup:,}: the learning rate never reaches its peak. Raise "
             "config.steps, or lower config.optimizer.warmup_steps."
         )
-    ends = has_schedule and config.optimizer.decays
-    if ends and config.steps != config.optimizer.decay_steps:
-        steps, end = config.steps, config.optimizer.decay_steps
+    steps, end = config.steps, config.optimizer.decay_steps
+    if has_schedule and config.optimizer.decays and steps != end:
         what = "stays at its end from there on" if steps > end else "never reaches it"
         yield (
             f"warning: optimizer.schedule={config.optimizer.schedule} ends at "
@@ -280,17 +225,6 @@ def _warnings(config: Config, pairs: int) -> Iterator[str]:
         )
     if advice := size_advice(config, pairs):
         yield f"{advice} Training continues with this size."
-
-
-def _check_frozen(config: Config) -> None:
-    """Checks that patterns of frozen parameters match some, and not all.
-
-    Raises:
-      ConfigError: they do not.
-    """
-    from t2t_jax.run.description.costs import state_shapes
-
-    state_shapes(config)
 
 
 def _names_own_text(workdir: Workdir, config: Config) -> bool:
@@ -309,13 +243,11 @@ def _complete_text(workdir: Workdir, config: Config) -> str:
     from t2t_jax.checkpointing.reader import CheckpointReader
 
     checkpoints = CheckpointReader(workdir.checkpoints)
-    newest = max(checkpoints.steps(), default=0)
-    if not newest:
+    if not (newest := max(checkpoints.steps(), default=0)):
         return ""
     try:
         meta = checkpoints.meta(newest)
-        complete = _end_of(meta, config)
-        if complete:
+        if complete := _end_of(meta, config):
             checkpoints.verify(newest)
             records = read_metrics(workdir.path / "metrics.jsonl")
             if not any(record["kind"] == "final" for record in records):

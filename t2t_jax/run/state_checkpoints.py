@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,7 +23,7 @@ from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import ConfigError, StorageError
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.training.progress_and_patience import RunProgress
+from t2t_jax.training.progress_and_patience import Kinds, Record, RunProgress
 from t2t_jax.training.state import TrainState, evaluation_params, state_shardings
 from t2t_jax.types import PyTree
 from t2t_jax.version import __version__
@@ -55,14 +56,13 @@ class RunCheckpointer:
     _failure: StorageError | None = None
 
     def __post_init__(self) -> None:
-        self.shardings = state_shardings(
-            self.shapes, self.mesh, shard_optimizer=self.config.mesh.shard_optimizer
+        split = self.config.mesh.shard_optimizer
+        self.shardings = state_shardings(self.shapes, self.mesh, shard_optimizer=split)
+        self._like: TrainState = jax.tree.map(
+            lambda x, sharding: x.update(sharding=sharding), self.shapes, self.shardings
         )
-        self._checkpoints = CheckpointWriter(
-            self.workdir.checkpoints,
-            keep=self.config.checkpoint.keep,
-            processes=self.processes,
-        )
+        path, keep = self.workdir.checkpoints, self.config.checkpoint.keep
+        self._checkpoints = CheckpointWriter(path, keep=keep, processes=self.processes)
 
     def init(self) -> tuple[TrainState, RunProgress]:
         """Initializes the state of a new run, sharded on the mesh.
@@ -73,24 +73,13 @@ class RunCheckpointer:
         new_state = partial(self.init_state, shardings=self.shardings)
         if not (directory := self.config.init_from):
             return new_state(), RunProgress()
-        stored = open_parameters(Path(directory))
-        like = self._with_shardings().params
+        stored, like = open_parameters(Path(directory)), self._like.params
         step, params = stored.read_chosen(
             "best", lambda step: (step, stored.params(step, like=like))
         )
         shown = directory.removeprefix(f"{Path.cwd()}/")
         self.log(f"Beginning with the parameters of step {step:,} in {shown}.")
         return new_state(params=params), RunProgress()
-
-    def _with_shardings(self) -> TrainState:
-        like: TrainState = jax.tree.map(
-            lambda x, sharding: jax.ShapeDtypeStruct(
-                x.shape, x.dtype, sharding=sharding
-            ),
-            self.shapes,
-            self.shardings,
-        )
-        return like
 
     def resume(self) -> tuple[TrainState, RunProgress] | None:
         """Restores the newest valid checkpoint; None if there is none.
@@ -103,10 +92,8 @@ class RunCheckpointer:
           UserError: a system error prevents reading them, or processes see different
             steps.
         """
-        like = _items_of(self._with_shardings())
-        restored = restore_latest_valid(
-            self._checkpoints, like, log=self.log, processes=self.processes
-        )
+        like = _items_of(self._like)
+        restored = restore_latest_valid(self._checkpoints, like, log=self.log)
         if restored is None:
             return None
         step, items, meta, corrupt = restored
@@ -114,7 +101,7 @@ class RunCheckpointer:
         with suppress(ConfigError, KeyError):  # The config of another version.
             configs = (parse(meta["config"]), self.config)
         check_fingerprints(meta["fingerprints"], self.fingerprints, configs=configs)
-        quarantine(self._checkpoints, corrupt, log=self.log, processes=self.processes)
+        quarantine(self._checkpoints, corrupt, self.log)
         self.log(f"Resuming from step {step:,} in {self.workdir.path}.")
         progress = RunProgress.from_dict(meta["progress"])
         # An argument, not a constant: one program serves all steps.
@@ -122,12 +109,7 @@ class RunCheckpointer:
         return _state_of(place(np.int32(step)), items), progress
 
     def save(
-        self,
-        state: TrainState,
-        progress: RunProgress,
-        *,
-        kinds: tuple[str, ...],
-        scores: Mapping[str, float],
+        self, state: TrainState, progress: RunProgress, *, kinds: Kinds, scores: Record
     ) -> None:
         """Starts to save a state with everything that an exact resume needs.
 
@@ -139,23 +121,17 @@ class RunCheckpointer:
           state: its buffers may be donated once this returns.
           scores: of this state on the development set, `bleu` and of trees `f1`.
         """
-        meta: Meta = {
-            "step": progress.step,
-            "kinds": list(kinds),
-            "progress": progress.to_dict(),
-            "config": to_dict(self.config),
-            "fingerprints": self.fingerprints,
-            "versions": {"t2t-jax": __version__}
-            | {name: metadata.version(name) for name in _PACKAGES},
-            **scores,
-        }
+        packages = {name: metadata.version(name) for name in _PACKAGES}
+        versions = {"t2t-jax": __version__, **packages}
+        meta: Meta = {"step": progress.step, "kinds": list(kinds)}
+        meta |= {"progress": progress.to_dict(), "config": to_dict(self.config)}
+        meta |= {"fingerprints": self.fingerprints, "versions": versions, **scores}
         with self._failure_logged():
             self._checkpoints.wait()
         self._failure = None
         with self._failure_logged():
-            self._checkpoints.save(
-                progress.step, **_items_of(state), meta=meta, files=self.files
-            )
+            stored: Any = {"meta": meta, "files": self.files, **_items_of(state)}
+            self._checkpoints.save(progress.step, **stored)
 
     def check_for_errors(self) -> None:
         """Logs the failure of the current save, if it is known; never waits."""

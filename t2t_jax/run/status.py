@@ -5,23 +5,22 @@ So it can be read while the run trains, on any machine that has its directory.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import socket
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from t2t_jax.checkpointing.step_dirs import StepDirs
+from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
-from t2t_jax.files import MAX_JSON_BYTES, locked, read_json_object, read_limited
+from t2t_jax.files import locked, read_json_object
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record, best_by
 from t2t_jax.training.reporting.console import thinned
@@ -82,7 +81,7 @@ class History:
     @property
     def seconds_per_step(self) -> float | None:
         """Wall-clock time of a step of the last process, evaluations included."""
-        if len(self.recent) < 2:
+        if not self.recent:
             return None
         first, last = self.recent[0], self.recent[-1]
         steps, seconds = last["step"] - first["step"], _elapsed(last) - _elapsed(first)
@@ -109,45 +108,36 @@ def read_status(
       InputMissingError: the directory is not a run or a model.
       DataError: the configuration is missing or damaged.
     """
-    now = time.time() if now is None else now
+    now, unknown = time.time() if now is None else now, _unknown(workdir)
     if workdir.is_model:
-        return {**_unknown(workdir), **_status_of_model(workdir)}
+        return unknown | _status_of_model(workdir)
     holder = None if is_over else _holder(workdir)
     if not workdir.has_config and (holder or _is_prepared(workdir)):
         state, reason = "preparing", "its text is being prepared"
         if not holder:
             state = "not_started"
             reason = "its text was prepared, and training has not begun"
-        fields = {"state": state, "reason": reason, "holder": holder, "step": 0}
-        return {**_unknown(workdir), **fields}
+        return unknown | {"state": state, "reason": reason, "holder": holder, "step": 0}
     config, owner = workdir.read_config(), _owner(workdir)
     history = History.read(workdir.path / "metrics.jsonl")
     newest, meta = _newest_checkpoint(workdir)
-    state, reason = "running", "training" if history.last else "before its first step"
+    has_begun = bool(history.last) or newest is not None
+    state, reason = "running", "training" if has_begun else "before its first step"
     if holder is None:
-        state, reason = _state_of_unlocked(config, history.last, owner, meta, now=now)
+        host, last = owner["host"], history.last
+        state, reason = _state_of_unlocked(config, last, meta, host=host, now=now)
         holder = {**owner, "is_verified": False} if state == "running" else None
-    elif newest is not None:
-        reason = "training"
     step = max(newest or 0, history.last.get("step", 0))
-    status = {
-        **_unknown(workdir),
-        "state": state,
-        "reason": reason,
-        "holder": holder,
-        "step": step,
-        "steps": config.steps,
-        "percent": round(100 * min(step / config.steps, 1), 1),
-        "checkpoint": newest,
-        **_metrics(history, now=now),
-    }
+    percent = round(100 * min(step / config.steps, 1), 1)
+    status = unknown | {"state": state, "reason": reason, "holder": holder}
+    status |= {"step": step, "steps": config.steps, "percent": percent}
+    status |= {"checkpoint": newest, **_metrics(history, now=now)}
     seconds = history.seconds_per_step
     if state == "running" and seconds is not None:
         since = max(0.0, now - _seconds(history.last))
-        left = (config.steps - history.last["step"]) * seconds - since
-        done = datetime.fromtimestamp(now + max(0.0, left), UTC)
-        status["seconds_left"] = round(max(0.0, left))
-        status["done_at"] = done.strftime("%Y-%m-%dT%H:%M:%SZ")
+        left = max(0.0, (config.steps - history.last["step"]) * seconds - since)
+        done = datetime.fromtimestamp(now + left, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status |= {"seconds_left": round(left), "done_at": done}
     return status
 
 
@@ -167,14 +157,13 @@ def _status_of_model(workdir: Workdir) -> dict[str, Any]:
     with suppress(OSError, UserError):
         origin = read_json_object(workdir.path / "model.json", advice="")
     imported, averaged = origin.get("imported"), origin.get("averaged_steps")
-    step = origin.get("step")
-    what = ""
+    step, what = origin.get("step"), ""
     if imported:
         name = imported.get("format") if isinstance(imported, dict) else None
         what = f", imported from another toolkit ({name})" if name else ", imported"
     elif isinstance(averaged, list) and averaged:
-        noun = "checkpoint" if len(averaged) == 1 else "checkpoints"
-        what = f", the average of {len(averaged)} {noun}"
+        count = len(averaged)
+        what = f", the average of {count} checkpoint{'s' * (count > 1)}"
     elif isinstance(step, int):
         what = f", exported at step {step:,}"
     reason = f"a model and not a run{what}; nothing trains here"
@@ -188,18 +177,13 @@ def _is_prepared(workdir: Workdir) -> bool:
 
 
 def _state_of_unlocked(
-    config: Config,
-    last: Record,
-    owner: dict[str, Any],
-    meta: dict[str, Any],
-    *,
-    now: float,
+    config: Config, last: Record, meta: Meta, *, host: str | None, now: float
 ) -> tuple[str, str]:
     """Returns the state of a run whose lock is free, and a sentence on it.
 
     Args:
       last: the last record; empty if there is none.
-      owner: the last process that had the lock, by the lock file.
+      host: of the last process that had the lock, by the lock file.
       meta: JSON object of the newest checkpoint, with its `step`; empty if there is
         none.
     """
@@ -213,15 +197,12 @@ def _state_of_unlocked(
         return "diverged", f"updates were skipped up to step {step:,}"
     if "stopped" in meta.get("kinds", ()) and saved >= step:
         return "stopped", f"saved at step {saved:,}, where training resumes"
-    is_elsewhere = owner["host"] not in (None, socket.gethostname())
+    is_elsewhere = host not in (None, socket.gethostname())
     if last and is_elsewhere and now - _seconds(last) < _RECENT_SECONDS:
-        return "running", (
-            "by its records; the lock of another host cannot be seen from here"
-        )
-    where = f"at step {saved:,}" if saved else "from the start"
-    return "interrupted", (
-        f"ended without saving, as by a crash or kill -9; training resumes {where}"
-    )
+        why = "by its records; the lock of another host cannot be seen from here"
+        return "running", why
+    why = "ended without saving, as by a crash or kill -9; training resumes "
+    return "interrupted", why + (f"at step {saved:,}" if saved else "from the start")
 
 
 def _has_diverged(last: Record, config: Config) -> bool:
@@ -235,12 +216,13 @@ def _has_diverged(last: Record, config: Config) -> bool:
 def _metrics(history: History, *, now: float) -> dict[str, Any]:
     train = history.recent[-1] if history.recent else {}
     age = max(0, round(now - _seconds(history.last))) if history.last else None
+    pace, seconds = number(train, "target_tokens_per_second"), history.seconds_per_step
     return {
         "epoch": train.get("epoch"),
         "last_record": history.last.get("time"),
         "record_age_seconds": age,
-        "target_tokens_per_second": _rounded(train.get("target_tokens_per_second"), 1),
-        "seconds_per_step": _rounded(history.seconds_per_step, 4),
+        "target_tokens_per_second": pace and round(pace, 1),
+        "seconds_per_step": seconds and round(seconds, 4),
         **_goodput(train),
         "loss": train.get("loss"),
         "evaluation": _scores(history.evaluation),
@@ -283,10 +265,6 @@ def _scores(record: Record | None) -> dict[str, Any] | None:
     return {name: record.get(name) for name in names}
 
 
-def _rounded(number: Any, digits: int) -> float | None:
-    return round(number, digits) if isinstance(number, int | float) else None
-
-
 def _holder(workdir: Workdir) -> dict[str, Any] | None:
     """Returns the process that has locked a workdir; None if none has."""
     try:
@@ -301,21 +279,19 @@ def _holder(workdir: Workdir) -> dict[str, Any] | None:
 
 def _owner(workdir: Workdir) -> dict[str, Any]:
     found = _OWNER.search(workdir.owner())
-    if not found:
-        return {"process": None, "host": None, "since": None}
-    return {"process": int(found[1]), "host": found[2], "since": found[3]}
+    values = (int(found[1]), found[2], found[3]) if found else (None,) * 3
+    return dict(zip(("process", "host", "since"), values, strict=True))
 
 
-def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, dict[str, Any]]:
+def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, Meta]:
     """Returns the newest checkpoint's step and its meta, unverified."""
-    steps = StepDirs(workdir.checkpoints).steps()
-    if not steps:
+    if not (steps := StepDirs(workdir.checkpoints).steps()):
         return None, {}
-    path, meta = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata", None
-    with suppress(OSError, UserError, ValueError, RecursionError):
-        meta = json.loads(read_limited(path, max_bytes=MAX_JSON_BYTES, advice=""))
-    values = meta if isinstance(meta, dict) else {}
-    return steps[-1], {**values, "step": steps[-1]}
+    path = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata"
+    meta: Meta = {}
+    with suppress(OSError, UserError):
+        meta = read_json_object(path, advice="")
+    return steps[-1], {**meta, "step": steps[-1]}
 
 
 def _same_process(first: Record, second: Record) -> bool:
@@ -326,8 +302,7 @@ def _same_process(first: Record, second: Record) -> bool:
 
 
 def _elapsed(record: Record) -> float:
-    value = record.get("elapsed")
-    return float(value) if isinstance(value, int | float) else 0.0
+    return number(record, "elapsed") or 0.0
 
 
 def _seconds(record: Record) -> float:
@@ -358,11 +333,7 @@ def training_seconds(record: Record) -> float:
 
 
 def standing(
-    workdir: Workdir,
-    config: Config,
-    records: Sequence[Record],
-    *,
-    is_over: bool = False,
+    workdir: Workdir, config: Config, records: list[Record], *, is_over: bool = False
 ) -> dict[str, Any]:
     """Finds out where a run stands.
 

@@ -6,11 +6,11 @@ export has the names of the files alone.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -42,22 +42,18 @@ def with_absolute_text(config: Config) -> Config:
     `vocabulary.file` is read once.
     """
     first, some = config.init_from, config.decoding.shortlist
+    first, some = first and os.path.abspath(first), some and os.path.abspath(some)
+    decoding = replace(config.decoding, shortlist=some)
     to_absolute = partial(absolute_spec, directory=os.getcwd())
-    return dataclasses.replace(
-        _with_specs(config, to_absolute),
-        init_from=first and os.path.abspath(first),
-        decoding=dataclasses.replace(
-            config.decoding, shortlist=some and os.path.abspath(some)
-        ),
-    )
+    return _with_specs(config, to_absolute, init_from=first, decoding=decoding)
 
 
-def _with_specs(config: Config, change: Callable[[str], str], **changes: Any) -> Config:
-    """Changes the specs of all corpora of a configuration, and other keys of `data`."""
-    for name in ("train", "dev", "held_out", "glossary"):
-        changes[name] = change(getattr(config.data, name))
-    data = dataclasses.replace(config.data, **changes)
-    return dataclasses.replace(config, data=data)
+def _with_specs(config: Config, change: Callable[[str], str], **others: Any) -> Config:
+    """Changes the specs of all corpora of a configuration, and other sections."""
+    names = ("train", "dev", "held_out", "glossary")
+    specs: Any = {name: change(getattr(config.data, name)) for name in names}
+    data = replace(config.data, **specs)
+    return replace(config, data=data, **others)
 
 
 def absolute_spec(spec: str, directory: str) -> str:
@@ -77,24 +73,22 @@ def absolute_spec(spec: str, directory: str) -> str:
         return spec
 
     def to_absolute(name: str) -> str:
-        if not name or name[0] in "/~$":
-            return name
-        return os.path.normpath(os.path.join(directory, name))
+        is_relative = name and name[0] not in "/~$"
+        return os.path.normpath(os.path.join(directory, name)) if is_relative else name
 
     return _with_names(spec, to_absolute, directory=directory)
 
 
 def without_folders(config: Config) -> Config:
     """Returns a configuration that tells no folder of the machine it was trained on."""
-    files: dict[str, Any] = {
-        name: os.path.basename(getattr(config.vocabulary, name))
-        for name in ("file", "source_file")
-    }
-    return dataclasses.replace(
-        _with_specs(config, spec_of_names, cache_dir=""),
-        vocabulary=dataclasses.replace(config.vocabulary, **files),
+    data, words = replace(config.data, cache_dir=""), config.vocabulary
+    file, source_file = map(os.path.basename, (words.file, words.source_file))
+    return _with_specs(
+        replace(config, data=data),
+        spec_of_names,
+        vocabulary=replace(words, file=file, source_file=source_file),
         init_from=os.path.basename(config.init_from.rstrip("/")),
-        decoding=dataclasses.replace(config.decoding, shortlist=""),
+        decoding=replace(config.decoding, shortlist=""),
     )
 
 
@@ -124,19 +118,14 @@ def _with_names(spec: str, change: Callable[[str], str], *, directory: str = "")
                 is_one = os.path.isfile(os.path.join(directory, side))
                 names = [side] if is_one else side.split("+")
                 sides.append("+".join(map(change, names)))
-            after = found["after"]
-            if directions:
-                after += f"#{','.join(map('-'.join, directions))}"
-            parts[number] = f"{found['before']}{','.join(sides)}{after}"
+            tags = f"#{','.join(map('-'.join, directions))}" * bool(directions)
+            parts[number] = f"{found['before']}{','.join(sides)}{found['after']}{tags}"
     return "++".join(parts)
 
 
 _SUFFIX = re.compile(rf"(?:^|.\.)({LANGUAGE_CODE})(?:\.txt)?(?:\.gz)?$")
 # Extensions of text in any language.
-_NO_LANGUAGES = (
-    *("bpe", "hyp", "in", "out", "raw", "ref", "spm", "src", "tgt", "tok", "trg"),
-    *("tsv", "txt"),
-)
+_NO_LANGUAGES = set("bpe hyp in out raw ref spm src tgt tok trg tsv txt".split())
 
 _NAMES = (
     "ar Arabic az Azerbaijani bg Bulgarian bn Bengali ca Catalan cs Czech da Danish "
@@ -202,9 +191,8 @@ def _languages_of_corpus(spec: str) -> Pair | None:
     named = (map(language_of_file, files.split("+")) for files in rest.split(","))
     sides = [next(filter(None, names), "") for names in named]
     # The same ending of both files is not a language.
-    if kind != "text" or len(sides) != 2 or not all(sides) or sides[0] == sides[1]:
-        return None
-    return sides[0], sides[1]
+    is_pair = kind == "text" and len(sides) == len(set(sides)) == 2 and all(sides)
+    return (sides[0], sides[1]) if is_pair else None
 
 
 def languages_of(workdir: Workdir, config: Config) -> list[Pair]:
@@ -257,27 +245,22 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
 
 def _sampled_sources(folder: Path) -> list[str]:
     """Reads the sources of the last evaluation's samples."""
-    try:
-        steps = steps_in(folder)
-        if not steps:
-            return []
-        text = (folder / f"{steps[-1]}.txt").read_text("utf-8")
-    except (OSError, UnicodeError):
-        return []
-    return _SAMPLE_SOURCE.findall(text)
+    with suppress(OSError, UnicodeError):
+        for step in steps_in(folder)[-1:]:
+            return _SAMPLE_SOURCE.findall((folder / f"{step}.txt").read_text("utf-8"))
+    return []
 
 
 def _dev_sources(workdir: Workdir, config: Config) -> list[str]:
     """Reads the first sources of the development text, if it still exists."""
-    try:
+    with suppress(UserError, OSError):
         data = config.data
         corpus = open_corpus(data.dev, key="data.dev", joiner=data.subword_joiner)
         if directions_of(corpus):
             both = workdir.read_vocabularies(config.vocabulary)
             corpus = with_tags(corpus, both.source)
         return [source for source, _ in islice(corpus, _SEARCHED)]
-    except (UserError, OSError):
-        return []
+    return []
 
 
 def _short_lines(lines: Iterable[str]) -> tuple[str, ...]:

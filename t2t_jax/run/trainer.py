@@ -13,7 +13,9 @@ import optax
 from flax import linen as nn
 
 from t2t_jax.config import Config, flatten, to_dict
+from t2t_jax.data.batching.pipeline import eval_batches, train_stream
 from t2t_jax.data.corpora.open import reads_trees, train_and_dev
+from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.decoding.text.distributed_translate import Translate
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.devices.distributed.processes import (
@@ -67,8 +69,7 @@ def is_complete(config: Config, progress: RunProgress) -> bool:
 
 def best_score_of(config: Config) -> str:
     """Returns which score decides what is best: "f1" of trees, else "bleu"."""
-    _, dev = train_and_dev(config.data)
-    return "f1" if reads_trees(dev) else "bleu"
+    return "f1" if reads_trees(train_and_dev(config.data)[1]) else "bleu"
 
 
 @dataclass
@@ -164,11 +165,14 @@ class Trainer:
             self._make_watchdog() as watchdog,
             closing(self._make_metrics_writer(progress.step)) as metrics,
             self._checkpointer.closing(),
-            self.text.train_batches(
-                progress.position,
+            train_stream(
+                self.text.train,
+                self.text.config,
+                seed=self.text.seed,
+                start=progress.position,
                 row_multiple=step.layout.row_multiple,
                 share=step.layout.share,
-                log=self.console.log,
+                tokens=self.text.sampled_epochs(log=self.console.log),
             ) as batches,
             stop,
         ):
@@ -198,12 +202,9 @@ class Trainer:
 
     def _make_watchdog(self) -> Watchdog:
         """Makes the watchdog that ends a stuck run on all processes."""
-        training, on = self.config.training, self.owns_process
-        return Watchdog(
-            step=training.step_timeout * on,
-            pause=training.pause_timeout * on,
-            on_timeout=abort_stuck_run,
-        )
+        on, training = self.owns_process, self.config.training
+        step, pause = training.step_timeout * on, training.pause_timeout * on
+        return Watchdog(step=step, pause=pause, on_timeout=abort_stuck_run)
 
     def _intervals(self) -> Intervals:
         every = self.config.checkpoint
@@ -268,7 +269,7 @@ class Trainer:
                 mesh=self._mesh,
                 loss_chunks=config.training.loss_chunks,
             ),
-            batches=self._dev_batches,
+            batches=partial(self._dev_batches, text.dev),
             translate=Translate(
                 make_model=self._make_model,
                 vocabularies=text.vocabularies,
@@ -283,10 +284,10 @@ class Trainer:
             progress=self.console.advance,
         )
 
-    def _dev_batches(self) -> Iterator[Batch]:
+    def _dev_batches(self, dev: TokenCache) -> Iterator[Batch]:
         share = local_batch_shard(self._mesh, process=jax.process_index())
-        multiple = row_shards(self._mesh)
-        for batch in self.text.dev_batches(row_multiple=multiple, share=share):
+        multiple, data = row_shards(self._mesh), self.text.config
+        for batch in eval_batches(dev, data, row_multiple=multiple, share=share):
             yield make_global_batch(batch, self._mesh)
 
     def _make_metrics_writer(self, step: int) -> MetricsWriter:
@@ -306,22 +307,16 @@ class Trainer:
         training, network = self.config.training, self.config.network
 
         def make_step(micro_batches: int) -> Any:
-            return make_train_step(
-                self._module,
-                self._optimizer,
-                mesh=self._mesh,
-                config=replace(training, micro_batches=micro_batches),
-                shardings=self._checkpointer.shardings,
-            )
+            config = replace(training, micro_batches=micro_batches)
+            places = self._checkpointer.shardings
+            return make(config=config, mesh=self._mesh, shardings=places)
 
+        make = partial(make_train_step, self._module, self._optimizer)
+        planned, parts = self.text.batch_shapes, training.micro_batches or 1
         steps = StepCompiler(
             make_step,
             self._checkpointer.shapes,
-            layout=BatchLayout(
-                planned=self.text.batch_shapes,
-                mesh=self._mesh,
-                micro_batches=training.micro_batches or 1,
-            ),
+            layout=BatchLayout(planned=planned, mesh=self._mesh, micro_batches=parts),
             key=self._dropout_key,
             log=self.console.log,
             # Measured: 1 to 2 s for each layer of the two stacks, on two CPU cores.
@@ -343,8 +338,6 @@ class Trainer:
         available = max(0, device_memory_limit(self._mesh) - reserved)
         memory = all_reduce_min(self.processes, "memory of a device", available)
         if not memory:
-            self.console.log(
-                "training.micro_batches=auto: the memory size of this device is not "
-                "known. Using 1 micro-batch."
-            )
+            why = "the memory size of this device is not known. Using 1 micro-batch."
+            self.console.log(f"training.micro_batches=auto: {why}")
         return memory

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from t2t_jax.checkpointing.step_dirs import require_array_path
-from t2t_jax.config import Config, keys, parse_saved, to_dict
+from t2t_jax.config import Config, defaults, parse_saved, to_dict
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import (
@@ -62,11 +62,6 @@ _RUN_PATTERNS = (
     *("checkpoints/*", "fingerprints.json", "metrics.jsonl", "events.out.*"),
     *("samples/*", "averages/*", "profile/*", "model.json", "model.safetensors"),
 )
-_RECOVER = (
-    "Run python -m t2t_jax.main --mode=recover, which restores it from a checkpoint, "
-    "or pass another workdir."
-)
-_COPY = "Restore it from a copy, or pass another workdir."
 _MOVE = "Move it away, or choose another workdir."
 
 
@@ -133,18 +128,19 @@ class Workdir:
     @property
     def advice(self) -> str:
         """What to do about a missing or damaged file."""
-        return _RECOVER if next(self._glob("checkpoints/*"), "") else _COPY
+        advice, mode = "Restore it from a copy", "python -m t2t_jax.main --mode=recover"
+        if next(self._glob("checkpoints/*"), ""):
+            advice = f"Run {mode}, which restores it from a checkpoint"
+        return f"{advice}, or pass another workdir."
 
     def require_valid_path(self) -> None:
         """Raises an InputMissingError if the system rejects the path."""
         try:
-            self.path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            pass  # The mode creates it or reports it.
+            with suppress(FileNotFoundError, NotADirectoryError):
+                self.path.stat()  # The mode creates what is missing, or reports it.
         except OSError as error:
-            raise InputMissingError(
-                f"{self.path} cannot be read: {error.strerror}. Choose another workdir."
-            ) from error
+            reason = f"{error.strerror}. Choose another workdir."
+            raise InputMissingError(f"{self.path} cannot be read: {reason}") from error
 
     def _run_files(self) -> list[str]:
         """Lists the names here that only a run or a model creates."""
@@ -161,12 +157,9 @@ class Workdir:
 
     def require_complete(self) -> None:
         """Raises a DataError if there are files of a run, but no config.json."""
-        names = [] if self.has_config else self._run_files()
-        if names:
-            raise DataError(
-                f"{self.path} has no config.json, but files of a run: "
-                f"{', '.join(names)}. Nothing was changed.\n{self.advice}"
-            )
+        if names := [] if self.has_config else self._run_files():
+            held = f"files of a run: {', '.join(names)}. Nothing was changed.\n"
+            raise DataError(f"{self.path} has no config.json, but {held}{self.advice}")
 
     def require(self) -> None:
         """Checks that a run or a model exists here.
@@ -184,13 +177,12 @@ class Workdir:
     def refuse(self, what: str, advice: str) -> NoReturn:
         """Raises an InputMissingError: this is not what it must be, with the reason."""
         reason = "no such directory"
+        if self.path.exists():
+            reason = "it is a file and not a directory"
         if self.path.is_dir():
             reason = "config.json is missing"
-        elif self.path.exists():
-            reason = "it is a file and not a directory"
-        raise InputMissingError(
-            f"{self.path} is not {what}: {reason}.{_suggest(self.path)} {advice}"
-        )
+        near = _suggest(self.path)
+        raise InputMissingError(f"{self.path} is not {what}: {reason}.{near} {advice}")
 
     def _require_utf8(self, error: type[UserError]) -> None:
         """Checks that the path is valid Unicode, as Orbax requires."""
@@ -218,25 +210,19 @@ class Workdir:
         except OSError as error:
             files = [p for p in (self.path, *self.path.parents) if p.is_file()]
             reason = f"{files[0]} is a file" if files else error.strerror
-            raise OutputError(
-                f"Cannot create {self.path}: {reason}. Choose another workdir."
-            ) from error
+            reason = f"{reason}. Choose another workdir."
+            raise OutputError(f"Cannot create {self.path}: {reason}") from error
         problems, denied = ErrorCollector(), ErrorCollector()
         for path in (self.path, *map(self.path.joinpath, _FOLDERS)):
-            problems.check(
-                not os.path.lexists(path) or path.is_dir(),
-                f"{path} must be a directory, and is not. {_MOVE}",
-            )
-            denied.check(
-                not path.is_dir() or os.access(path, os.W_OK | os.X_OK),
-                f"{path} must be writable. Fix permissions, or choose another workdir.",
-            )
-        for path in map(self.path.joinpath, _FILES):
-            problems.check(
-                # The target of a link does not belong to the run.
-                not os.path.lexists(path) or (path.is_file() and not path.is_symlink()),
-                f"{path} must be a file, and not a link. {_MOVE}",
-            )
+            is_free = not os.path.lexists(path) or path.is_dir()
+            problems.check(is_free, f"{path} must be a directory, and is not. {_MOVE}")
+            is_usable = not path.is_dir() or os.access(path, os.W_OK | os.X_OK)
+            advice = "Fix permissions, or choose another workdir."
+            denied.check(is_usable, f"{path} must be writable. {advice}")
+        for path in filter(os.path.lexists, map(self.path.joinpath, _FILES)):
+            # The target of a link does not belong to the run.
+            is_own = path.is_file() and not path.is_symlink()
+            problems.check(is_own, f"{path} must be a file, and not a link. {_MOVE}")
         problems.raise_if_any(DataError)
         denied.raise_if_any(OutputError)
 
@@ -253,9 +239,8 @@ class Workdir:
           DataError: as `create`.
           OutputError: as `create` and `locked`.
         """
-        paths = [self.path, *self.path.parents]
+        paths, had_lock = [self.path, *self.path.parents], self._has(_LOCK)
         created = [path for path in paths if not os.path.lexists(path)]
-        had_lock = self._has(_LOCK)
         self.create()
         with self.locked() as owner:
             try:
@@ -283,19 +268,19 @@ class Workdir:
                 # Reading a status takes a shared lock for a moment.
                 lock = held.enter_context(locked(self.lock_path, wait=0.2))
             except BlockingIOError as error:
+                other = self.owner() or "another process"
                 raise OutputError(
                     f"{self.path} is being trained in, or its text prepared, by "
-                    f"{self.owner() or 'another process'}. Wait, or pass "
-                    "another workdir."
+                    f"{other}. Wait, or pass another workdir."
                 ) from error
             except OSError as error:
                 raise OutputError(
                     f"{self.path} must support file locks, and {self.lock_path} "
                     f"cannot be locked: {error.strerror}. Choose another workdir."
                 ) from error
-            os.truncate(lock, 0)
             here = f"process {os.getpid()} on {socket.gethostname()}"
             owner = f"{here} since {datetime.now()}"
+            os.truncate(lock, 0)
             os.write(lock, owner.encode())
             os.fsync(lock)
             yield owner
@@ -335,10 +320,8 @@ class Workdir:
                 "from; the mode compare takes exports with a source and its reference."
             )
         try:
-            return parse_saved(
-                self._read("config.json", advice=self.advice) or {},
-                overrides=self.read_overrides,
-            )
+            saved = self._read("config.json", advice=self.advice) or {}
+            return parse_saved(saved, overrides=self.read_overrides)
         except ConfigError as error:
             path, problem = self.path / "config.json", error.problems[0]
             raise DataError(f"{path} is damaged: {problem}\n{self.advice}") from error
@@ -350,8 +333,7 @@ class Workdir:
           DataError: the file is damaged.
         """
         saved = self._read("overrides.json", advice="Remove it.") or {}
-        known = set(keys())
-        return {key: value for key, value in saved.items() if key in known}
+        return {key: value for key, value in saved.items() if key in defaults()}
 
     def read_vocabularies(self, config: VocabularyConfig) -> VocabularyPair:
         """Reads the vocabularies of the run or model.
@@ -372,12 +354,12 @@ class Workdir:
         Raises:
           DataError: they are not, so that their ids would stand for other words.
         """
-        was = fingerprints.get("vocabulary", vocabularies.fingerprint)
-        if was != vocabularies.fingerprint:
+        own = vocabularies.fingerprint
+        if (was := fingerprints.get("vocabulary", own)) != own:
             raise DataError(
                 f"{self.path} has another vocabulary than its model was trained with: "
-                f"its SHA-256 begins with {vocabularies.fingerprint[:12]}, and must "
-                f"begin with {was[:12]}. Restore the run's own vocab.model."
+                f"its SHA-256 begins with {own[:12]}, and must begin with {was[:12]}. "
+                "Restore the run's own vocab.model."
             )
 
     def _read(self, name: str, *, advice: str) -> dict[str, Any] | None:
@@ -390,9 +372,8 @@ class Workdir:
                 return None
             raise DataError(f"{path} is a broken link. {advice}") from error
         except OSError as error:
-            raise InputMissingError(
-                f"{path} cannot be read: {error.strerror}. Fix permissions."
-            ) from error
+            reason = f"{error.strerror}. Fix permissions."
+            raise InputMissingError(f"{path} cannot be read: {reason}") from error
 
     def write_config(
         self, config: Config, overrides: dict[str, Any] | None = None
@@ -402,11 +383,11 @@ class Workdir:
         The caller has checked what may change under an existing run.
         """
         self.write_json("overrides.json", overrides or {})
-        path, text = self.path / "config.json", _json_text(to_dict(config))
         if self.has_config:
-            atomic_write(path, text)
+            self.write_json("config.json", to_dict(config))
         else:
-            write_once(path, text, advice="Rerun the command.")
+            path, advice = self.path / "config.json", "Rerun the command."
+            write_once(path, _json_text(to_dict(config)), advice=advice)
 
     def write_json(self, name: str, values: Any) -> None:
         """Writes a JSON file atomically."""
@@ -424,26 +405,25 @@ def runs_near(path: Path) -> list[Path]:
 
     Those of each of these folders, newest first.
     """
-    runs: list[Path] = []
+    runs: dict[Path, None] = {}
     for folder in (path, path.parent, path.parent / "runs", Path("runs")):
-        configs = [one for one in folder.glob("*/config.json") if one.is_file()]
-        configs.sort(key=os.path.getmtime, reverse=True)
-        runs += [one.parent for one in configs]
-    return list(dict.fromkeys(runs))
+        configs = filter(Path.is_file, folder.glob("*/config.json"))
+        newest = sorted(configs, key=os.path.getmtime, reverse=True)
+        runs |= dict.fromkeys(one.parent for one in newest)
+    return list(runs)
 
 
 def _suggest(path: Path) -> str:
     """Suggests the run that a wrong path may mean, or lists the runs near it."""
     for folder, step in ((path, ""), (path.parent, path.name)):
         if folder.name == "checkpoints" and Workdir(folder.parent).has_config:
-            which = f" with checkpoint={step}" if step.isdecimal() else ""
+            which = f" with checkpoint={step}" * step.isdecimal()
             return f" Did you mean {folder.parent}{which}?"
     runs = {run.name: str(run) for run in runs_near(path)}
     if near := get_close_matches(path.name, runs, n=1):
         return f" Did you mean {runs[near[0]]}?"
-    listed = ", ".join(list(runs.values())[:_MAX_LISTED])
-    more = ", …" if len(runs) > _MAX_LISTED else ""
-    return f" Runs near it: {listed}{more}." if runs else ""
+    listed = [*runs.values()][:_MAX_LISTED] + ["…"] * (len(runs) > _MAX_LISTED)
+    return f" Runs near it: {', '.join(listed)}." if runs else ""
 
 
 def _json_text(values: Any) -> str:

@@ -77,13 +77,12 @@ class BatchLayout:
             f"{most}{rows * length:,} tokens a side"
         ]
         for (wanted, length), (rows, _) in zip(self.planned, self.shapes, strict=True):
-            # Another number would change the length buckets.
-            advice = f" A data.tokens_per_batch of {rows * length:,} would fill them."
-            if rows > wanted:
-                lines.append(
-                    f"{rows - wanted} of {rows} rows x {length} slots are empty, so "
-                    f"that all parts are alike.{'' if most else advice}"
-                )
+            empty = f"{rows - wanted} of {rows} rows x {length} slots are empty"
+            line = f"{empty}, so that all parts are alike."
+            if not most:  # Another number would change the length buckets.
+                full = rows * length
+                line += f" A data.tokens_per_batch of {full:,} would fill them."
+            lines += [line] * (rows > wanted)
         return "\n".join(lines)
 
 
@@ -125,12 +124,8 @@ class Memory(NamedTuple):
 def memory_of(compiled: jax.stages.Compiled) -> Memory:
     """Returns the compiler's analysis of a program's memory."""
     found: Any = compiled.memory_analysis()
-    return Memory(
-        arguments=found.argument_size_in_bytes,
-        temporaries=found.temp_size_in_bytes,
-        outputs=found.output_size_in_bytes,
-        aliased=found.alias_size_in_bytes,
-    )
+    kinds = ("argument", "temp", "output", "alias")
+    return Memory(*(getattr(found, f"{kind}_size_in_bytes") for kind in kinds))
 
 
 def device_memory_limit(mesh: Mesh) -> int:
@@ -138,11 +133,8 @@ def device_memory_limit(mesh: Mesh) -> int:
 
     The minimum over the devices; 0 where they do not report it, as CPUs.
     """
-    limits = [
-        (device.memory_stats() or {}).get("bytes_limit", 0)
-        for device in mesh.local_devices
-    ]
-    return int(USABLE * min(limits))
+    stats = (device.memory_stats() or {} for device in mesh.local_devices)
+    return int(USABLE * min(one.get("bytes_limit", 0) for one in stats))
 
 
 @dataclass
@@ -174,9 +166,8 @@ class StepCompiler:
     ) -> tuple[TrainState, StepOutput]:
         """Runs a step on a batch for which it is compiled; donates the state."""
         compiled = self._compiled[self._shape_of(batch)]
-        made: tuple[TrainState, StepOutput] = compiled(
-            state, make_global_batch(batch, self.layout.mesh), self.key
-        )
+        placed = make_global_batch(batch, self.layout.mesh)
+        made: tuple[TrainState, StepOutput] = compiled(state, placed, self.key)
         return made
 
     def is_ready(self, batch: Batch) -> bool:
@@ -218,13 +209,10 @@ class StepCompiler:
             self._compiled.clear()  # for another number of micro-batches
             self._step = self.make_step(micro_batches)
             self.layout = dataclasses.replace(self.layout, micro_batches=micro_batches)
-            excess = self._excess(memory)
-            if not excess:
+            if not (excess := self._excess(memory)):
                 return
-            self.log(
-                f"A step with {pluralize(micro_batches, 'micro-batch')} does not fit: "
-                f"{excess}."
-            )
+            micro = pluralize(micro_batches, "micro-batch")
+            self.log(f"A step with {micro} does not fit: {excess}.")
             if micro_batches >= rows_of_a_device:
                 raise ConfigError(
                     f"A training step of one row at a time does not fit a device: "
@@ -244,9 +232,8 @@ class StepCompiler:
                 raise
             return "it takes more than there is"
         needed = memory_of(self._compiled[shape]).total
-        if needed <= memory:
-            return ""
-        return f"it takes {needed / _GIGABYTE:.1f} of {memory / _GIGABYTE:.1f} GB"
+        takes = f"it takes {needed / _GIGABYTE:.1f} of {memory / _GIGABYTE:.1f} GB"
+        return takes if needed > memory else ""
 
     def _shape_of(self, batch: Batch) -> tuple[int, int]:
         """Returns the shape of the global batch of this process's rows."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from t2t_jax.errors import ErrorCollector
+from t2t_jax.errors import ConfigError, ErrorCollector
 
 OPTIMIZERS = ("adam", "adamw", "schedule_free", "muon", "adafactor")
 _DECAYING = ("cosine", "linear", "warmup_stable_decay")
@@ -23,33 +21,17 @@ _MAX_PARTS = 100_000
 _MAX_WARMUP = 1_000_000_000  # optimizer steps
 _MAX_NS_STEPS = 100
 # Key -> the key that decides whether it is used, and the values with which it is.
+_OF_MUON = ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate")
 _USED_BY = {
     **dict.fromkeys(("beta1", "beta2", "epsilon"), ("name", OPTIMIZERS[:-1])),
     "weight_decay": ("name", OPTIMIZERS[1:]),
-    **dict.fromkeys(
-        ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate"),
-        ("name", ("muon",)),
-    ),
+    **dict.fromkeys(_OF_MUON, ("name", ("muon",))),
     "schedule": ("name", ("adam", "adamw", "muon", "adafactor")),
     **dict.fromkeys(("decay_steps", "end_fraction"), ("schedule", _DECAYING)),
     "decay_fraction": ("schedule", ("warmup_stable_decay",)),
 }
 _TIMEOUTS = ("step_timeout", "pause_timeout")
 _YEAR = 31_536_000  # seconds; the clocks of threads refuse far longer waits
-
-
-class _Problems(ErrorCollector):
-    """Collects the values of a section that break a rule."""
-
-    def __init__(self, section: str, config: object):
-        super().__init__()
-        self._section, self._config = section, config
-
-    def of(self, rule: str, holds: Callable[[Any], object], *names: str) -> None:
-        """Adds the messages of keys whose values a test does not accept."""
-        for name in names:
-            value = getattr(self._config, name)
-            self.require(f"{self._section}.{name}", value, bool(holds(value)), rule)
 
 
 def _is_finite(value: float) -> bool:
@@ -121,7 +103,7 @@ class OptimizerConfig:
     adam_learning_rate: float = 0.0
 
     def __post_init__(self) -> None:
-        problems = _Problems("optimizer", self)
+        problems = ErrorCollector("optimizer", self)
         problems.of("be at least 1", lambda x: x >= 1, "warmup_steps")
         for name in ("warmup_steps", "decay_steps"):
             problems.limit(f"optimizer.{name}", getattr(self, name), _MAX_WARMUP)
@@ -258,7 +240,7 @@ class TrainingConfig:
     pause_timeout: float = 3600.0
 
     def __post_init__(self) -> None:
-        problems = _Problems("training", self)
+        problems = ErrorCollector("training", self)
         positive = ("simcut", "r_drop", "skip_gradient_norm", *_TIMEOUTS)
         problems.of("be 0 (off) or more", _is_finite, *positive)
         problems.of("lie in [0, 1); 0 is off", _is_share, "ema_decay")
@@ -318,7 +300,7 @@ class LoggingConfig:
     every_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        problems = _Problems("logging", self)
+        problems = ErrorCollector("logging", self)
         problems.of("be at least 1", lambda x: x >= 1, "every_steps")
         problems.of("be 0 (none) or more", _is_finite, "every_seconds")
         problems.raise_if_any()
@@ -336,14 +318,12 @@ class ProfileConfig:
     steps: str = ""
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        problems.check(
-            not self.steps or 1 <= len(self.span) <= _MAX_PROFILED,
-            f'profile.steps={self.steps!r} must be "first:last" with '
-            f"1 <= first <= last, at most {_MAX_PROFILED} steps in all, or empty for "
-            "none. Change config.profile.steps.",
-        )
-        problems.raise_if_any()
+        if self.steps and not 1 <= len(self.span) <= _MAX_PROFILED:
+            raise ConfigError(
+                f'profile.steps={self.steps!r} must be "first:last" with '
+                f"1 <= first <= last, at most {_MAX_PROFILED} steps in all, or empty "
+                "for none. Change config.profile.steps."
+            )
 
     @property
     def span(self) -> range:

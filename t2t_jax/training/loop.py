@@ -16,6 +16,7 @@ from t2t_jax.devices.fault_injection import maybe_inject_fault
 from t2t_jax.training.compiled_step import StepCompiler
 from t2t_jax.training.progress_and_patience import (
     Intervals,
+    Kinds,
     Record,
     RunProgress,
     Score,
@@ -61,9 +62,7 @@ class Callbacks(Protocol):
           due: by this process's clock.
         """
 
-    def save(
-        self, state: TrainState, progress: RunProgress, kinds: tuple[str, ...]
-    ) -> None:
+    def save(self, state: TrainState, progress: RunProgress, kinds: Kinds) -> None:
         """Writes a checkpoint, and replaces one of the same step."""
 
 
@@ -151,7 +150,7 @@ class TrainingLoop:
         if to_log and (record := meter.make_record(step)):
             with self.meter.paused():
                 self.callbacks.log(record, state)
-        if to_show and (record := meter.make_shown_record(step)):
+        if to_show and (record := meter.make_record(step, to_show=True)):
             self.callbacks.show(record)
         if to_log:
             meter.close_window()
@@ -205,8 +204,8 @@ class TrainingLoop:
         return self._save(state, done, kinds or now.pending), is_last
 
     def _after_evaluation(
-        self, now: RunProgress, score: Score, kinds: tuple[str, ...]
-    ) -> tuple[RunProgress, tuple[str, ...], bool]:
+        self, now: RunProgress, score: Score, kinds: Kinds
+    ) -> tuple[RunProgress, Kinds, bool]:
         """Returns the progress, the kinds of its checkpoint, and whether it is last."""
         kinds += ("best",) * (score > now.best)
         now = now._replace(pending=()).after_evaluation(score)
@@ -237,9 +236,7 @@ class TrainingLoop:
             or (epochs and new > old)
         )
 
-    def _save(
-        self, state: TrainState, now: RunProgress, kinds: tuple[str, ...]
-    ) -> RunProgress:
+    def _save(self, state: TrainState, now: RunProgress, kinds: Kinds) -> RunProgress:
         self.meter.drain()
         now = self.meter.store_in(now)
         if "periodic" in kinds:

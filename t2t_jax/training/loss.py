@@ -244,9 +244,7 @@ def check_module(
             f"module must be an object of a Flax Linen module, not {what!r:.60}. Pass "
             "Transformer(config), or an object of your own class."
         )
-    shapes = ((2, 3),) * 7 + ((2,),)
-    batch = Batch._make(jax.ShapeDtypeStruct(one, jnp.int32) for one in shapes)
-    params = param_shapes(module)
+    params, batch = param_shapes(module), batch_of_shape((2, 3))
     logits = jax.eval_shape(partial(batch_logits, module), params, batch)
     found, name = f"{logits.dtype}{[*logits.shape]}", type(module).__name__
     if found != (wanted := f"float32{[2, 3, vocab_size]}"):
@@ -262,6 +260,12 @@ def check_module(
             f"are, and {name} is none. Leave them out."
         )
     return params
+
+
+def batch_of_shape(shape: tuple[int, int]) -> Batch:
+    """Returns the shapes of a batch of (B, L), the same on both sides."""
+    shapes = [shape] * (len(Batch._fields) - 1) + [shape[:1]]
+    return Batch._make(jax.ShapeDtypeStruct(one, jnp.int32) for one in shapes)
 
 
 def _apply(

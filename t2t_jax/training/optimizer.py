@@ -72,8 +72,7 @@ def make_schedule(config: OptimizerConfig, *, d_model: int) -> Schedule:
             f"optimizer.schedule={config.schedule} ends, and optimizer.decay_steps=0 "
             "does not say where. Set it, such as to config.steps."
         )
-    begin = config.decay_begin
-    span = config.decay_steps - begin
+    begin, span = config.decay_begin, config.decay_steps - config.decay_begin
     fall = optax.schedules.linear_schedule(1.0, end, span)
     if config.schedule == "cosine":
         fall = optax.schedules.cosine_decay_schedule(1.0, span, alpha=end)
@@ -165,11 +164,7 @@ def _adam(
 ) -> optax.GradientTransformation:
     """Builds Adam, with decoupled weight decay or an average of the parameters."""
     schedule = scheduled(config)
-    keys: dict[str, Any] = {
-        "b1": config.beta1,
-        "b2": config.beta2,
-        "eps": config.epsilon,
-    }
+    keys: Any = {"b1": config.beta1, "b2": config.beta2, "eps": config.epsilon}
     if config.name == "adam":
         return optax.adam(schedule, **keys)
     keys |= {"weight_decay": config.weight_decay, "mask": _is_decayed}
@@ -186,6 +181,7 @@ def _muon(
     `optax.contrib.muon` would have Adam with Nesterov's momentum for the others.
     """
     peak = config.adam_learning_rate or config.peak_learning_rate
+    scale = partial(_scaled, rms=config.consistent_rms)
     matrices = optax.chain(
         scale_by_muon(
             ns_steps=config.ns_steps,
@@ -193,11 +189,7 @@ def _muon(
             eps=config.epsilon,
             weight_dimension_numbers=partial(_map_paths, _matrix_axes),
         ),
-        optax.stateless(
-            lambda updates, _: _map_paths(
-                partial(_scaled, rms=config.consistent_rms), updates
-            )
-        ),
+        optax.stateless(lambda updates, _: _map_paths(scale, updates)),
         optax.add_decayed_weights(config.weight_decay, mask=_is_decayed),
         optax.scale_by_learning_rate(scheduled(config)),
     )
@@ -227,9 +219,8 @@ def _adafactor(
     def update(
         gradient: Params, state: PyTree, params: Params | None = None
     ) -> tuple[Params, PyTree]:
-        scaled, state = factored.update(
-            as_matrices(gradient), state, as_matrices(params)
-        )
+        matrices, like = as_matrices(gradient), as_matrices(params)
+        scaled, state = factored.update(matrices, state, like)
         return jax.tree.map(lambda u, g: u.reshape(g.shape), scaled, gradient), state
 
     return optax.chain(
@@ -274,12 +265,8 @@ def matrix_shape(path: str, kernel: jax.Array) -> tuple[int, int]:
       >>> matrix_shape("encoder/layer_0/self_attention/query/kernel", kernel)
       (8, 6)
     """
-    axes = _matrix_axes(path, kernel)
-    rows, columns = (
-        math.prod(kernel.shape[axis] for axis in part)
-        for part in (axes.reduction_axis, axes.output_axis)
-    )
-    return rows, columns
+    inputs = len(_matrix_axes(path, kernel).reduction_axis)
+    return math.prod(kernel.shape[:inputs]), math.prod(kernel.shape[inputs:])
 
 
 def _scaled(path: str, update: jax.Array, *, rms: float) -> jax.Array:
@@ -301,19 +288,18 @@ def _labels(params: Params, frozen: str) -> PyTree:
     Raises:
       ConfigError: a pattern matches no parameter, or all are frozen.
     """
-    patterns = [pattern.strip() for pattern in frozen.split(",") if pattern.strip()]
+    patterns = list(filter(None, map(str.strip, frozen.split(","))))
     paths = [path_of(path) for path, _ in tree_leaves_with_path(params)]
-    for pattern in patterns:
-        if not any(_matches(path, pattern) for path in paths):
+    matched = {one: {p for p in paths if _matches(p, one)} for one in patterns}
+    for pattern, some in matched.items():
+        if not some:
             raise ConfigError(
                 f"training.frozen: {pattern!r} matches no parameter. Set "
                 f"config.training.frozen to some of {', '.join(params)}, or to paths "
                 f"below them, such as {paths[0]} or {paths[-1]}."
             )
-    labels = [
-        "frozen" if any(_matches(path, pattern) for pattern in patterns) else "trained"
-        for path in paths
-    ]
+    kept = set().union(*matched.values())
+    labels = ["frozen" if path in kept else "trained" for path in paths]
     if "trained" not in labels:
         raise ConfigError(
             f"training.frozen={frozen!r} freezes all parameters. Change "

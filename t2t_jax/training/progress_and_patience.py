@@ -11,6 +11,9 @@ from t2t_jax.types import DataPosition
 Record = dict[str, Any]
 """A record of metrics.jsonl: JSON values, `step` and `kind` among them."""
 
+Kinds = tuple[str, ...]
+"""Why a checkpoint is saved: periodic, best, final, stopped."""
+
 
 def format_perplexity(value: float, *, digits: int = 2) -> str:
     """Formats a perplexity; that of a diverged model would have hundreds of digits.
@@ -80,7 +83,7 @@ class RunProgress(NamedTuple):
     gradient_norm: float = 0.0
     skipped: int = 0
     skipped_in_a_row: int = 0
-    pending: tuple[str, ...] = ()
+    pending: Kinds = ()
     best_loss: float = math.inf
 
     @property
@@ -122,11 +125,8 @@ class RunProgress(NamedTuple):
           (20.0, 3.5, 1)
         """
         if score > self.best:
-            return self._replace(
-                best_score=score.score,
-                best_loss=-score.negative_loss,
-                stale_evaluations=0,
-            )
+            best, loss = score.score, -score.negative_loss
+            return self._replace(best_score=best, best_loss=loss, stale_evaluations=0)
         stale = self.stale_evaluations + (score.score >= 0)
         return self._replace(stale_evaluations=stale)
 

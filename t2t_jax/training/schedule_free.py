@@ -80,11 +80,8 @@ def schedule_free_adamw(
             )
         count = optax.safe_increment(state.num_updates)
         nu = optax.tree.update_moment_per_elem_norm(gradient, state.nu, b2, 2)
-        step = jax.tree.map(
-            lambda g, v: g / (jnp.sqrt(v) + eps),
-            gradient,
-            optax.tree.bias_correction(nu, b2, count),
-        )
+        unbiased = optax.tree.bias_correction(nu, b2, count)
+        step = jax.tree.map(lambda g, v: g / (jnp.sqrt(v) + eps), gradient, unbiased)
         if weight_decay:
             decay = optax.add_decayed_weights(weight_decay, mask)
             y = _interpolate(params, state.z, 1 - state.b1)
@@ -127,12 +124,8 @@ def gradient_params(params: Params, optimizer_state: PyTree) -> Params:
     Returns:
       y, where the state has a `ScheduleFreeState`; else `params` themselves.
     """
-    states = [
-        node
-        for node in jax.tree.leaves(optimizer_state, is_leaf=_is_schedule_free)
-        if _is_schedule_free(node)
-    ]
-    for state in states:
+    nodes = jax.tree.leaves(optimizer_state, is_leaf=_is_schedule_free)
+    for state in filter(_is_schedule_free, nodes):
         params = _interpolate(params, state.z, 1 - state.b1)
     return params
 
@@ -143,10 +136,9 @@ def _is_schedule_free(node: object) -> bool:
 
 def _interpolate(x: Params, z: PyTree, share: jax.Array) -> Params:
     """Returns x + share * (z - x), and x where z is masked."""
-    y: Params = jax.tree.map(
+    return jax.tree.map(
         lambda z, x: x if isinstance(z, optax.MaskedNode) else x + share * (z - x),
         z,
         x,
         is_leaf=lambda node: isinstance(node, optax.MaskedNode),
     )
-    return y

@@ -20,7 +20,13 @@ from t2t_jax.functional.chunked_loss import scan_sum
 from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.model.architectures import resolve_module
 from t2t_jax.training.config import TrainingConfig
-from t2t_jax.training.loss import Sums, batch_sums, forward_loss, training_loss
+from t2t_jax.training.loss import (
+    Sums,
+    batch_of_shape,
+    batch_sums,
+    forward_loss,
+    training_loss,
+)
 from t2t_jax.training.optimizer import trained_part
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, state_shapes, state_shardings
@@ -370,23 +376,16 @@ def make_train_step(
 
 
 def lower_step(
-    step: Any,
-    state: TrainState,
-    *,
-    batch_shape: tuple[int, int],
-    platforms: tuple[str, ...] | None = None,
+    step: Any, state: TrainState, *, batch_shape: tuple[int, int]
 ) -> jax.stages.Lowered:
     """Lowers a step from `make_train_step` for the compiler, without allocating.
 
     Args:
       state: shapes of the state.
       batch_shape: (B, L) of the global batch, the same on both sides.
-      platforms: others than that of the mesh, to read the program.
     """
-    shapes = [batch_shape] * (len(Batch._fields) - 1) + [batch_shape[:1]]
-    batch = Batch._make(jax.ShapeDtypeStruct(s, jnp.int32) for s in shapes)
-    traced = step.trace(state, batch, jax.eval_shape(jax.random.key, 0))
-    lowered: jax.stages.Lowered = traced.lower(lowering_platforms=platforms)
+    batch, key = batch_of_shape(batch_shape), jax.eval_shape(jax.random.key, 0)
+    lowered: jax.stages.Lowered = step.lower(state, batch, key)
     return lowered
 
 
@@ -401,7 +400,5 @@ def compile_evaluation(
         of_device = sums
         sums = _map_devices(lambda *x: jax.lax.psum(of_device(*x), "data"), mesh)
     return jax.jit(
-        sums,
-        in_shardings=(None, batch_sharding(mesh)),
-        out_shardings=replicated(mesh),
+        sums, in_shardings=(None, batch_sharding(mesh)), out_shardings=replicated(mesh)
     )

@@ -42,11 +42,9 @@ class _Window(NamedTuple):
     def joined(self, other: _Window) -> _Window:
         """Returns two windows as one."""
         parts = [window.sums for window in (self, other) if window.sums]
-        return _Window(
-            tuple(map(sum, zip(*parts, strict=True))),
-            self.timed_tokens + other.timed_tokens,
-            self.timed_seconds + other.timed_seconds,
-        )
+        sums = tuple(map(sum, zip(*parts, strict=True)))
+        tokens = self.timed_tokens + other.timed_tokens
+        return _Window(sums, tokens, self.timed_seconds + other.timed_seconds)
 
 
 class StepMeter:
@@ -65,8 +63,7 @@ class StepMeter:
 
     def __init__(self, progress: RunProgress, *, skip: Callable[[Record], None]):
         self._pending: deque[tuple[int, DataPosition, StepOutput]] = deque()
-        self._skip = skip
-        self._progress = progress
+        self._skip, self._progress = skip, progress
         self._window, self._last = _Window(progress.window), _Window()
         self._seconds = 60 * progress.minutes
         self.wall_seconds = dict.fromkeys(ACTIVITIES, 0.0)
@@ -115,41 +112,23 @@ class StepMeter:
 
     def store_in(self, progress: RunProgress) -> RunProgress:
         """Stores the window and the counts of drained steps in a progress."""
-        return progress._replace(
-            window=self._window.sums,
-            gradient_norm=self._progress.gradient_norm,
-            skipped=self._progress.skipped,
-            skipped_in_a_row=self._progress.skipped_in_a_row,
-        )
+        names = ("gradient_norm", "skipped", "skipped_in_a_row")
+        counts: Any = {name: getattr(self._progress, name) for name in names}
+        return progress._replace(window=self._window.sums, **counts)
 
-    def make_record(self, step: int) -> Record:
-        """Returns the record since `close_window`; {} if all updates were skipped."""
-        return self._record(step, self._now())
+    def make_record(self, step: int, *, to_show: bool = False) -> Record:
+        """Returns the record since `close_window`; {} if all updates were skipped.
 
-    def make_shown_record(self, step: int) -> Record:
-        """Returns a record that is of the window before too while this one is short.
-
-        A window is short with less than half of the tokens of the one before: the mean
-        of a batch or two would look like a jump of the loss.
+        Args:
+          to_show: whether it is of the window before too while this one is short, with
+            less than half of its tokens: the mean of a batch or two would look like a
+            jump of the loss.
         """
         window = self._now()
-        is_short = 2 * window.timed_tokens < self._last.timed_tokens
-        if is_short and window.sums:
-            window = window.joined(self._last)
-        return self._record(step, window)
-
-    def close_window(self) -> None:
-        """Starts the next record after the steps so far."""
-        self._last, self._window = self._now(), _Window()
-
-    def _now(self) -> _Window:
-        self.drain()
-        self._lap()
-        return self._window
-
-    def _record(self, step: int, window: _Window) -> Record:
         if not window.sums:
             return {}
+        if to_show and 2 * window.timed_tokens < self._last.timed_tokens:
+            window = window.joined(self._last)
         sums = Sums(*window.sums)
         # The clocks of virtual machines and of tests may not advance.
         seconds = max(window.timed_seconds, 1e-9)
@@ -165,6 +144,15 @@ class StepMeter:
             **self._progress.position._asdict(),
         }
 
+    def close_window(self) -> None:
+        """Starts the next record after the steps so far."""
+        self._last, self._window = self._now(), _Window()
+
+    def _now(self) -> _Window:
+        self.drain()
+        self._lap()
+        return self._window
+
     def _collect(self, step: int, position: DataPosition, output: StepOutput) -> None:
         """Waits for a step, and adds it to the window or to the skipped ones."""
         sums, gradient_norm, applied = jax.device_get(output)
@@ -175,10 +163,8 @@ class StepMeter:
             figures = tuple(map(float, known(sums)))
             self._window = self._window.joined(_Window(figures, tokens))
             return
-        in_a_row = before.skipped_in_a_row + 1
-        self._progress = before._replace(
-            skipped=before.skipped + 1, skipped_in_a_row=in_a_row
-        )
+        skipped, in_a_row = before.skipped + 1, before.skipped_in_a_row + 1
+        self._progress = before._replace(skipped=skipped, skipped_in_a_row=in_a_row)
         loss = float(sums.loss) / tokens if tokens else math.nan
         record: Record = {"step": step, "kind": "skipped"}
         for name, value in (("loss", loss), ("gradient_norm", norm)):
@@ -186,11 +172,11 @@ class StepMeter:
         self._skip({**record, "in_a_row": in_a_row, **position._asdict()})
 
     def _lap(self) -> None:
-        now = time.perf_counter()
-        self._seconds += now - self._started
-        self.wall_seconds["training"] += now - self._started
-        lap = _Window(timed_seconds=now - self._started)
-        self._window, self._started = self._window.joined(lap), now
+        began, self._started = self._started, time.perf_counter()
+        seconds = self._started - began
+        self._seconds += seconds
+        self.wall_seconds["training"] += seconds
+        self._window = self._window.joined(_Window(timed_seconds=seconds))
 
 
 def skip_message(record: Record, *, workdir: Path) -> str:
@@ -211,14 +197,13 @@ def check_divergence(record: Record, *, config: TrainingConfig) -> None:
         `on_nonfinite` is "stop".
     """
     step, number = record["step"], record["in_a_row"]
-    is_finite = None not in (record["loss"], record["gradient_norm"])
-    if number >= config.max_bad_steps:
-        limit = f"training.max_bad_steps={config.max_bad_steps}"
-    elif config.on_nonfinite == "stop" and not is_finite:
-        limit, number = "training.on_nonfinite=stop", 1
-    else:
-        return
     epoch, last = record["epoch"], record["batch"]
+    is_finite = None not in (record["loss"], record["gradient_norm"])
+    limit = f"training.max_bad_steps={config.max_bad_steps}"
+    if number < config.max_bad_steps:
+        if config.on_nonfinite != "stop" or is_finite:
+            return
+        limit, number = "training.on_nonfinite=stop", 1
     first, steps = last - number + 1, f"s of steps {step - number + 1:,} to"
     batches = f"epoch {epoch}, batches {first} to {last}"
     if number == 1:
@@ -258,9 +243,6 @@ def uniform_guess_warning(record: Record, *, vocab_size: int, warmup_steps: int)
 
 def _reasons(record: Record) -> str:
     loss, norm = record["loss"], record["gradient_norm"]
-    values = [
-        f"{name} {'not finite' if value is None else format(value, '.4g')}"
-        for name, value in (("loss", loss), ("gradient norm", norm))
-    ]
-    is_finite = None not in (loss, norm)
-    return ", ".join(values) + is_finite * " (above training.skip_gradient_norm)"
+    shown = ("not finite" if x is None else f"{x:.4g}" for x in (loss, norm))
+    above = " (above training.skip_gradient_norm)" * (None not in (loss, norm))
+    return "loss {}, gradient norm {}".format(*shown) + above

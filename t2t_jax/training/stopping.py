@@ -42,8 +42,7 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.requested = ""
-        self._num_signals = 0
-        self._open = ExitStack()
+        self._num_signals, self._open = 0, ExitStack()
 
     def __enter__(self) -> StopRequest:
         self._open.enter_context(handling(self._handle))
@@ -66,9 +65,8 @@ class StopRequest:
         self._num_signals += 1
         if self._num_signals > 1:  # Python's handler may be blocked by foreign code.
             os._exit(StoppedError.exit_code)
-        write_stderr(
-            f"\n{name}: saving a checkpoint, then stopping (again to exit at once)"
-        )
+        how = "saving a checkpoint, then stopping (again to exit at once)"
+        write_stderr(f"\n{name}: {how}")
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
@@ -196,8 +194,7 @@ class Watchdog:
         self._step, self._pause, self._on_timeout = step, pause, on_timeout
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._armed = 0.0
-        self._warmup_left = _WARMUP_STEPS
+        self._armed, self._warmup_left = 0.0, _WARMUP_STEPS
         self._due: tuple[float, float, str] | None = None
 
     def __enter__(self) -> Watchdog:
@@ -230,9 +227,8 @@ class Watchdog:
 
     def reset(self) -> None:
         """Restarts the timer of the current activity."""
-        due = self._due
-        if due is not None:
-            self._arm(due[1], due[2])
+        if (due := self._due) is not None:
+            self._arm(*due[1:])
 
     def _arm(self, seconds: float, what: str) -> None:
         due = time.monotonic() + seconds
@@ -247,7 +243,6 @@ class Watchdog:
 
     def _watch(self) -> None:
         while not self._over.wait(0.5):
-            due = self._due
-            if due is not None and time.monotonic() > due[0]:
+            if (due := self._due) is not None and time.monotonic() > due[0]:
                 self._on_timeout(f"{due[2]}, for {due[1]:g} s")
                 return

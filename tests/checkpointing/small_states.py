@@ -39,5 +39,5 @@ def like(tree, mesh, *, rules=REPLICATED):
 
 def save(checkpoints, step, *kinds, bleu=None):
     meta = {"kinds": list(kinds)} | ({} if bleu is None else {"bleu": bleu})
-    checkpoints.save(step, params=params_of(step), optimizer=None, meta=meta)
+    checkpoints.save(step, params=params_of(step), meta=meta)
     checkpoints.wait()

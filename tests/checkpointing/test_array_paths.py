@@ -78,7 +78,7 @@ def test_files_of_another_run_are_damage(tmp_path):
         writer, meta = CheckpointWriter(run, keep=2), {"kinds": ["periodic"]}
         for step in (3, 5):
             made = {"meta": meta, "files": {"vocab.model": run.name.encode()}}
-            writer.save(step, params=params_of(step), optimizer=None, **made)
+            writer.save(step, params=params_of(step), **made)
         writer.wait()
     shutil.rmtree(own / "5" / "files")
     shutil.copytree(other / "5" / "files", own / "5" / "files")

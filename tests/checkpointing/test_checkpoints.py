@@ -48,7 +48,7 @@ def test_a_run_comes_back_bitwise_on_other_devices(checkpoints, one):
 
 def test_what_is_saved_is_what_it_was_though_the_buffers_are_donated(checkpoints, one):
     params = jax.tree.map(jnp.asarray, params_of(0))
-    checkpoints.save(1, params=params, optimizer=None, meta={"kinds": []})
+    checkpoints.save(1, params=params, meta={"kinds": []})
     jax.jit(lambda tree: jax.tree.map(lambda x: x + 1, tree), donate_argnums=0)(params)
     checkpoints.wait()
     restored = checkpoints.params(1, like=like(params_of(0), one))

@@ -60,18 +60,6 @@ def test_what_another_process_cannot_read_or_verify_is_damage_here(
     assert published[1:] == [(name, 1) for name in names]
 
 
-class Lagging:
-    """A directory of checkpoints that shows what is in it only after some looks."""
-
-    directory = Path("run/checkpoints")
-
-    def __init__(self, *looks):
-        self._looks = list(looks)
-
-    def steps(self):
-        return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
-
-
 class Second:
     """The second of two processes; the first sees step 12."""
 
@@ -82,6 +70,18 @@ class Second:
 
     def publish(self, name, text):
         pass
+
+
+class Lagging:
+    """A directory of checkpoints that shows what is in it only after some looks."""
+
+    directory, processes = Path("run/checkpoints"), Second()
+
+    def __init__(self, *looks):
+        self._looks = list(looks)
+
+    def steps(self):
+        return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
 
 
 @pytest.fixture
@@ -95,11 +95,11 @@ def clock(monkeypatch):
 
 @pytest.mark.usefixtures("clock")
 def test_a_process_waits_until_it_sees_the_step_that_the_first_one_sees():
-    assert agreed_latest_step(Lagging([5], [5], [5, 12]), Second()) == 12
+    assert agreed_latest_step(Lagging([5], [5], [5, 12])) == 12
 
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("seen", [[], [5], [5, 12, 20]])
 def test_a_process_that_keeps_seeing_another_step_fails(seen):
     with pytest.raises(InputMissingError, match=r"1 sees .* process 0 sees 12"):
-        agreed_latest_step(Lagging(seen), Second())
+        agreed_latest_step(Lagging(seen))

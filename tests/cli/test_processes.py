@@ -12,7 +12,7 @@ from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import ConfigError, InputMissingError
 from t2t_jax.run.inference.load import shared_steps
-from t2t_jax.run.start import RunHandshake
+from t2t_jax.run.start import require_same_run
 from t2t_jax.run.workdir import Workdir
 from tests.cli.threads import on_all
 
@@ -80,13 +80,13 @@ def test_another_shortlist_below_the_same_path_is_another_start(settings, tmp_pa
 
 def handshake(owner="process 7", **changed):
     config = to_dict(parse({**to_dict(Config()), **changed}))
-    return RunHandshake(config=config, owner=owner, fingerprints=TEXT)
+    return {"config": config, "owner": owner, "fingerprints": TEXT}
 
 
 def test_another_configuration_is_refused_key_by_key(tmp_path):
     workdir = Workdir(tmp_path / "run")
     with pytest.raises(ConfigError) as raised:
-        handshake(steps=17, seed=3).require_same_run(Config(), workdir, index=5)
+        require_same_run(handshake(steps=17, seed=3), Config(), workdir, index=5)
     assert [problem.partition(".")[0] for problem in raised.value.problems] == [
         "Process 5 was started with steps=100000, and process 0 with 17",
         "Process 5 was started with seed=0, and process 0 with 3",
@@ -98,9 +98,9 @@ def test_a_workdir_that_is_not_shared_is_named_and_the_text_may_lie_elsewhere(tm
     workdir.create()
     here = parse({"data": {"train": "text:/a.en,/a.de", "cache_dir": "/fast"}})
     with workdir.locked() as owner:
-        handshake(owner).require_same_run(here, workdir, index=1, seconds=0)
+        require_same_run(handshake(owner), here, workdir, index=1, seconds=0)
     with pytest.raises(InputMissingError, match=r"run must be on .* process 3 does"):
-        handshake().require_same_run(here, workdir, index=3, seconds=0)
+        require_same_run(handshake(), here, workdir, index=3, seconds=0)
 
 
 @pytest.fixture

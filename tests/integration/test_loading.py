@@ -14,8 +14,8 @@ import pytest
 from ml_collections import ConfigDict
 
 import t2t_jax
+from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.errors import DataError, InputMissingError, UserError
-from t2t_jax.run.inference.load import resolve_checkpoint
 
 LINES = ["The old teacher reads a book.", "", "Two men."]
 
@@ -80,16 +80,15 @@ def test_models_of_other_vocabularies_do_not_go_together(workdir, newspaper):
 
 @pytest.mark.parametrize("checkpoint", ["best", "last", "5", 5])
 def test_what_is_chosen_is_what_is_loaded(workdir, checkpoint):
-    step = resolve_checkpoint(workdir, checkpoint=checkpoint)
-    assert step == t2t_jax.load(workdir, checkpoint=checkpoint).step
+    step = t2t_jax.load(workdir, checkpoint=checkpoint).step
+    assert step == open_parameters(workdir).resolve_step(checkpoint)
     assert step in {"best": (8, 12), "last": (12,)}.get(checkpoint, (5,))
 
 
-@pytest.mark.parametrize("find", [t2t_jax.load, resolve_checkpoint])
 @pytest.mark.parametrize("checkpoint", [7, "newest"])
-def test_an_unknown_checkpoint_names_those_that_are_there(workdir, checkpoint, find):
+def test_an_unknown_checkpoint_names_those_that_are_there(workdir, checkpoint):
     with pytest.raises(DataError, match=r"best, last, or one of .*: 5, "):
-        find(workdir, checkpoint=checkpoint)
+        t2t_jax.load(workdir, checkpoint=checkpoint)
 
 
 @pytest.mark.parametrize("ensemble", [False, True])

@@ -5,9 +5,10 @@ import pytest
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
 from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.run.estimates import EVALUATION_COST, estimate, size_advice
-from t2t_jax.run.start import make_console, open_run
+from t2t_jax.run.start import open_shared_run
 from tests.integration import tiny
 
 
@@ -89,10 +90,8 @@ def test_steps_that_do_not_suit_the_schedule_are_warned_of(
     changed["steps"] = 7
     options = parse_argv(tiny.arguments(tmp_path / "run", **changed))
     stream = io.StringIO()
-    console = make_console(options.config, stream=stream)
-    with open_run(
-        options.config, workdir=options.workdir, overrides={}, console=console
-    ):
+    how = {"overrides": {}, "processes": SINGLE_PROCESS, "stream": stream}
+    with open_shared_run(options.config, workdir=options.workdir, **how):
         said = stream.getvalue()
     assert ("warning: " in said) == bool(warning)
     assert (warning or "") in said

@@ -9,10 +9,8 @@ from itertools import islice
 import pytest
 
 from t2t_jax.cli.flags.parse_argv import parse_argv
-from t2t_jax.data.batching.pipeline import START
-from t2t_jax.run.inspect_batch import read_batch
-from t2t_jax.run.prepared_data import prepare_data
-from t2t_jax.types import BatchShard
+from t2t_jax.data.batching.pipeline import START, train_stream
+from t2t_jax.run.prepared_data import prepare_data, read_batch
 from tests.integration import tiny
 
 STEPS = 40
@@ -51,7 +49,8 @@ def text(request, tmp_path_factory):
 def steps(text):
     """Lists place and pairs, as text, of the batches that training gets."""
     found, place = [], START
-    with text.train_batches(START, row_multiple=1, share=BatchShard()) as batches:
+    how = {"seed": text.seed, "tokens": text.sampled_epochs(log=print)}
+    with train_stream(text.train, text.config, **how) as batches:
         for after, batch in islice(batches, STEPS):
             found.append((place, sorted(pairs_in(batch, text.vocabularies.target))))
             place = after

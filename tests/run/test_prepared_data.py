@@ -13,7 +13,6 @@ from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import DataError
 from t2t_jax.run.prepared_data import prepare_data
-from t2t_jax.types import BatchShard
 from tests.integration import tiny
 
 
@@ -151,7 +150,6 @@ def test_without_evaluation_no_development_text_is_needed_or_read(tmp_path):
         run = tmp_path / f"run-{number}"
         text, logged = _prepare(run, **off, data__dev=dev)
         assert text.dev is None
-        assert list(text.dev_batches(row_multiple=1, share=BatchShard())) == []
         # The development text is compared only where it is read.
         assert {**plain.fingerprints, **text.fingerprints} == plain.fingerprints
         assert "dev" not in text.fingerprints

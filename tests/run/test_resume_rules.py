@@ -10,6 +10,7 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.config import Config, keys, to_dict
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.open import open_corpus
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.run.resume_rules import (
     CHANGEABLE_ON_RESUME,
@@ -17,7 +18,7 @@ from t2t_jax.run.resume_rules import (
     check_fingerprints,
     require_own_checkpoint,
 )
-from t2t_jax.run.start import make_console, open_run
+from t2t_jax.run.start import open_shared_run
 from t2t_jax.run.text import absolute_spec, with_absolute_text
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.config import OptimizerConfig
@@ -109,16 +110,15 @@ def test_the_first_model_too(tmp_path, monkeypatch):
 
 def _start(*argv):
     options = parse_argv([f"--workdir={argv[0]}", *argv[1:]])
-    console = make_console(options.config, stream=io.StringIO())
-    overrides = options.overrides
-    with open_run(
-        options.config, workdir=options.workdir, overrides=overrides, console=console
-    ) as (_, text):
+    how = {"overrides": options.overrides, "processes": SINGLE_PROCESS}
+    with open_shared_run(
+        options.config, workdir=options.workdir, stream=io.StringIO(), **how
+    ) as (text, _):
         return text
 
 
 def test_a_run_is_resumed_and_read_from_any_directory(tmp_path, monkeypatch):
-    # Seen to fail: with `write_config(config, overrides)` in `open_run`.
+    # Seen to fail: with `write_config(config, overrides)` in `start._prepare`.
     home, elsewhere, run = (tmp_path / name for name in ("home", "elsewhere", "run"))
     for path in (home, elsewhere):
         path.mkdir()

@@ -13,9 +13,10 @@ from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.training.config import OptimizerConfig, TrainingConfig
+from t2t_jax.training.loss import batch_of_shape
 from t2t_jax.training.optimizer import make_optimizer
 from t2t_jax.training.state import state_shapes
-from t2t_jax.training.step import compile_evaluation, lower_step, make_train_step
+from t2t_jax.training.step import compile_evaluation, make_train_step
 from t2t_jax.types import Batch
 
 ROWS, LENGTH, WORDS = 4, 128, 300
@@ -34,7 +35,8 @@ def lowered(device, platform, *, devices=1, model=CONFIG, **training):
     state, config = state_shapes(module, optimizer), TrainingConfig(**training)
     step = make_train_step(module, optimizer, mesh=mesh, config=config)
     shape = (ROWS * devices, LENGTH)
-    return lower_step(step, state, batch_shape=shape, platforms=(platform,)).as_text()
+    traced = step.trace(state, batch_of_shape(shape), jax.eval_shape(jax.random.key, 0))
+    return traced.lower(lowering_platforms=(platform,)).as_text()
 
 
 @pytest.fixture

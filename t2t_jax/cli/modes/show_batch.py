@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.flags.options import ShowBatchOptions
 from t2t_jax.errors import UserError
-from t2t_jax.run.inspect_batch import TextPair, read_batch
-from t2t_jax.run.prepared_data import open_prepared_data
+from t2t_jax.run.prepared_data import TextPair, open_prepared_data, read_batch
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import read_metrics

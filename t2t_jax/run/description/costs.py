@@ -17,7 +17,7 @@ from jax.sharding import Mesh
 
 from t2t_jax.config import Config
 from t2t_jax.data.batching.planner import batch_shapes
-from t2t_jax.devices.sharding.rules import path_of
+from t2t_jax.devices.sharding.rules import leaves_by_path
 from t2t_jax.devices.topology import Topology
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.counting import training_flops
@@ -87,21 +87,16 @@ def per_device_state(config: Config, *, state: TrainState, mesh: Mesh) -> TrainS
     Raises:
       ConfigError: the axes of the model are not divisible by those of the mesh.
     """
-    places = state_shardings(state, mesh, shard_optimizer=config.mesh.shard_optimizer)
+    places = _shardings(config, state, mesh)
     shard: TrainState = jax.tree.map(
-        lambda leaf, sharding: jax.ShapeDtypeStruct(
-            sharding.shard_shape(leaf.shape), leaf.dtype
-        ),
-        state,
-        places,
+        lambda x, place: x.update(shape=place.shard_shape(x.shape)), state, places
     )
     return shard
 
 
 def batch_layout(config: Config, mesh: Mesh) -> BatchLayout:
     """Returns the shapes of the batches; of automatic micro-batches it has one."""
-    parts = config.training.micro_batches or 1
-    planned = batch_shapes(config.data)
+    planned, parts = batch_shapes(config.data), config.training.micro_batches or 1
     return BatchLayout(planned=planned, mesh=mesh, micro_batches=parts)
 
 
@@ -117,14 +112,11 @@ def parameter_table(params: Params) -> dict[str, dict[str, int]]:
       {'attention': 6291456, 'feed_forward': 12598272, 'norms': 12288}
     """
     counts: Counter[tuple[str, str]] = Counter()
-    for keys, leaf in jax.tree_util.tree_leaves_with_path(params):
-        path = path_of(keys)
+    for path, leaf in leaves_by_path(params).items():
         kind = next((kind for kind, known in _KINDS if re.search(known, path)), "")
         if not kind:
-            raise ValueError(
-                f"The kind of parameter {path} is not known. Add a pattern for it to "
-                "_KINDS."
-            )
+            advice = "Add a pattern for it to _KINDS."
+            raise ValueError(f"The kind of parameter {path} is not known. {advice}")
         part = "embedding" if kind == "embedding" else path.partition("/")[0]
         counts[part, kind] += leaf.size
     return {
@@ -169,8 +161,7 @@ def optimizer_flops(config: Config, optimizer: PyTree) -> dict[str, float]:
     if config.optimizer.name != "muon":
         return {}
     flops = 0.0
-    for keys, momentum in jax.tree_util.tree_leaves_with_path(optimizer):
-        path = path_of(keys)
+    for path, momentum in leaves_by_path(optimizer).items():
         if re.search(r"(^|/)muon/.*/kernel$", path):
             m, n = sorted(matrix_shape(path, momentum))
             flops += config.optimizer.ns_steps * (4 * m * m * n + 2 * m**3)
@@ -186,18 +177,18 @@ def compile_costs(
       topology: that of the mesh's devices, if they are not here.
     """
     config, _ = choose_attention(config, mesh)
+    module, optimizer = make_module(config.network), _make_optimizer(config)
+    training, places = config.training, _shardings(config, state, mesh)
     step = make_train_step(
-        make_module(config.network),
-        _make_optimizer(config),
-        mesh=mesh,
-        config=config.training,
-        shardings=state_shardings(
-            state, mesh, shard_optimizer=config.mesh.shard_optimizer
-        ),
+        module, optimizer, mesh=mesh, config=training, shardings=places
     )
     shape = batch_layout(config, mesh).shapes[-1]
     lower = partial(lower_step, step, state, batch_shape=shape)
     return analyze(lower, mesh, topology=topology)
+
+
+def _shardings(config: Config, state: TrainState, mesh: Mesh) -> TrainState:
+    return state_shardings(state, mesh, shard_optimizer=config.mesh.shard_optimizer)
 
 
 def analyze(
@@ -218,18 +209,12 @@ def analyze(
         needed = int(float(used[1]) * 1024 ** (1 + "KMGT".index(used[2])))
         return Compiled(0.0, Memory(0, needed, 0, 0), platform)
     of_a_device: Any = compiled.cost_analysis() or {}
-    return Compiled(
-        of_a_device.get("flops", 0.0) * mesh.size,
-        memory_of(compiled),
-        platform,
-        bytes=of_a_device.get("bytes accessed", 0.0),
-        text=(compiled.as_text() or "") if topology else "",
-    )
+    flops = of_a_device.get("flops", 0.0) * mesh.size
+    moved = of_a_device.get("bytes accessed", 0.0)
+    text = (compiled.as_text() or "") if topology else ""
+    return Compiled(flops, memory_of(compiled), platform, bytes=moved, text=text)
 
 
 def _make_optimizer(config: Config) -> optax.GradientTransformation:
-    return make_optimizer(
-        config.optimizer,
-        d_model=config.network.d_model,
-        frozen=config.training.frozen,
-    )
+    width, frozen = config.network.d_model, config.training.frozen
+    return make_optimizer(config.optimizer, d_model=width, frozen=frozen)

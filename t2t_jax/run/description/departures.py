@@ -8,7 +8,7 @@ What trains on trees is compared with the parser of §6.3.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from t2t_jax.config import ARCHITECTURES, Config, flatten, to_dict
@@ -47,12 +47,9 @@ class Match(NamedTuple):
     keys: tuple[str, ...] = ()
 
 
-def _matches(table: Mapping[str, str]) -> dict[str, Match]:
-    found = {}
-    for text, keys in table.items():
-        name, paper = text.split(" | ")
-        found[name] = Match(name, paper, tuple(keys.split()))
-    return found
+def _matches(*texts: str) -> dict[str, Match]:
+    parts = (text.split(" | ") for text in texts)
+    return {name: Match(name, paper, (*keys.split(),)) for name, paper, keys in parts}
 
 
 _SEARCH = """decoding.beam_size decoding.length_penalty decoding.sample
@@ -60,58 +57,53 @@ _SEARCH = """decoding.beam_size decoding.length_penalty decoding.sample
   decoding.beam_rule decoding.max_length_ratio decoding.allow_unk decoding.constraint
   decoding.mbr decoding.shortlist"""
 
-# name | how the paper has it: the keys that change it
+# name | how the paper has it | the keys that change it
 _MATCHES = _matches(
-    {
-        "layers | encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1)": """
-          architecture network.norm network.norm_position network.num_decoder_layers""",
-        "attention | scaled dot-product attention in h heads, equation 1 (§3.2)": """
-          architecture network.attention_biases""",
-        "feed-forward networks | max(0, x W1 + b1) W2 + b2, equation 2 (§3.3)": """
-          architecture network.activation""",
-        "embeddings | one matrix for source, target and pre-softmax, times "
-        "sqrt(d_model) (§3.4)": """architecture network.tying vocabulary.source_size
-          network.scale_embeddings network.output_bias""",
-        "positions | sinusoids (§3.5), or learned (Table 3 (E))": """
-          architecture network.positions network.position_rates""",
-        "dropout | on sub-layer outputs and on embeddings plus positions (§5.4)": """
-          architecture network.attention_dropout network.relu_dropout""",
-        "loss | cross-entropy with label smoothing (§5.4)": """
-          training.simcut training.r_drop""",
-        "batch size | about 25,000 source and 25,000 target tokens (§5.1)": """
-          data.tokens_per_batch""",
-        "optimizer | Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3)": """
-          optimizer.name optimizer.beta1 optimizer.beta2 optimizer.epsilon
-          training.gradient_dtype training.skip_gradient_norm""",
-        "learning rate | equation 3 with 4,000 warm-up steps (§5.3)": """
-          optimizer.name optimizer.schedule optimizer.warmup_steps
-          optimizer.peak_learning_rate""",
-        "beam search | beam 4, alpha 0.6, at most 50 tokens more than the source "
-        "(§6.1)": _SEARCH,
-        "checkpoint averaging | the last 5, or 20 of big models, written every 10 "
-        "minutes (§6.1)": """checkpoint.every_steps checkpoint.every_minutes
-          checkpoint.every_epochs checkpoint.keep training.ema_decay""",
-    }
+    "layers | encoder and decoder stacks of LayerNorm(x + Sublayer(x)) (§3.1) | "
+    "architecture network.norm network.norm_position network.num_decoder_layers",
+    "attention | scaled dot-product attention in h heads, equation 1 (§3.2) | "
+    "architecture network.attention_biases",
+    "feed-forward networks | max(0, x W1 + b1) W2 + b2, equation 2 (§3.3) | "
+    "architecture network.activation",
+    "embeddings | one matrix for source, target and pre-softmax, times sqrt(d_model) "
+    "(§3.4) | architecture network.tying vocabulary.source_size "
+    "network.scale_embeddings network.output_bias",
+    "positions | sinusoids (§3.5), or learned (Table 3 (E)) | architecture "
+    "network.positions network.position_rates",
+    "dropout | on sub-layer outputs and on embeddings plus positions (§5.4) | "
+    "architecture network.attention_dropout network.relu_dropout",
+    "loss | cross-entropy with label smoothing (§5.4) | training.simcut "
+    "training.r_drop",
+    "batch size | about 25,000 source and 25,000 target tokens (§5.1) | "
+    "data.tokens_per_batch",
+    "optimizer | Adam with beta1 = 0.9, beta2 = 0.98 and epsilon = 1e-9 (§5.3) | "
+    "optimizer.name optimizer.beta1 optimizer.beta2 optimizer.epsilon "
+    "training.gradient_dtype training.skip_gradient_norm",
+    "learning rate | equation 3 with 4,000 warm-up steps (§5.3) | optimizer.name "
+    "optimizer.schedule optimizer.warmup_steps optimizer.peak_learning_rate",
+    "beam search | beam 4, alpha 0.6, at most 50 tokens more than the source (§6.1) | "
+    f"{_SEARCH}",
+    "checkpoint averaging | the last 5, or 20 of big models, written every 10 minutes "
+    "(§6.1) | checkpoint.every_steps checkpoint.every_minutes checkpoint.every_epochs "
+    "checkpoint.keep training.ema_decay",
 )
 
 # Of parsers, in place of those of the same name and beside the others.
 _PARSING_MATCHES = _matches(
-    {
-        "model | 4 layers with d_model 1,024, all else as of the base model (§6.3)": """
-          architecture network.num_layers network.d_model network.d_ff
-          network.num_heads training.label_smoothing""",
-        "embeddings | one matrix for source, target and pre-softmax, times "
-        "sqrt(d_model) (§3.4), with 16K or 32K tokens (§6.3)": """architecture
-          network.tying vocabulary.source_size vocabulary.size vocabulary.unit
-          network.scale_embeddings network.output_bias""",
-        'dropout | "both attention and residual", chosen on section 22 and not printed '
-        "(§6.3)": "architecture network.relu_dropout",
-        "learning rate | equation 3 with 4,000 warm-up steps (§5.3); its scale was "
-        "chosen on section 22 and is not printed (§6.3)": """
-          optimizer.name optimizer.schedule optimizer.warmup_steps""",
-        "beam search | beam 21, alpha 0.3, at most 300 tokens more than the source "
-        "(§6.3)": _SEARCH,
-    }
+    "model | 4 layers with d_model 1,024, all else as of the base model (§6.3) | "
+    "architecture network.num_layers network.d_model network.d_ff network.num_heads "
+    "training.label_smoothing",
+    "embeddings | one matrix for source, target and pre-softmax, times sqrt(d_model) "
+    "(§3.4), with 16K or 32K tokens (§6.3) | architecture network.tying "
+    "vocabulary.source_size vocabulary.size vocabulary.unit network.scale_embeddings "
+    "network.output_bias",
+    'dropout | "both attention and residual", chosen on section 22 and not printed '
+    "(§6.3) | architecture network.relu_dropout",
+    "learning rate | equation 3 with 4,000 warm-up steps (§5.3); its scale was chosen "
+    "on section 22 and is not printed (§6.3) | optimizer.name optimizer.schedule "
+    "optimizer.warmup_steps",
+    "beam search | beam 21, alpha 0.3, at most 300 tokens more than the source (§6.3) "
+    f"| {_SEARCH}",
 )
 
 _OPTIMIZERS = {
@@ -185,12 +177,15 @@ def departures(config: Config) -> list[Departure]:
       >>> [departure.name for departure in departures(Config())]
       ['packed rows', 'dropout masks', 'vocabulary', ..., 'shortest output']
     """
-    always = _ALWAYS_OF_PARSERS if is_parser(config) else _ALWAYS
-    packed = _PACKED if config.data.layout == "packed" else []
-    fixed = [*packed, *always]
-    fixed.append(_lengths(config))
+    fixed = _PACKED if config.data.layout == "packed" else []
+    fixed = [*fixed, *(_ALWAYS_OF_PARSERS if is_parser(config) else _ALWAYS)]
+    longest, most = config.data.max_length, config.decoding.max_source_length
+    here = f"pairs with a side over {longest:,} subwords are left out of training; "
+    here += f"sources over {most:,} are split"
+    # There are always bounds; only another than the default is a choice.
+    key = "" if longest == DataConfig.max_length else "data.max_length"
+    fixed.append(Departure("longest sentence", "unspecified", here, key))
     if least := config.decoding.min_tokens:
-        # Only another than the default is a choice.
         key = "" if least == DecodingConfig.min_tokens else "decoding.min_tokens"
         here = f"at least {least} before the end; none by the protocol vaswani2017"
         fixed.append(Departure("shortest output", "no bound (§6.1)", here, key))
@@ -198,17 +193,6 @@ def departures(config: Config) -> list[Departure]:
         if here := getattr(config.python, name):
             fixed.append(Departure(f"{name} from Python", paper, here, key))
     return [*fixed, *_from_defaults(config), *_derived(config)]
-
-
-def _lengths(config: Config) -> Departure:
-    return Departure(
-        "longest sentence",
-        "unspecified",
-        f"pairs with a side over {config.data.max_length:,} subwords are left out of "
-        f"training; sources over {config.decoding.max_source_length:,} are split",
-        # There is always a bound; only another than the default is a default.
-        "" if config.data.max_length == DataConfig.max_length else "data.max_length",
-    )
 
 
 def _from_defaults(config: Config) -> Iterator[Departure]:
@@ -219,9 +203,8 @@ def _from_defaults(config: Config) -> Iterator[Departure]:
         # The recurrent baseline lacks some keys of the Transformer.
         value = values.get(key, default.faithful)
         if value != default.faithful:
-            here = default.here.format(WORDS.get(str(value), value)).replace(
-                "model.", f"{section}."
-            )
+            here = default.here.format(WORDS.get(str(value), value))
+            here = here.replace("model.", f"{section}.")
             yield Departure(default.name, default.paper, here, key)
 
 
@@ -231,9 +214,9 @@ def _derived(config: Config) -> Iterator[Departure]:
         yield from _stacks(config.network)
     tokens = config.data.tokens_per_batch
     if not math.isclose(tokens, _TOKENS_PER_BATCH, rel_tol=_REL_TOL):
+        key, here = "data.tokens_per_batch", f"{tokens:,} slots a side"
         paper = f"about {_TOKENS_PER_BATCH:,} tokens a side (§5.1)"
-        here = f"{tokens:,} slots a side"
-        yield Departure("batch size", paper, here, "data.tokens_per_batch")
+        yield Departure("batch size", paper, here, key)
     if is_parser(config):
         yield from _of_parsers(config)
     yield from _optimizer(config)
@@ -276,10 +259,9 @@ def _optimizer(config: Config) -> Iterator[Departure]:
 def _stacks(model: TransformerConfig) -> Iterator[Departure]:
     """Yields departures of the stacks' depths, and of the positions below them."""
     if (depth := decoder_layers(model)) != model.num_layers:
-        paper = "as many layers as the encoder (§3.1)"
+        name, paper = "depth of the decoder", "as many layers as the encoder (§3.1)"
         here = f"{depth:,}, and {model.num_layers:,} of the encoder"
-        key = "model.num_decoder_layers"
-        yield Departure("depth of the decoder", paper, here, key)
+        yield Departure(name, paper, here, "model.num_decoder_layers")
     # Learned positions have no rates.
     if model.positions == "sinusoidal" and model.position_rates != "paper":
         paper, here = "10000^(-2i / d_model) (§3.5)", "10000^(-i / (d_model / 2 - 1))"
@@ -301,7 +283,5 @@ def _checkpoints(config: Config) -> Iterator[Departure]:
         key, here = f"checkpoint.{next(iter(spacing))}", " and ".join(spacing.values())
         yield Departure("spacing of checkpoints", "10 minutes (§6.1)", here, key)
     if every.keep not in (5, 20):
-        paper = "the last 5, of big models the last 20 (§6.1)"
-        yield Departure(
-            "checkpoints averaged", paper, f"{every.keep}", "checkpoint.keep"
-        )
+        name, paper = "checkpoints averaged", "the last 5, of big models the last 20"
+        yield Departure(name, f"{paper} (§6.1)", f"{every.keep}", "checkpoint.keep")

@@ -67,10 +67,7 @@ class Setting(NamedTuple):
     f1: float
 
 
-SETTINGS = (
-    Setting("WSJ only", 16_000, 91.3),
-    Setting("semi-supervised", 32_000, 92.7),
-)
+SETTINGS = (Setting("WSJ only", 16_000, 91.3), Setting("semi-supervised", 32_000, 92.7))
 """The paper's two models."""
 
 

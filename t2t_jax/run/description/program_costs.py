@@ -12,20 +12,20 @@ import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
 from t2t_jax.devices.topology import Topology
-from t2t_jax.training.reporting.profiler import categorize_ops, computations_of
+from t2t_jax.training.reporting.profiler import (
+    Instruction,
+    categorize_ops,
+    computations_of,
+)
 
 REACHED = 0.8
 """Share of a data sheet's products and links that large ones reach."""
 
 _ARRAY = re.compile(r"\b(?:pred|[a-z]+(8|16|32|64))\[([\d,]*)\]")
-_LINE = re.compile(
-    r"^\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\((.*)", re.MULTILINE
-)
 _CALLED = re.compile(
     r"(?:calls|to_apply|body|true_computation|false_computation)=%?([\w.\-]+)"
 )
@@ -41,24 +41,6 @@ _FREE = frozenset(
 )
 _CALLERS = ("while", "call", "conditional", "async-start")
 _SLICES = {"dynamic-slice", "gather", "slice"}
-
-
-class _Line(NamedTuple):
-    """An instruction; `rest` is its line, from the first operand."""
-
-    name: str
-    shape: str
-    opcode: str
-    rest: str
-
-    @property
-    def operands(self) -> list[str]:
-        return re.findall(r"%([\w.\-]+)", self.rest.split("), ")[0])
-
-    def number(self, pattern: str) -> int:
-        """Returns the number behind a key of the compiler's; 0 if it is not there."""
-        found = re.search(pattern + r'":"?(\d+)', self.rest)
-        return int(found[1]) if found else 0
 
 
 @dataclass
@@ -98,10 +80,7 @@ class ProgramCosts:
 
     def __init__(self, text: str, topology: Topology):
         self._topology, self._target = topology, topology.target
-        self._computations = {
-            name: [_Line(*found) for found in _LINE.findall(lines)]
-            for name, lines in computations_of(text)
-        }
+        self._computations = computations_of(text)
         self._shapes = {
             (name, line.name): line.shape
             for name, lines in self._computations.items()
@@ -135,13 +114,12 @@ class ProgramCosts:
             elif line.opcode not in _FREE:
                 self._compute(computation, line, times)
 
-    def _compute(self, computation: str, line: _Line, times: int) -> None:
+    def _compute(self, computation: str, line: Instruction, times: int) -> None:
         moved, flops = self._moved(computation, line), self._flops(computation, line)
         memory = 1e3 * moved / self._target.bandwidth
         products = 1e3 * flops / (REACHED * self._target.peak)
         ms = max(memory, products)
-        call = re.search(r'custom_call_target="([^"]*)"', line.rest)
-        if call:
+        if call := re.search(r'custom_call_target="([^"]*)"', line.rest):
             self.calls[call[1]] += times
         if not self._target.gpu and "tpu_custom_call" not in line.rest:
             # Without cycles it is part of another operation.
@@ -152,11 +130,10 @@ class ProgramCosts:
         self.bounds["memory" if memory >= products else "products"] += times * ms
         part = self._categories[line.name].part
         direction = "backward" if "transpose(" in line.rest else "forward"
-        if part in ("optimizer", "unnamed"):
-            direction = ""
+        direction *= part not in ("optimizer", "unnamed")
         self._parts[part, direction] += times * ms
 
-    def _send(self, computation: str, line: _Line, kind: str, times: int) -> None:
+    def _send(self, computation: str, line: Instruction, kind: str, times: int) -> None:
         """Puts a collective on the links."""
         group = _group(line.rest, prod(self._topology.shape))
         near = sum(device < self._topology.linked for device in group)
@@ -183,7 +160,7 @@ class ProgramCosts:
         self.bounds["links"] += times * exposed
         self.ms += exposed
 
-    def _moved(self, computation: str, line: _Line) -> int:
+    def _moved(self, computation: str, line: Instruction) -> int:
         """Counts the bytes that are read and written; of slices, their own."""
         inner, inside, names = computation, [line], line.operands
         if line.opcode == "fusion":
@@ -200,14 +177,13 @@ class ProgramCosts:
             if kinds == {"dynamic-update-slice"} and len(users) == 1:
                 # It is updated in place: only the update moves.
                 update = _size(self._shapes.get((inner, users[0].operands[1]), ""))
-                result -= size - update
-                size = update
+                result, size = result - (size - update), update
             elif kinds and kinds <= _SLICES:
                 size = min(size, sum(_size(x.shape) for x in users))
             moved += size
         return moved + max(result, 0)
 
-    def _flops(self, computation: str, line: _Line) -> float:
+    def _flops(self, computation: str, line: Instruction) -> float:
         """Counts the operations of an instruction's matrix products."""
         shapes = [self._shapes.get((computation, o), "") for o in line.operands]
         if line.opcode == "dot":
@@ -264,8 +240,7 @@ def _group(text: str, devices: int) -> list[int]:
         return [int(n) for n in listed[1].split(",")]
     if strided := _STRIDED_GROUP.search(text):
         return list(range(int(strided[1])))
-    found = _MESH_GROUP.search(text)
-    if not found:
+    if not (found := _MESH_GROUP.search(text)):
         return list(range(devices))
     axes = re.findall(r"'(\w+)'=(\d+)", found[1])
     sizes = [int(size) for _, size in axes]

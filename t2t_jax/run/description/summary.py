@@ -40,14 +40,10 @@ from t2t_jax.training.optimizer import make_schedule, trained_part
 from t2t_jax.training.state import TrainState
 from t2t_jax.types import Batch
 
-_INT32_BYTES = 4
-
 # §5.2 and Table 2: hours on 8 P100, and training cost in FLOPs.
 _PAPER_COSTS = {
     "base": {"hours": 12.0, "flops": 3.3e18},
-    "En-Fr_base": {"hours": 12.0, "flops": 3.3e18},
     "big": {"hours": 84.0, "flops": 2.3e19},
-    "En-Fr_big": {"hours": 84.0, "flops": 2.3e19},
 }
 
 
@@ -79,6 +75,7 @@ def describe(
     by_part = step_flops(config, rows=rows) | optimizer_flops(config, state.optimizer)
     flops, known = sum(by_part.values()), (data or {}).values()
     parameters = count_parameters(config.network)
+    checkpoint = num_bytes((state.params, state.optimizer, state.ema))
     return {
         **topology_costs(config, compiled, shard=shard, mesh=mesh, request=request),
         **_paper_comparison(config),
@@ -91,30 +88,32 @@ def describe(
         "flops_per_token_pair": _flops_of_a_pair(config),
         "learning_rate": _learning_rate(config),
         "batch": _batch(config, mesh),
-        "memory": _memory(
-            config, shard, compiled=compiled, rows=rows // row_shards(mesh)
-        ),
-        **_checkpoints(config, state),
+        "memory": _memory(config, shard, compiled, rows=rows // row_shards(mesh)),
+        "checkpoint_bytes": checkpoint,
+        "checkpoints_bytes": (config.checkpoint.keep + 2) * checkpoint,
         "steps": config.steps,
         "epochs": _epochs(config, data),
         "data": data if any(d["pairs"] is not None for d in known) else None,
         "data_notes": [d["note"] for d in known if d["note"]],
         "training_flops": flops * config.steps,
-        "paper_costs": _paper_costs(config),
-        "paper_results": _paper_results(config),
         "estimate": _estimate(config, flops, mesh=mesh, peak=peak_tflops, mfu=mfu),
     }
 
 
 def _paper_comparison(config: Config) -> dict[str, Any]:
-    unused = tuple(
-        f"{section}."
-        for architecture, section in ARCHITECTURES.items()
-        if architecture != config.architecture
-    )
+    own = ARCHITECTURES[config.architecture]
+    unused = tuple(f"{one}." for one in ARCHITECTURES.values() if one != own)
+    row, departing = table3_row(config), departures(config)
+    if (results := paper_result(row)) is not None:
+        varied = ("", *ROWS[row].changes)
+        results["departs_here"] = [d.key for d in departing if d.key not in varied]
+    is_paper = not any(departure.key for departure in departing)
+    costs = _PAPER_COSTS.get(row.removeprefix("En-Fr_"))
     return {
         "config": to_dict(config),
-        "row": table3_row(config),
+        "row": row,
+        "paper_costs": costs if is_paper else None,
+        "paper_results": results,
         "parsers": [s._asdict() for s in SETTINGS] if is_parser(config) else [],
         "differences": [
             {"key": key, "base": base, "here": here}
@@ -124,18 +123,15 @@ def _paper_comparison(config: Config) -> dict[str, Any]:
         ],
         "variations": [variation._asdict() for variation in variations(config)],
         "exact": [{"name": m.name, "paper": m.paper} for m in matches(config)],
-        "departures": [departure._asdict() for departure in departures(config)],
+        "departures": [departure._asdict() for departure in departing],
     }
 
 
 def _flops_of_a_pair(config: Config) -> dict[str, float]:
-    of_a_sentence = training_flops(
-        config.network, source_length=SENTENCE_LENGTH, target_length=SENTENCE_LENGTH
-    )
-    return {
-        "sentence_length": SENTENCE_LENGTH,
-        "flops": config.training.passes * sum(of_a_sentence.values()) / SENTENCE_LENGTH,
-    }
+    lengths = dict.fromkeys(("source_length", "target_length"), SENTENCE_LENGTH)
+    flops = sum(training_flops(config.network, **lengths).values()) / SENTENCE_LENGTH
+    flops *= config.training.passes
+    return {"sentence_length": SENTENCE_LENGTH, "flops": flops}
 
 
 def _learning_rate(config: Config) -> dict[str, float]:
@@ -172,7 +168,7 @@ def _batch(config: Config, mesh: Mesh) -> dict[str, Any]:
 
 
 def _memory(
-    config: Config, shard: TrainState, *, compiled: Compiled, rows: int
+    config: Config, shard: TrainState, compiled: Compiled, *, rows: int
 ) -> dict[str, Any]:
     """Returns the sizes of one device's arrays and the compiler's analysis."""
     # All arrays of a batch but `rows` have shape [rows, length].
@@ -185,42 +181,18 @@ def _memory(
         "optimizer": num_bytes(shard.optimizer),
         "ema": num_bytes(shard.ema),
         "gradients": trained,
-        "batch": rows * slots * _INT32_BYTES,
+        "batch": rows * slots * 4,  # int32
         "compiler": {**compiled.memory._asdict(), "total": compiled.memory.total},
     }
 
 
-def _checkpoints(config: Config, state: TrainState) -> dict[str, int]:
-    one = sum(num_bytes(tree) for tree in (state.params, state.optimizer, state.ema))
-    most = (config.checkpoint.keep + 2) * one
-    return {"checkpoint_bytes": one, "checkpoints_bytes": most}
-
-
-def _paper_costs(config: Config) -> dict[str, float] | None:
-    """Returns the paper's costs if the configuration is the paper's."""
-    departs = any(departure.key for departure in departures(config))
-    return None if departs else _PAPER_COSTS.get(table3_row(config))
-
-
-def _paper_results(config: Config) -> dict[str, Any] | None:
-    """Returns the paper's results of this row, and the keys that depart from it."""
-    row = table3_row(config)
-    result = paper_result(row)
-    if result is None:
-        return None
-    varied = ("", *ROWS[row].changes)
-    departs = [d.key for d in departures(config) if d.key not in varied]
-    return {**result, "departs_here": departs}
-
-
 def _epochs(config: Config, data: Mapping[str, Any] | None) -> float | None:
     """Returns the slots of the run divided by the subwords of the longer side."""
-    lengths = ((data or {}).get("train") or {}).get("mean_length")
-    if not lengths or not data:
+    train = (data or {}).get("train") or {}
+    if not (lengths := train.get("mean_length")):
         return None
-    subwords: float = data["train"]["pairs"] * max(lengths.values())
-    slots: float = config.steps * math.prod(longest_shape(config))
-    return slots / subwords
+    subwords: float = train["pairs"] * max(lengths.values())
+    return config.steps * math.prod(longest_shape(config)) / subwords
 
 
 def _estimate(

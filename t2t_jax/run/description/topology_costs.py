@@ -30,6 +30,7 @@ from t2t_jax.run.description.costs import (
     SENTENCE_LENGTH,
     Compiled,
     analyze,
+    choose_attention,
     longest_shape,
     num_bytes,
     state_shapes,
@@ -106,9 +107,8 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
     usable = int(USABLE * target.memory)
     found: dict[str, Any] = {
         "fits": bool(compiled.text) and memory.total <= usable,
-        "bytes_needed": memory.total,
-        "bytes_temporary": memory.temporaries,
         "device_memory": usable,
+        **{"bytes_needed": memory.total, "bytes_temporary": memory.temporaries},
         **dict.fromkeys(("flops", "bytes_accessed", "estimated_ms", "bound_by")),
         **{"parts": [], "collectives": [], "custom_calls": {}},
     }
@@ -122,22 +122,17 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
         by_products = flops / target.peak > moved / target.bandwidth
         bound = "products" if by_products else "memory"
         bounds = {"links": bounds["links"], bound: costs.ms - bounds["links"]}
-    found |= {
-        "flops": flops,
-        "bytes_accessed": moved,
-        "estimated_ms": costs.ms,
-        "bound_by": max(bounds, key=lambda bound: bounds[bound]),
-        "parts": [
-            {"part": part, "direction": direction, "ms": ms}
-            for (part, direction), ms in [*costs.parts.items()][:_MOST_PARTS]
-        ],
-        "collectives": [
-            {**vars(one), "hidden": one.exposed_ms <= _MUCH * one.ms}
-            for one in costs.collectives.values()
-        ],
-        "custom_calls": costs.calls,
-    }
-    return found
+    parts = [
+        {"part": part, "direction": direction, "ms": ms}
+        for (part, direction), ms in [*costs.parts.items()][:_MOST_PARTS]
+    ]
+    collectives = [
+        {**vars(one), "hidden": one.exposed_ms <= _MUCH * one.ms}
+        for one in costs.collectives.values()
+    ]
+    found |= {"flops": flops, "bytes_accessed": moved, "estimated_ms": costs.ms}
+    found |= {"bound_by": max(bounds, key=lambda bound: bounds[bound]), "parts": parts}
+    return found | {"collectives": collectives, "custom_calls": costs.calls}
 
 
 def advise(config: Config, costs: Mapping[str, Any], *, mesh: Mesh) -> str:
@@ -157,20 +152,14 @@ def advise(config: Config, costs: Mapping[str, Any], *, mesh: Mesh) -> str:
     update = sum(one["ms"] for one in costs["parts"] if one["part"] == "optimizer")
     exposed = sum(one["exposed_ms"] for one in costs["collectives"])
     links = sum(one["ms"] for one in costs["collectives"])
-    gains = {
-        f"data.tokens_per_batch: {padding} of {rows + padding} rows are empty": (
-            padding > _MUCH * rows
-        ),
-        "mesh.shard_optimizer=True: each device updates a part of the parameters": (
-            # An all-gather of the parameters is half an all-reduce of their gradients.
-            data > 1 and update * (1 - 1 / data) - links / 2 > _MUCH * ms
-        ),
-        "more data.tokens_per_batch: the links take as long for any batch": (
-            exposed > _MUCH * ms
-        ),
-        "training.micro_batches=1: it would fit": 0 < more <= spare,
-    }
-    return next((text for text, helps in gains.items() if helps), "")
+    if padding > _MUCH * rows:
+        return f"data.tokens_per_batch: {padding} of {rows + padding} rows are empty"
+    # An all-gather of the parameters is half an all-reduce of their gradients.
+    if data > 1 and update * (1 - 1 / data) - links / 2 > _MUCH * ms:
+        return "mesh.shard_optimizer=True: each device updates a part of the parameters"
+    if exposed > _MUCH * ms:
+        return "more data.tokens_per_batch: the links take as long for any batch"
+    return "training.micro_batches=1: it would fit" if 0 < more <= spare else ""
 
 
 def _fitting(
@@ -189,10 +178,9 @@ def _fitting(
     slots = rows * longest_shape(config)[1] // mesh.shape["tensor"]
     logits = 8 * slots * network.vocab_size * (config.training.loss_chunks == 1)
     parts = [n for n in _PARTS if n <= rows and excess <= temporaries * (1 - 1 / n)]
+    moments = costs["bytes_optimizer"] * (1 - 1 / data)
     needs = {
-        "mesh.shard_optimizer=True": (
-            excess <= costs["bytes_optimizer"] * (1 - 1 / data)
-        ),
+        "mesh.shard_optimizer=True": excess <= moments,
         "more devices, with mesh.fsdp": state > costs["device_memory"],
         "training.loss_chunks=8": excess <= logits * (1 - 1 / 8),
         f"training.micro_batches={min(parts, default=1)}": bool(parts),
@@ -214,10 +202,7 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
 
     def place(tree: PyTree, *axes: str) -> PyTree:
         where = NamedSharding(flat, PartitionSpec(*axes))
-        return jax.tree.map(
-            lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where),
-            tree,
-        )
+        return jax.tree.map(lambda leaf: leaf.update(sharding=where), tree)
 
     module = make_module(config.network, devices=devices.tolist())
     params = place(state_shapes(config).params)
@@ -241,10 +226,7 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
         if one["part"] == "optimizer":  # what is not of the model
             one["part"] = "search"
     seconds = SENTENCE_LENGTH * (costs["estimated_ms"] or 0.0) / 1e3
-    return {
-        "rows": rows,
-        "source_tokens": SENTENCE_LENGTH,
-        "beam_size": decoding.beam_size,
-        "sentences_per_second": rows * flat.size / seconds if seconds else None,
-        **costs,
-    }
+    speed = rows * flat.size / seconds if seconds else None
+    found: dict[str, Any] = {"rows": rows, "source_tokens": SENTENCE_LENGTH}
+    found |= {"beam_size": decoding.beam_size, "sentences_per_second": speed}
+    return found | costs

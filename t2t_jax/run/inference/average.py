@@ -5,8 +5,8 @@ Paper: §6.1.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,7 @@ from t2t_jax.devices.distributed.gather import replicate
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.run.inference.load import abstract_params, load
 from t2t_jax.run.inference.model import TranslationModel
-from t2t_jax.run.inference.model_dir import (
-    atomic_directory,
-    check_new_dir,
-    save_model_dir,
-)
+from t2t_jax.run.inference.model_dir import check_new_dir, write_model
 from t2t_jax.run.inference.provenance import run_facts
 from t2t_jax.run.workdir import Workdir
 
@@ -50,11 +46,11 @@ def select_checkpoints(
       DataError: there are not enough checkpoints, or not those, or they have faults
         and `force` is not set.
     """
-    selection = (
-        select(_infos(workdir, steps), spacing_units(workdir.read_config().checkpoint))
-        if steps
-        else select_windows(workdir, last=last)[-1]
-    )
+    if steps:
+        infos, config = _infos(workdir, steps), workdir.read_config().checkpoint
+        selection = select(infos, spacing_units(config))
+    else:
+        selection = select_windows(workdir, last=last)[-1]
     if not force:
         selection.check_even()
     return selection
@@ -71,13 +67,14 @@ def select_windows(workdir: Workdir, *, last: int = 0) -> list[Selection]:
     windows = sliding_windows(infos, spacing_units(config), last=last or config.keep)
     if not windows:
         held = sum(info.is_periodic for info in infos)
-        advice = "Train with periodic checkpoints, or set --average_steps"
-        if held:
-            advice = f"Set --last to a number from 1 to {held}"
+        asked = f"--last={last}" if last else f"checkpoint.keep={config.keep}"
+        advice = f"Set --last to a number from 1 to {held}"
+        if not held:
+            advice = "Train with periodic checkpoints, or set --average_steps"
         raise DataError(
-            f"{f'--last={last}' if last else f'checkpoint.keep={config.keep}'} "
-            f"periodic checkpoints are to be averaged, and {workdir.checkpoints} holds "
-            f"{held}. {advice}; config.checkpoint sets how many a run saves and keeps."
+            f"{asked} periodic checkpoints are to be averaged, and "
+            f"{workdir.checkpoints} holds {held}. {advice}; config.checkpoint sets how "
+            "many a run saves and keeps."
         )
     return windows
 
@@ -86,12 +83,11 @@ def _infos(workdir: Workdir, steps: Sequence[int] = ()) -> list[CheckpointInfo]:
     """Reads the positions of checkpoints of a run; of all without `steps`."""
     workdir.require_run()
     checkpoints = CheckpointReader(workdir.checkpoints)
-    saved = checkpoints.steps()
-    if not set(steps) <= set(saved):
+    if not set(steps) <= set(saved := checkpoints.steps()):
+        asked, held = ",".join(map(str, steps)), ", ".join(map(str, saved)) or "none"
         raise DataError(
-            f"--average_steps={','.join(map(str, steps))} must be steps of "
-            f"{workdir.checkpoints}, which holds "
-            f"{', '.join(map(str, saved)) or 'none'}."
+            f"--average_steps={asked} must be steps of {workdir.checkpoints}, which "
+            f"holds {held}."
         )
     return [info_from_meta(checkpoints.meta(step)) for step in steps or saved]
 
@@ -124,9 +120,7 @@ def average_model(
     newest = load(workdir.path, checkpoint=steps[-1], decoding=decoding)
     item, like = "trained" if trained else "params", abstract_params(newest.module)
     params = average(checkpoints.params(step, like=like, item=item) for step in steps)
-    return dataclasses.replace(
-        newest, params=replicate(params), averaged_steps=tuple(steps)
-    )
+    return replace(newest, params=replicate(params), averaged_steps=tuple(steps))
 
 
 def load_average(
@@ -148,7 +142,7 @@ def load_average(
     selection = select_checkpoints(workdir, last=last, steps=steps, force=force)
     model = average_model(workdir, selection.steps, trained=trained, decoding=decoding)
     spacing = {**selection.spacing._asdict(), "forced": bool(selection.faults)}
-    return dataclasses.replace(model, spacing=spacing)
+    return replace(model, spacing=spacing)
 
 
 def average_checkpoints(
@@ -168,20 +162,7 @@ def average_checkpoints(
     """
     check_new_dir(workdir, to)
     model = load_average(workdir, **selection)
-    origin = {
-        "averaged_steps": list(model.averaged_steps),
-        "step": model.step,
-        "kinds": ["average"],
-        **model.spacing,
-        **run_facts(workdir),
-    }
-    with atomic_directory(to) as directory:
-        save_model_dir(
-            directory,
-            model.params,
-            vocabularies=model.vocabularies,
-            config=workdir.read_config(),
-            origin=origin,
-            known_words=model.known_words,
-        )
+    origin = {"averaged_steps": list(model.averaged_steps), "step": model.step}
+    origin |= {"kinds": ["average"], **model.spacing, **run_facts(workdir)}
+    write_model(to, model, config=workdir.read_config(), origin=origin)
     return model.averaged_steps

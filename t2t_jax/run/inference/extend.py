@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.errors import UserError
 from t2t_jax.run.inference.load import load
-from t2t_jax.run.inference.model_dir import (
-    atomic_directory,
-    check_new_dir,
-    save_model_dir,
-)
+from t2t_jax.run.inference.model_dir import check_new_dir, write_model
 from t2t_jax.run.inference.provenance import changed_origin, provenance_of
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import Params
@@ -66,39 +62,29 @@ def extend_model(
     target = as_directory(to, caller="extend_model")
     check_new_dir(workdir, target)
     model = load(workdir.path, checkpoint=checkpoint)
-    if not model.vocabularies.shared:
+    if not (both := model.vocabularies).shared:
         raise UserError(
             f"{workdir.path} has a vocabulary for each side, and a language can only "
             "be added to one that both share. Choose another model."
         )
+    text, words = (as_lines(some, caller="extend_model") for some in (lines, kept))
     extension = extend_vocabulary(
-        model.vocabularies.target,
-        language,
-        like=like,
-        lines=as_lines(lines, caller="extend_model"),
-        pieces=pieces,
-        kept=as_lines(kept, caller="extend_model"),
+        both.target, language, like=like, lines=text, pieces=pieces, kept=words
     )
-    with atomic_directory(target) as partial:
-        save_model_dir(
-            partial,
-            with_rows(model.params, extension.rows),
-            vocabularies=VocabularyPair(*[extension.vocabulary] * 2),
-            config=_with_size(workdir.read_config(), extension.vocabulary.size),
-            origin=changed_origin(provenance_of(workdir, model.step), "extended"),
-            known_words=model.known_words,
-        )
+    config = _with_size(workdir.read_config(), extension.vocabulary.size)
+    origin = changed_origin(provenance_of(workdir, model.step), "extended")
+    params = with_rows(model.params, extension.rows)
+    both = VocabularyPair(*[extension.vocabulary] * 2)
+    extended = replace(model, params=params, vocabularies=both)
+    write_model(target, extended, config=config, origin=origin)
     return extension
 
 
 def _with_size(config: Config, size: int) -> Config:
     """Returns a configuration with another size of the vocabulary."""
-    network: Any = dataclasses.replace(config.network, vocab_size=size)
-    return dataclasses.replace(
-        config,
-        vocabulary=dataclasses.replace(config.vocabulary, size=size),
-        **{ARCHITECTURES[config.architecture]: network},
-    )
+    network: Any = replace(config.network, vocab_size=size)
+    sections: Any = {ARCHITECTURES[config.architecture]: network}
+    return replace(config, vocabulary=replace(config.vocabulary, size=size), **sections)
 
 
 def with_rows(params: Params, rows: Sequence[Sequence[int]]) -> Params:
@@ -119,5 +105,4 @@ def with_rows(params: Params, rows: Sequence[Sequence[int]]) -> Params:
             new[number] = old[ids].mean(axis=0)
         return new
 
-    with_new: Params = jax.tree_util.tree_map_with_path(extended, params)
-    return with_new
+    return jax.tree_util.tree_map_with_path(extended, params)

@@ -126,12 +126,12 @@ def _require_module(
     name = "" if module is None else module_name(module)
     if (wanted := config.python.module) == name:
         return module
+    was = f"the module {wanted}" if wanted else "the model of its configuration"
+    found = f"not {name}" if name else "which is in a program of yours"
+    advice = "Pass it" if wanted else "Leave module out, instead of passing one"
     raise ConfigError(
-        f"{workdir.path} was trained with "
-        + (f"the module {wanted}" if wanted else "the model of its configuration")
-        + (f", not {name}." if name else ", which is in a program of yours.")
-        + (" Pass it" if wanted else " Leave module out, instead of passing one")
-        + " to t2t_jax.load(…, module=…)."
+        f"{workdir.path} was trained with {was}, {found}. {advice} to "
+        "t2t_jax.load(…, module=…)."
     )
 
 
@@ -157,33 +157,18 @@ def _load_ensemble(
     others = []
     for member in members:
         directory, which = member if isinstance(member, tuple) else (member, "best")
-        other = _load_one(directory, which, devices=devices)
+        others.append(other := _load_one(directory, which, devices=devices))
         if other.vocabularies.fingerprint != first.vocabularies.fingerprint:
             raise DataError(
                 f"{directory} must have the vocabularies of the first model of the "
                 "ensemble, and has others. Leave it out, or train it with the same "
                 "config.vocabulary.file."
             )
-        others.append(other)
     return dataclasses.replace(first, others=tuple(others))
 
 
-def resolve_checkpoint(directory: str | Path, *, checkpoint: str | int = "best") -> int:
-    """Returns the step that `load` would load.
-
-    Raises:
-      DataError: there is no such checkpoint.
-    """
-    parameters = open_parameters(Path(directory))
-    return parameters.read_chosen(checkpoint, lambda step: step)
-
-
 def shared_checkpoint(
-    processes: Processes,
-    directory: Path,
-    *,
-    checkpoint: str | int = "best",
-    name: str = "the model",
+    processes: Processes, directory: Path, *, name: str, checkpoint: str | int = "best"
 ) -> str | int:
     """Returns the checkpoint for `load` that all processes load, as process 0 finds it.
 
@@ -191,13 +176,11 @@ def shared_checkpoint(
     """
     if processes.count == 1:
         return checkpoint
-    (step,) = shared_steps(
-        processes,
-        Workdir(directory),
-        lambda: [resolve_checkpoint(directory, checkpoint=checkpoint)],
-        name=name,
-    )
-    return step
+
+    def choose() -> list[int]:
+        return [open_parameters(directory).read_chosen(checkpoint, lambda step: step)]
+
+    return shared_steps(processes, Workdir(directory), choose, name=name)[0]
 
 
 def shared_steps(
@@ -264,16 +247,12 @@ def translate(
       `t2t_jax.translate("runs/phrasebook", ["The dog barks."])`
     """
     lines = as_lines(lines, caller="translate")
-    model = load(directory)
-    return model.translate(
+    return load(directory).translate(
         lines, source_language=source_language, target_language=target_language
     )
 
 
 def abstract_params(module: nn.Module) -> PyTree:
     """Returns the shapes of the parameters, with the sharding of the first device."""
-    shapes = param_shapes(module)
-    sharding = SingleDeviceSharding(jax.local_devices()[0])
-    return jax.tree.map(
-        lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), shapes
-    )
+    where = SingleDeviceSharding(jax.local_devices()[0])
+    return jax.tree.map(lambda x: x.update(sharding=where), param_shapes(module))

@@ -20,10 +20,10 @@ from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.decoding.engine.batching import padded_rows
 from t2t_jax.decoding.ensemble import EnsembleStepModel
 from t2t_jax.decoding.scoring.scorer import PairScore, Scorer
 from t2t_jax.decoding.scoring.teacher_forcing import Rescorer
-from t2t_jax.decoding.search.static_params import DEFAULT_IDS
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.translation import Attention, Translation
 from t2t_jax.decoding.text.translator import Translator
@@ -132,17 +132,14 @@ class TranslationModel:
 
     def __repr__(self) -> str:
         leaves = jax.tree.leaves(self.params)
-        sizes = {f"{one.size:,}" for one in self.vocabularies}
-        devices = {device for leaf in leaves for device in leaf.devices()}
-        averaged = len(self.averaged_steps)
-        return (
-            f"<Model: {type(self.module).__name__} of "
-            f"{sum(leaf.size for leaf in leaves):,} parameters, "
-            f"{' and '.join(sorted(sizes))} subwords, step {self.step:,}"
-            + f", mean of {averaged}" * bool(averaged)
-            + f", with {len(self.others)} more" * bool(self.others)
-            + f", on {len(devices)} x {next(iter(devices)).platform}>"
-        )
+        name, count = type(self.module).__name__, sum(leaf.size for leaf in leaves)
+        sizes = " and ".join(sorted({f"{one.size:,}" for one in self.vocabularies}))
+        devices = [*{device for leaf in leaves for device in leaf.devices()}]
+        averaged, others = len(self.averaged_steps), len(self.others)
+        line = f"{name} of {count:,} parameters, {sizes} subwords, step {self.step:,}"
+        line += f", mean of {averaged}" * bool(averaged)
+        line += f", with {others} more" * bool(others)
+        return f"<Model: {line}, on {len(devices)} x {devices[0].platform}>"
 
     @property
     def step_model(self) -> StepModel:
@@ -186,12 +183,8 @@ class TranslationModel:
             encoded = self.vocabularies.target.encode(texts)
         else:
             encoded = self.vocabularies.source.encode_sources(texts, **languages)
-        rows = [[*ids, DEFAULT_IDS.eos] for ids in encoded]
-        length = max(map(len, rows), default=0)
-        source_BxS = np.full((len(rows), length), DEFAULT_IDS.pad, np.int32)
-        for row, tokens in zip(source_BxS, rows, strict=True):
-            row[: len(tokens)] = tokens
-        return source_BxS
+        length = max((len(ids) + 1 for ids in encoded), default=0)
+        return padded_rows(encoded, len(encoded), length)
 
     def decode(self, tokens_BxT: Array) -> list[str]:
         """Decodes target tokens to text.
@@ -309,12 +302,10 @@ class TranslationModel:
         Raises:
           UserError, DataError, TypeError: as in `translate`.
         """
+        languages: Any = {"source_language": source_language}
+        languages["target_language"] = target_language
         return self.translator(**options).translations(
-            lines,
-            prefixes=prefixes,
-            terms=terms,
-            source_language=source_language,
-            target_language=target_language,
+            lines, prefixes=prefixes, terms=terms, **languages
         )
 
     def translator(
@@ -334,14 +325,12 @@ class TranslationModel:
         models = (self, *self.others)
         for one in models:
             _require_fitting(config, one)
-        layer = config.attention_layer
+        attending, layer = models if attention else (), config.attention_layer
         rescorer = Rescorer(
             tuple(one.module.apply for one in models),
             tuple({"params": one.params} for one in models),
             vocab_size=self.vocabularies.target.size,
-            attends=tuple(AlignmentExtractor(one.module, layer) for one in models)
-            if attention
-            else (),
+            attends=tuple(AlignmentExtractor(one.module, layer) for one in attending),
             token_scores=token_scores,
         )
         return Translator(
@@ -355,10 +344,7 @@ class TranslationModel:
         )
 
     def score(
-        self,
-        sources: Iterable[str],
-        targets: Iterable[str],
-        **languages: str | None,
+        self, sources: Iterable[str], targets: Iterable[str], **languages: str | None
     ) -> list[PairScore]:
         """Computes the log-probability of each target as the translation of its source.
 
@@ -449,25 +435,17 @@ def evaluate(
 
     def translate_share(lines: list[str], first: int) -> list[str]:
         found = dict(translator.iter_translations(lines, first=first, **languages))
-        return [
-            f"{','.join(found[number].statuses)} {found[number].text}"
-            for number in range(len(lines))
-        ]
+        ordered = (found[number] for number in range(len(lines)))
+        return [f"{','.join(one.statuses)} {one.text}" for one in ordered]
 
     outputs = map_lines_across_processes(translate_share, sources, current_processes())
     seconds = time.perf_counter() - began
-    parts = (output.partition(" ") for output in outputs)
-    statuses, _, hypotheses = zip(*parts, strict=True)
+    statuses, _, hypotheses = zip(*(x.partition(" ") for x in outputs), strict=True)
     counts = Counter(one for some in statuses for one in some.split(","))
     del counts["ok"]
-    found = {
-        **corpus_scores(hypotheses, references),
-        "sentences": len(references),
-        "statuses": dict(counts),
-        "seconds": seconds,
-        "checkpoint_step": model.step,
-    }
-    return cast(Scores, found)
+    found: Any = corpus_scores(hypotheses, references)
+    found |= {"sentences": len(references), "statuses": dict(counts)}
+    return cast(Scores, found | {"seconds": seconds, "checkpoint_step": model.step})
 
 
 _SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
@@ -478,8 +456,7 @@ def _apply_changes(
     config: DecodingConfig, changes: Mapping[str, Any], *, attention: bool
 ) -> DecodingConfig:
     known = [field.name for field in dataclasses.fields(config)]
-    unknown = [name for name in changes if name not in known]
-    if unknown:
+    if unknown := [name for name in changes if name not in known]:
         raise UserError(
             f"{name} is not a search setting.{did_you_mean(name, known)} Use "
             f"{', '.join(known)}."
@@ -504,11 +481,10 @@ def _apply_changes(
 
 def _require_fitting(config: DecodingConfig, model: TranslationModel) -> None:
     """Checks that a model has the subwords and the positions that a search needs."""
-    vocab_size = model.vocabularies.target.size
-    if config.beam_size > vocab_size:
+    if config.beam_size > (size := model.vocabularies.target.size):
         raise UserError(
-            f"beam_size={config.beam_size} must be at most the {vocab_size} subwords "
-            "that a hypothesis can begin with. Lower beam_size."
+            f"beam_size={config.beam_size} must be at most the {size} subwords that a "
+            "hypothesis can begin with. Lower beam_size."
         )
     positions = learned_positions(model.module)
     longest = max(config.max_source_length, config.longest_output())

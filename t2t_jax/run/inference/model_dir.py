@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import shutil
 import socket
@@ -61,22 +60,33 @@ def save_model_dir(
     vocabularies.save(to)
     if known_words is not None:
         atomic_write(to / FILE, known_words.to_bytes())
-    fingerprints = {"vocabulary": vocabularies.fingerprint}
+    prints = {"vocabulary": vocabularies.fingerprint}
     if as_safetensors:
         write_safetensors(to / SAFETENSORS, params)
     else:
         checkpoints = CheckpointWriter(target.checkpoints, keep=1)
-        checkpoints.save(
-            origin["step"],
-            params=params,
-            optimizer=None,
-            meta={**origin, "config": to_dict(config), "fingerprints": fingerprints},
-            files=vocabularies.files,
-        )
+        meta = {**origin, "config": to_dict(config), "fingerprints": prints}
+        stored: Any = {"meta": meta, "files": vocabularies.files}
+        checkpoints.save(origin["step"], params=params, **stored)
         checkpoints.wait()
-    target.write_json("fingerprints.json", fingerprints)
+    target.write_json("fingerprints.json", prints)
     target.write_json("model.json", dict(origin))
     target.write_config(config)
+
+
+def write_model(
+    to: Path, model: TranslationModel, *, config: Config, origin: Mapping[str, Any]
+) -> None:
+    """Writes a model to a new directory, as `save_model_dir` does."""
+    with atomic_directory(to) as partial:
+        save_model_dir(
+            partial,
+            model.params,
+            vocabularies=model.vocabularies,
+            config=config,
+            origin=origin,
+            known_words=model.known_words,
+        )
 
 
 @contextmanager
@@ -97,10 +107,10 @@ def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target.parent, prefix)
         temporary.mkdir()
-    held = ExitStack()
-    with suppress(OSError):  # Locks are not supported: nobody removes it then.
-        held.enter_context(locked(temporary, is_shared=True, is_directory=True))
-    try:
+    with ExitStack() as held:
+        with suppress(OSError):  # Locks are not supported: nobody removes it then.
+            held.enter_context(locked(temporary, is_shared=True, is_directory=True))
+        held.callback(shutil.rmtree, temporary, ignore_errors=True)
         yield temporary
         with _as_output_error(to):
             if only:
@@ -108,9 +118,6 @@ def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
                 os.link(next(temporary.glob(only)), target)
             else:
                 os.rename(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        held.close()
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
@@ -119,24 +126,18 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
     A process that runs holds a lock, also where its number means another one, as in a
     container.
     """
-    for path in folder.iterdir():
+    for path in filter(Path.is_dir, folder.iterdir()):
         number = path.name.removeprefix(prefix)
-        if path.name == number or not number.isdecimal() or not path.is_dir():
+        if path.name == number or not number.isdecimal():
             continue
-        with suppress(OSError):  # It is locked, or removed by another process.
-            if not _is_running(int(number)):
-                with locked(path, is_directory=True):
-                    shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # Of another user.
-        pass
-    return True
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            # It may be locked, or removed by another process.
+            with suppress(OSError), locked(path, is_directory=True):
+                shutil.rmtree(path, ignore_errors=True)
+        except OSError:  # It runs, and is another user's.
+            pass
 
 
 @contextmanager
@@ -144,9 +145,8 @@ def _as_output_error(to: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(
-            f"Cannot create --to={to}: {error.strerror}. Choose another directory."
-        ) from error
+        reason = f"{error.strerror}. Choose another directory."
+        raise OutputError(f"Cannot create --to={to}: {reason}") from error
 
 
 def check_new_dir(workdir: Workdir, to: Path, *, has_arrays: bool = True) -> None:
@@ -160,9 +160,8 @@ def check_new_dir(workdir: Workdir, to: Path, *, has_arrays: bool = True) -> Non
         created.
     """
     if problem := _conflict(workdir, to):
-        raise OutputError(
-            f"--to={to} cannot be written: it {problem}. Choose a new or empty one."
-        )
+        advice = "Choose a new or empty one."
+        raise OutputError(f"--to={to} cannot be written: it {problem}. {advice}")
     require_outside_runs(to, flag="to")
     if has_arrays:
         require_array_path(to)
@@ -227,49 +226,34 @@ def save_model(
                 f"model must have the vocabularies of {like}, and has others. Pass the "
                 "directory that it was loaded from as like."
             )
-        if differing := _differences(model.module, config.network):
-            raise ValueError(
-                f"model must have the configuration of {like}, and its module has "
-                f"{differing}. Leave like out, or pass the run of this module."
-            )
-        open_parameters(origin_dir.path).resolve_step(model.step)
         _require_same_module(model.module, config, like)
+        open_parameters(origin_dir.path).resolve_step(model.step)
         known = provenance_of(origin_dir, model.step)
     require_params_of(model.module, model.params)
     # Here it is an argument, not a flag.
     with rewording(lambda problem: problem.replace("--to=", "to=", 1)):
         check_new_dir(origin_dir, target)
-        with atomic_directory(target) as partial:
-            save_model_dir(
-                partial,
-                model.params,
-                vocabularies=model.vocabularies,
-                config=config,
-                origin={"step": model.step, **changed_origin(known, "changed")},
-                known_words=model.known_words,
-            )
+        origin = {"step": model.step, **changed_origin(known, "changed")}
+        write_model(target, model, config=config, origin=origin)
     return target
 
 
-def _differences(module: Any, network: Any) -> str:
-    """Describes what a module's configuration has otherwise, but for the devices."""
-    config, resolved = getattr(module, "config", None), {"attention", "compute_dtype"}
-    return ", ".join(
-        f"{name}={getattr(config, name)!r}, not {value!r}"
-        for name, value in vars(network).items()
-        if name not in resolved and getattr(config, name, value) != value
+def _require_same_module(module: nn.Module, config: Config, like: str | Path) -> None:
+    """Checks that a module is that of a run, but for what the devices decide."""
+    free, of_module = {"attention", "compute_dtype"}, getattr(module, "config", None)
+    differing = ", ".join(
+        f"{name}={getattr(of_module, name)!r}, not {value!r}"
+        for name, value in vars(config.network).items()
+        if name not in free and getattr(of_module, name, value) != value
     )
-
-
-def _require_same_module(
-    module: nn.Module, config: Config, like: str | Path | None
-) -> None:
+    what, found = "configuration", f"its module has {differing}" if differing else ""
     own = _own_module(module, config.network)
-    if config.python.module not in (own, module_name(module)):
+    if not found and config.python.module not in (own, module_name(module)):
+        what, found = "module", f"has {own or 'that of its configuration'}"
+    if found:
         raise ValueError(
-            f"model must have the module of {like}, and has "
-            f"{own or 'that of its configuration'}. Leave like out, or pass the run of "
-            "this module."
+            f"model must have the {what} of {like}, and {found}. Leave like out, or "
+            "pass the run of this module."
         )
 
 
@@ -283,15 +267,12 @@ def _config_of(model: TranslationModel) -> Config:
             "Save its parameters by t2t_jax.Checkpoints."
         )
     name = "rnn" if isinstance(network, RNNConfig) else "transformer"
-    longest = min(DataConfig.max_length, learned_positions(model.module) or math.inf)
     networks: Any = {ARCHITECTURES[name]: network}
-    sizes: Any = {
-        "size": network.vocab_size,
-        "source_size": network.source_vocab_size or 0,
-    }
+    most, of_source = DataConfig.max_length, network.source_vocab_size or 0
+    longest = min(most, learned_positions(model.module) or most)
     return Config(
-        data=DataConfig(max_length=int(longest)),
-        vocabulary=VocabularyConfig(**sizes),
+        data=DataConfig(max_length=longest),
+        vocabulary=VocabularyConfig(size=network.vocab_size, source_size=of_source),
         architecture=name,
         decoding=model.decoding,
         python=PythonConfig(module=_own_module(model.module, network)),

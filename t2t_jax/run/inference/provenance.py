@@ -51,10 +51,8 @@ def provenance_of(workdir: Workdir, step: int) -> dict[str, Any]:
     origin = {name: meta[name] for name in _META_KEYS if name in meta}
     if workdir.is_model:
         return origin
-    origin |= run_facts(workdir)
-    if scores := _dev_scores(workdir.path / "metrics.jsonl", step):
-        origin["development"] = scores
-    return origin
+    scores = _dev_scores(workdir.path / "metrics.jsonl", step)
+    return origin | run_facts(workdir) | ({"development": scores} if scores else {})
 
 
 def changed_origin(origin: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -73,11 +71,10 @@ def run_facts(workdir: Workdir) -> dict[str, Any]:
     Raises:
       DataError: `data.json` is damaged.
     """
-    data = _read_data(workdir.path / "data.json")
     lines = SourceLines.load(workdir.path)
     facts = {
         "run": workdir.path.resolve().name,
-        "data": data,
+        "data": _read_data(workdir.path / "data.json"),
         SOURCE_LINES: lines and lines.to_json(),
         "examples": list(example_sentences(workdir)),
         BEGAN_WITH: imported_origin(workdir),

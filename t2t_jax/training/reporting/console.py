@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TextIO
 
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
@@ -34,6 +35,7 @@ class Console:
       smoothed: whether the loss is label-smoothed; the perplexity never is.
 
     Attributes:
+      stream: where it is shown.
       every_seconds: between two updates; 1 on a terminal.
     """
 
@@ -45,18 +47,15 @@ class Console:
         stream: TextIO | None = None,
         smoothed: bool = True,
     ):
-        self._stream = stream or sys.stderr
-        self._smoothed = smoothed
+        self.stream = stream or sys.stderr
+        self._smoothed, self._total = smoothed, total
         self.timestamps = Timestamps()
         self._advanced, self._text = 0.0, ""
-        self._plots = shows_sparklines(self._stream)
-        self._losses_so_far: list[float] = []
-        self._bleus: list[float] = []
-        self._total = total
-        self.every_seconds = 1.0 if self._stream.isatty() else every_seconds or math.inf
-        self._steps = ProgressBar(
-            self.log, stream=self._stream, work=ProgressLabels("step")
-        )
+        self._plots = shows_sparklines(self.stream)
+        self._series: dict[str, list[float]] = {"loss": [], "BLEU": []}
+        self.every_seconds = 1.0 if self.stream.isatty() else every_seconds or math.inf
+        work = ProgressLabels("step")
+        self._steps = ProgressBar(self.log, stream=self.stream, work=work)
 
     def start(self, step: int, *, history: Iterable[Record] = ()) -> None:
         """Starts showing progress, from `step` on.
@@ -75,10 +74,9 @@ class Console:
 
     def remember(self, record: Record) -> None:
         """Adds the loss of a training record, or the BLEU of an `eval` one."""
-        kinds = {"train": ("loss", self._losses_so_far), "eval": ("bleu", self._bleus)}
-        key, series = kinds.get(record["kind"], ("", self._bleus))
-        if record.get(key) is not None:
-            series.append(record[key])
+        name = {"train": "loss", "eval": "BLEU"}.get(record["kind"], "")
+        if (value := record.get(name.lower())) is not None:
+            self._series[name].append(value)
 
     def advance(self, text: str) -> None:
         """Shows the progress of an activity between two steps.
@@ -99,8 +97,8 @@ class Console:
     def log(self, text: str) -> None:
         """Logs a line, above the bar if there is one."""
         blank, text = "\n" * (len(text) - len(text.lstrip("\n"))), text.lstrip("\n")
-        date = not self._stream.isatty()
-        print_line(f"{blank}{self.timestamps.prefix(date=date)} {text}", self._stream)
+        date = not self.stream.isatty()
+        print_line(f"{blank}{self.timestamps.prefix(date=date)} {text}", self.stream)
 
     def log_evaluation(self, record: Record, samples: str) -> None:
         """Logs the metrics of an `eval` record, and sample translations."""
@@ -114,52 +112,44 @@ class Console:
             self._steps.show(self._text)
         self.remember({**record, "kind": "eval"})
         why = f"\n  {record['bleu_skipped']}." if "bleu_skipped" in record else ""
+        plots = "  ".join(
+            f"{name} {sparkline(series)} {series[0]:.2f} to {series[-1]:.2f}"
+            for name, series in self._series.items()
+            if series
+        )
         self.log(
             f"step {record['step']:,}: development {self._losses(record)}  {bleu}  "
             f"({record['sentences']:,} sentences, {record['seconds']:.0f} s){why}"
-            + self._history()
+            + f"\n  {plots}" * bool(self._plots and self._series["loss"])
             + f"\n{samples}" * bool(samples)
         )
-
-    def _history(self) -> str:
-        """Returns a line with the loss and the BLEU so far, if they are plotted."""
-        losses, bleus = self._losses_so_far, self._bleus
-        if not (self._plots and losses):
-            return ""
-        line = f"\n  loss {sparkline(losses)} {losses[0]:.2f} to {losses[-1]:.2f}"
-        if bleus:
-            line += f"  BLEU {sparkline(bleus)} {bleus[0]:.2f} to {bleus[-1]:.2f}"
-        return line
 
     def close(self) -> None:
         """Stops the progress bar."""
         self._steps.close()
 
     def _losses(self, record: Record, *, plot: str = "", short: bool = False) -> str:
-        says_which = self._smoothed and not short
-        return (
-            f"loss{' (smoothed)' * says_which} {record['loss']:.3f}{plot}  "
-            f"perplexity{' (not smoothed)' * says_which} "
-            f"{format_perplexity(record['perplexity'])}"
-        )
+        names = ["loss", "perplexity"]
+        if self._smoothed and not short:
+            names = ["loss (smoothed)", "perplexity (not smoothed)"]
+        loss = f"{names[0]} {record['loss']:.3f}{plot}"
+        return f"{loss}  {names[1]} {format_perplexity(record['perplexity'])}"
 
     def _metrics(self, record: Record) -> str:
         """Formats a record; in several lines where the terminal is narrow."""
-        plots = sparkline(self._losses_so_far, width=_BAR_PLOT)
-        plot = f" {plots}" * self._plots
+        plot = f" {sparkline(self._series['loss'], width=_BAR_PLOT)}" * self._plots
         rate = record.get("learning_rate")  # Not known of an optimizer from Python.
-        others = [
-            *([] if rate is None else [f"lr {rate:.2e}"]),
+        others = [] if rate is None else [f"lr {rate:.2e}"]
+        others += [
             f"|grad| {record['gradient_norm']:.2f}",
             f"{record['target_tokens_per_second']:,.0f} target tokens/s",
             f"padding {100 * record['padding_fraction']:.1f} %",
         ]
         line = "  ".join([self._losses(record, plot=plot), *others])
-        width = self._steps.text_width
-        if not width or len(line) <= width:
+        if len(line) <= (width := self._steps.text_width or math.inf):
             return line
         losses = self._losses(record, plot=plot, short=True).split("  ")
-        return _wrap([*losses, *others], width)
+        return _wrap([*losses, *others], int(width))
 
 
 def _wrap(parts: Sequence[str], width: int) -> str:
@@ -193,13 +183,9 @@ def sparkline(values: Sequence[float], *, width: int = WIDTH) -> str:
       '▁▃▆█'
     """
     kept = thinned(values, most=width)
-    if not kept:
-        return ""
-    low, span = min(kept), max(kept) - min(kept)
-    top = len(_BLOCKS) - 1
-    return "".join(
-        _BLOCKS[round((value - low) / span * top) if span else 0] for value in kept
-    )
+    low, top = min(kept, default=0.0), len(_BLOCKS) - 1
+    span = max(kept, default=0.0) - low or 1.0
+    return "".join(_BLOCKS[round((value - low) / span * top)] for value in kept)
 
 
 def thinned(values: Sequence[float], *, most: int = 8 * WIDTH) -> list[float]:
@@ -223,11 +209,8 @@ def shows_sparklines(stream: TextIO, environ: Mapping[str, str] = os.environ) ->
 
     Not if TERM is dumb, or NO_COLOR is set, as where plain output is wanted.
     """
-    is_plain = environ.get("TERM") == "dumb" or bool(environ.get("NO_COLOR"))
-    if is_plain or not stream.isatty():
+    if environ.get("TERM") == "dumb" or environ.get("NO_COLOR") or not stream.isatty():
         return False
-    try:
-        _BLOCKS.encode(getattr(stream, "encoding", None) or "ascii")
-    except (LookupError, UnicodeEncodeError):
-        return False
-    return True
+    with suppress(LookupError, UnicodeEncodeError):
+        return bool(_BLOCKS.encode(getattr(stream, "encoding", None) or "ascii"))
+    return False

@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,7 @@ class RetryingAppendFile:
 
     def __init__(self, path: Path):
         # Unbuffered: Python's buffer would lose its position when a write fails.
-        self._file = path.open("ab", buffering=0)
-        self._kept = b""
+        self._file, self._kept = path.open("ab", buffering=0), b""
 
     def write(self, record: bytes) -> None:
         """Writes a record, unbuffered.
@@ -149,10 +148,7 @@ class EventFile(RetryingAppendFile):
         from tensorboardX.summary import scalar
 
         about = {tag: DESCRIPTIONS.get(tag.partition("/")[2], "") for tag in metrics}
-        scalars = [
-            scalar(tag, value, summary_description=about[tag])
-            for tag, value in metrics.items()
-        ]
+        scalars = (scalar(tag, value, "", about[tag]) for tag, value in metrics.items())
         self._append(*scalars, step=step)
 
     def append_text(self, step: int, tag: str, text: str) -> None:
@@ -205,12 +201,10 @@ def read_metrics(path: Path) -> Iterator[Record]:
     require_file(path, advice="Move it away.")
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
-            try:
+            with suppress(json.JSONDecodeError):
                 record = json.loads(line)
-            except json.JSONDecodeError:
-                continue
-            if isinstance(record, dict) and {"step", "kind"} <= record.keys():
-                yield record
+                if isinstance(record, dict) and {"step", "kind"} <= record.keys():
+                    yield record
 
 
 def open_metrics(path: Path, *, step: int) -> RetryingAppendFile:
@@ -254,12 +248,11 @@ class MetricsWriter:
     ):
         self._timestamps = timestamps or Timestamps()
         self._metrics = open_metrics(workdir / "metrics.jsonl", step=step)
-        self._events = EventFile(workdir, step=step)
-        self._log = log
+        self._events, self._log = EventFile(workdir, step=step), log
         self._failing: set[str] = set()
         if settings:
-            write_settings = self._events.append_settings
-            self.attempt("The event file", write_settings, settings, _COMPARED)
+            write = self._events.append_settings
+            self.attempt("The event file", write, settings, _COMPARED)
 
     def write(self, record: Record) -> None:
         """Writes a record to metrics.jsonl, with the time, and to TensorBoard."""
@@ -299,11 +292,10 @@ class MetricsWriter:
         Args:
           score: which field of evaluations decides what is best.
         """
-        record: Record = {"step": progress.step, "kind": "final"}
-        record["epoch"] = progress.position.epoch
-        if progress.best_score >= 0:
-            record[f"best_{score}"] = progress.best_score
-        self.write({**record, "minutes": progress.minutes})
+        best, epoch = progress.best_score, progress.position.epoch
+        record: Record = {"step": progress.step, "kind": "final", "epoch": epoch}
+        known = {f"best_{score}": best} if best >= 0 else {}
+        self.write({**record, **known, "minutes": progress.minutes})
 
     def close(self) -> None:
         """Writes pending records, and closes the files."""

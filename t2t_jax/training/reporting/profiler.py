@@ -30,6 +30,7 @@ class Profiler:
 
     def __init__(self, steps: range, *, folder: Path, log: Callable[[str], None]):
         self._steps, self._folder, self._log = steps, folder, log
+        self._setting = f"profile.steps={steps.start}:{steps.stop - 1}"
         self._first = self._newest = 0
         self._is_open = self._is_tracing = False
         self._programs: Callable[[], Iterable[str]] = tuple
@@ -83,10 +84,8 @@ class Profiler:
         """
         self._programs = programs
         if self._steps and self._steps[-1] <= made:
-            self._log(
-                f"{self._setting}: nothing is traced, since this run is at step "
-                f"{made:,} already."
-            )
+            why = f"since this run is at step {made:,} already"
+            self._log(f"{self._setting}: nothing is traced, {why}.")
         has_failed = True
         try:
             yield
@@ -95,10 +94,6 @@ class Profiler:
             # After a failure other processes must be notified first.
             if self._is_open and not (has_failed and current_processes().count > 1):
                 self._write()
-
-    @property
-    def _setting(self) -> str:
-        return f"profile.steps={self._steps[0]}:{self._steps[-1]}"
 
     def _write(self) -> None:
         self._is_open = False
@@ -144,9 +139,8 @@ _COMPUTATION = re.compile(
 )
 # Attributes of kernels for TPUs go on in lines of their own.
 _CONTINUED = re.compile(r'\n(?=\}\}|"\w+":)')
-# An instruction: its name, and its opcode.
 _INSTRUCTION = re.compile(
-    r"^\s+(?:ROOT )?%?([\w.\-]+) = (?:\(.*?\)|\S+) ([a-z][\w\-]*)\(.*", re.MULTILINE
+    r"^\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([a-z][\w\-]*)\((.*)", re.MULTILINE
 )
 _CALLED = re.compile(r"(?:calls|to_apply)=%?([\w.\-]+)")
 _SCOPE = re.compile(r'op_name="(jit\([^"]*)"')
@@ -155,10 +149,10 @@ _CALLERS = ("fusion", "call", "async-start")
 
 # The first entry that matches one of an operation's opcodes is its kind.
 _KINDS = {
-    "exchange between devices": "all-|reduce-scatter|collective-permute",
-    "matrix products": "dot|convolution",
-    "gathers and scatters": "gather|scatter|sort",
-    "reductions": "reduce$|reduce-window",
+    "exchange between devices": re.compile("all-|reduce-scatter|collective-permute"),
+    "matrix products": re.compile("dot|convolution"),
+    "gathers and scatters": re.compile("gather|scatter|sort"),
+    "reductions": re.compile("reduce$|reduce-window"),
 }
 # Operations of only these opcodes are copies.
 _MOVES = frozenset(
@@ -214,37 +208,52 @@ def categorize_ops(program: str) -> dict[str, OpCategory]:
       ... ''')
       {'y': OpCategory(kind='matrix products', part='feed-forward')}
     """
-    computations = {
-        name: list(_INSTRUCTION.finditer(lines))
-        for name, lines in computations_of(program)
-    }
-    categories = {}
+    computations, categories = computations_of(program), {}
     for one in chain.from_iterable(computations.values()):
         inside = list(_inside(one, computations))
-        opcodes = {"dot" if _PRODUCTS.search(x[0]) else x[2] for x in inside}
-        scopes = filter(None, (_SCOPE.search(x[0]) for x in reversed(inside)))
+        opcodes = {"dot" if _PRODUCTS.search(x.rest) else x.opcode for x in inside}
+        scopes = filter(None, (_SCOPE.search(x.rest) for x in reversed(inside)))
         scope = next((found[1] for found in scopes), "")
         usual = "copies" if opcodes <= _MOVES else "elementwise"
-        kinds = (
-            kind
-            for kind, known in _KINDS.items()
-            if any(re.match(known, opcode) for opcode in opcodes)
-        )
+        kinds = (n for n, known in _KINDS.items() if any(map(known.match, opcodes)))
         parts = (part for part, known in _PARTS.items() if re.search(known, scope))
-        categories[one[1]] = OpCategory(next(kinds, usual), next(parts))
+        categories[one.name] = OpCategory(next(kinds, usual), next(parts))
     return categories
 
 
-def computations_of(program: str) -> list[tuple[str, str]]:
-    """Splits the HLO text of a program into its computations: (name, lines)."""
-    return _COMPUTATION.findall(_CONTINUED.sub(" ", program))
+class Instruction(NamedTuple):
+    """An instruction of a program; `rest` is its line, from the first operand."""
+
+    name: str
+    shape: str
+    opcode: str
+    rest: str
+
+    @property
+    def operands(self) -> list[str]:
+        """The names of its operands."""
+        return re.findall(r"%([\w.\-]+)", self.rest.split("), ")[0])
+
+    def number(self, pattern: str) -> int:
+        """Returns the number behind a key of the compiler's; 0 if it is not there."""
+        found = re.search(pattern + r'":"?(\d+)', self.rest)
+        return int(found[1]) if found else 0
+
+
+def computations_of(program: str) -> dict[str, list[Instruction]]:
+    """Returns the instructions of each computation in the HLO text of a program."""
+    found = _COMPUTATION.findall(_CONTINUED.sub(" ", program))
+    return {
+        name: [Instruction(*parts) for parts in _INSTRUCTION.findall(lines)]
+        for name, lines in found
+    }
 
 
 def _inside(
-    one: re.Match[str], computations: Mapping[str, list[re.Match[str]]]
-) -> Iterator[re.Match[str]]:
+    one: Instruction, computations: Mapping[str, list[Instruction]]
+) -> Iterator[Instruction]:
     """Yields the instructions that are fused into one, and last that one."""
-    for name in _CALLED.findall(one[0]) if one[2] in _CALLERS else ():
+    for name in _CALLED.findall(one.rest) if one.opcode in _CALLERS else ():
         for inner in computations.get(name, ()):
             yield from _inside(inner, computations)
     yield one
@@ -271,14 +280,13 @@ def operations(plane: Any) -> Iterator[Operation]:
     """Yields the operations of a device, a plane of a `jax.profiler.ProfileData`."""
     # A CPU runs larger products in other threads. Their end is a separate event, with
     # the id of the operation.
-    events = [event for line in plane.lines for event in line.events]
+    events = [(one, dict(one.stats)) for line in plane.lines for one in line.events]
     ends = {
-        (event.name.removeprefix(_END), dict(event.stats).get("_c")): event.start_ns
-        for event in events
+        (event.name.removeprefix(_END), stats.get("_c")): event.start_ns
+        for event, stats in events
         if event.name.startswith(_END)
     }
-    for event in events:
-        stats = dict(event.stats)
+    for event, stats in events:
         if "hlo_op" in stats:
             end = ends.get((event.name, stats.get("_p")), event.end_ns)
             module = stats.get("hlo_module")

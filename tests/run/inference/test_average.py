@@ -56,10 +56,10 @@ def workdir(tmp_path_factory):
         meta = {"kinds": [kind], "progress": progress}
         if kind == "best":
             meta["bleu"] = 1.0
-        trained = drawn(-step) if step in WITH_AVERAGE else None
-        checkpoints.save(
-            step, params=drawn(step), trained=trained, optimizer=None, meta=meta
-        )
+        items = {"params": drawn(step)}
+        if step in WITH_AVERAGE:
+            items["trained"] = drawn(-step)
+        checkpoints.save(step, **items, meta=meta)
     checkpoints.wait()
     return made
 
