@@ -15,7 +15,7 @@ import functools
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
@@ -37,6 +37,8 @@ MAX_CONCURRENT = 2
 
 OOM_ERRORS = (MemoryError, jax.errors.JaxRuntimeError)
 """Raised when memory is exhausted; JAX raises it for other reasons too."""
+
+_FULL = "RESOURCE_EXHAUSTED"
 
 Shape: TypeAlias = tuple[int, ...]
 Item = TypeVar("Item")
@@ -89,7 +91,9 @@ def run_batches(
                 ):
                     yield result
         except OOM_ERRORS as error:
-            if max_concurrent == 1 or not _is_out_of_memory(error):
+            if not isinstance(error, MemoryError) and _FULL not in str(error):
+                raise
+            if max_concurrent == 1:
                 left = halve_batches(left, error, config=config, devices=devices)
             max_concurrent = 1
 
@@ -113,12 +117,11 @@ class BackgroundCompiler:
     ):
         self._cache_key = cache_key
         self._thread = ThreadPoolExecutor(1)  # starts with its first task
-        self._pending: dict[Shape, Future[object]] = {}
-        for shape in list(dict.fromkeys(shapes))[1:]:
-            if compile_shape is not None and (cache_key, shape) not in _compiled:
-                self._pending[shape] = self._thread.submit(
-                    self._compile, compile_shape, shape
-                )
+        self._pending = {
+            shape: self._thread.submit(self._note, compile_shape, shape, shape)
+            for shape in list(dict.fromkeys(shapes))[1:]
+            if compile_shape is not None and (cache_key, shape) not in _compiled
+        }
 
     def run(
         self, function: Callable[[SourceBatch], Result], batch: SourceBatch
@@ -132,9 +135,7 @@ class BackgroundCompiler:
         # What was not started is compiled by the caller.
         if future and not future.cancel() and (error := future.exception()):
             _LOGGER.debug("Background compilation for %s: %r", shape, error)
-        result = function(batch)
-        _compiled.add((self._cache_key, shape))
-        return result
+        return self._note(function, batch, shape)
 
     def is_compiled(self, batch: SourceBatch) -> bool:
         """Returns whether the programs of a batch have been compiled."""
@@ -144,9 +145,13 @@ class BackgroundCompiler:
         """Cancels what has not been started."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _compile(self, compile_shape: Callable[[Shape], object], shape: Shape) -> None:
-        compile_shape(shape)
+    def _note(
+        self, function: Callable[[Item], Result], item: Item, shape: Shape
+    ) -> Result:
+        """Calls a function that compiles for a shape."""
+        result = function(item)
         _compiled.add((self._cache_key, shape))
+        return result
 
 
 def map_concurrently(
@@ -208,7 +213,7 @@ def map_concurrently(
 
 
 def halve_batches(
-    left: Iterable[SourceBatch],
+    left: Sequence[SourceBatch],
     error: Exception,
     *,
     config: DecodingConfig,
@@ -220,13 +225,9 @@ def halve_batches(
 
     Raises:
       ConfigError: the first batch has a single row on each device.
-      Exception: `error`, if memory was not the reason.
     """
-    if not _is_out_of_memory(error):
-        raise error
     reason = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(" .")
-    first, *others = left
-    rows, length = first.source_BxS.shape
+    rows, length = left[0].source_BxS.shape
     if rows == devices:
         kept = _width_key(config)
         raise ConfigError(
@@ -243,25 +244,17 @@ def halve_batches(
         reason,
         config.tokens_per_batch,
     )
-    return deque(
-        half for batch in (first, *others) for half in _split_in_half(batch, devices)
-    )
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+    return deque(half for batch in left for half in _split_in_half(batch, devices))
 
 
 def _split_in_half(batch: SourceBatch, devices: int) -> list[SourceBatch]:
     """Splits a batch in two of one shape; omits a half without sentences."""
     rows = devices * -(-len(batch.source_BxS) // (2 * devices))
-    halves = []
-    for start in range(0, len(batch.indices), rows):
-        part_BxS = batch.source_BxS[start : start + rows]
-        missing = ((0, rows - len(part_BxS)), (0, 0))
-        source_BxS = np.pad(part_BxS, missing, constant_values=PAD)
-        halves.append(SourceBatch(source_BxS, batch.indices[start : start + rows]))
-    return halves
+    missing = ((0, 2 * rows - len(batch.source_BxS)), (0, 0))
+    padded_BxS = np.pad(batch.source_BxS, missing, constant_values=PAD)
+    starts = range(0, len(batch.indices), rows)
+    halves = (slice(start, start + rows) for start in starts)
+    return [SourceBatch(padded_BxS[half], batch.indices[half]) for half in halves]
 
 
 def _width_key(config: DecodingConfig) -> str:

@@ -30,8 +30,6 @@ Apply: TypeAlias = Callable[[PyTree, Array, Array], Any]
 Attend: TypeAlias = Callable[[PyTree, Array, Array], jax.Array]
 """(variables, source_BxS, target_inputs_BxT) -> weights_BxTxS; hashable."""
 
-_Floats: TypeAlias = npt.NDArray[np.float32]
-
 # Approximate limit of the logits and attention weights of one pass on a device. The
 # weights of one or two layers are in memory at a time.
 _MAX_BYTES = 256 * 2**20
@@ -108,8 +106,8 @@ class RescoreResult(NamedTuple):
         generated; None if not requested.
     """
 
-    log_probabilities_BxT: _Floats | None
-    attention_BxTxS: _Floats | None
+    log_probabilities_BxT: Any
+    attention_BxTxS: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,11 +159,10 @@ class Rescorer:
                 mesh=mesh,
             )
             found.append(gather_rows(rescored))
-        logs, attention = zip(*found, strict=True)
-        return RescoreResult(
-            np.concatenate(logs)[:rows] if self.token_scores else None,
-            np.concatenate(attention)[:rows] if self.attends else None,
+        joined: RescoreResult = jax.tree.map(
+            lambda *parts: np.concatenate(parts)[:rows], *found
         )
+        return joined
 
 
 def _rows_at_once(rows: int, numbers: int) -> int:
@@ -184,8 +181,8 @@ def rescore_rows(
     applies: tuple[Apply, ...],
     attends: tuple[Attend, ...] = (),
     mesh: Mesh,
-) -> tuple[jax.Array, jax.Array]:
-    """Rescores each device's rows; zeros [B] for what is not requested.
+) -> RescoreResult:
+    """Rescores each device's rows.
 
     Args:
       sides: sources and outputs; all axes start with `devices`.
@@ -193,7 +190,7 @@ def rescore_rows(
 
     def rescore_device(
         variables: tuple[PyTree, ...], sides: tuple[Array, ...]
-    ) -> tuple[jax.Array, jax.Array]:
+    ) -> RescoreResult:
         source_BxS, outputs_BxT = map(jnp.asarray, sides)
         logs = [
             token_log_probabilities(
@@ -206,10 +203,9 @@ def rescore_rows(
             attend(own, source_BxS, inputs_BxT)
             for attend, own in zip(attends, variables, strict=False)
         ]
-        zeros_B = jnp.zeros(outputs_BxT.shape[:1], jnp.float32)
-        return (
-            mean_log_probabilities(logs) if logs else zeros_B,
-            sum(weights[1:], weights[0]) / len(weights) if weights else zeros_B,
+        return RescoreResult(
+            mean_log_probabilities(logs) if logs else None,
+            sum(weights[1:], weights[0]) / len(weights) if weights else None,
         )
 
     return per_device(rescore_device, mesh)(variables, sides)

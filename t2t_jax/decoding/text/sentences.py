@@ -200,7 +200,10 @@ def split_line(line: str, *, longest: int, count: Count) -> list[Part]:
         before, halves = spans, partial(_cut_evenly, line, sizes, longest)
         pieces = _cut_long_spans(spans, sizes, longest, cut=halves)
         spans = list(chain.from_iterable(pieces))
-    return [_part(line, span) for span in spans]
+    return [
+        Part(line[start:end], " " if number and line[start - 1].isspace() else "")
+        for number, (start, end) in enumerate(spans)
+    ]
 
 
 class _Sizes(dict[_Span, int]):
@@ -281,10 +284,3 @@ def _stripped_spans(line: str, ends: list[int]) -> list[_Span]:
             start += len(text) - len(text.lstrip())
             spans.append((start, start + len(bare)))
     return spans
-
-
-def _part(line: str, span: _Span) -> Part:
-    start, end = span
-    follows_space = start > 0 and line[start - 1].isspace()
-    is_first = not line[:start].strip()
-    return Part(line[start:end], " " if follows_space and not is_first else "")

@@ -196,19 +196,18 @@ class TermStage(Stage):
         split = {segment.line for segment in segments if segment.part}
         for index, segment in enumerate(segments):
             if segment.line not in split:
-                own = self._terms[segment.line - self._first]
-                segments[index] = segment._replace(terms=self._fitting(own, segment))
+                segments[index] = segment._replace(terms=self._fitting_terms(segment))
         counts = [len(segment.terms) for segment in segments]
         if any(counts):
             lengths = [len(term.tokens) for one in segments for term in one.terms]
             # K and L, the same for all batches: each shape is a program.
             self.key = tuple(1 << (max(n) - 1).bit_length() for n in (counts, lengths))
 
-    def _fitting(self, terms: Sequence[Term], segment: Segment) -> tuple[Term, ...]:
+    def _fitting_terms(self, segment: Segment) -> tuple[Term, ...]:
         """Returns the first terms that fit after the prefix and before the eos."""
         kept = []
         left = segment.longest_output(self._config) - len(segment.prefix) - 1
-        for term in terms:
+        for term in self._terms[segment.line - self._first]:
             if len(term.tokens) <= left:
                 kept.append(term)
                 left -= len(term.tokens)
