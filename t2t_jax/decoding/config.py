@@ -7,27 +7,19 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 from t2t_jax.errors import ConfigError
 
-LENGTH_NORMALIZATIONS = ("paper", "power")
-"""Values of `decoding.length_normalization`."""
-
-BEAM_RULES = ("fixed", "shrinking")
-"""Values of `decoding.beam_rule`."""
-
-CONSTRAINTS = ("none", "tree")
-"""Values of `decoding.constraint`."""
-
-COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
-"""Values of `decoding.compute_dtype`."""
-
-RISKS = ("none", "chrf")
-"""Values of `decoding.mbr`."""
-
-SEGMENTS = ("auto", "sentences", "lines")
-"""Values of `decoding.segment`."""
+DECODING_CHOICES = {
+    "length_normalization": ("paper", "power"),
+    "beam_rule": ("fixed", "shrinking"),
+    "segment": ("auto", "sentences", "lines"),
+    "constraint": ("none", "tree"),
+    "compute_dtype": ("auto", "float32", "bfloat16"),
+    "mbr": ("none", "chrf"),
+}
+"""Values of the keys that are words."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -192,11 +184,9 @@ class DecodingConfig:
 
     def longest_output_formula(self, *, prefix: str = "") -> str:
         """Returns how the longest output follows from the keys, for messages."""
-        if self.max_length_ratio and self.longest_output() < (
-            self.max_source_length + self.max_extra_tokens
-        ):
-            return f"{prefix}max_source_length * {prefix}max_length_ratio"
-        return f"{prefix}max_source_length + {prefix}max_extra_tokens"
+        is_sum = self.longest_output() == self.max_source_length + self.max_extra_tokens
+        sign, key = ("+", "max_extra_tokens") if is_sum else ("*", "max_length_ratio")
+        return f"{prefix}max_source_length {sign} {prefix}{key}"
 
 
 def longest_output(
@@ -256,12 +246,13 @@ def _is_number(value: Any, *, least: float = -math.inf) -> bool:
     return is_real and least <= value < math.inf
 
 
-# A source of 2 slots is one subword and its eos.
-_MIN_VALUES = {
-    **dict.fromkeys(("beam_size", "n_best", "num_samples", "tokens_per_batch"), 1),
-    **dict.fromkeys(("max_extra_tokens", "min_tokens", "top_k", "seed"), 0),
-    **{"max_source_length": 2, "max_length": 1},
-}
+_Rule: TypeAlias = tuple[str, Callable[[Any], Any]]
+
+
+def _whole(least: int) -> _Rule:
+    rule = f"must be a whole number of at least {least}"
+    return rule, partial(_is_whole, least=least)
+
 
 # Larger values would not fit any machine's memory; a seed is one of 32 bits.
 _MAX_VALUES = {
@@ -270,26 +261,14 @@ _MAX_VALUES = {
     **{"tokens_per_batch": 100_000_000, "seed": 2**32 - 1},
 }
 
-_WORDS = {
-    "length_normalization": LENGTH_NORMALIZATIONS,
-    "beam_rule": BEAM_RULES,
-    "constraint": CONSTRAINTS,
-    "compute_dtype": COMPUTE_DTYPES,
-    "segment": SEGMENTS,
-    "mbr": RISKS,
-}
-
-_RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    **{
-        name: (
-            f"must be a whole number of at least {least}",
-            partial(_is_whole, least=least),
-        )
-        for name, least in _MIN_VALUES.items()
-    },
+_RULES: dict[str, _Rule] = {
+    **dict.fromkeys(("max_extra_tokens", "min_tokens", "top_k", "seed"), _whole(0)),
+    **dict.fromkeys(("beam_size", "n_best", "num_samples", "max_length"), _whole(1)),
+    "tokens_per_batch": _whole(1),
+    "max_source_length": _whole(2),  # one subword and its eos
     **{
         name: (f"is not known; known are {', '.join(map(repr, known))}", known.count)
-        for name, known in _WORDS.items()
+        for name, known in DECODING_CHOICES.items()
     },
     **dict.fromkeys(
         ("allow_unk", "sample"),

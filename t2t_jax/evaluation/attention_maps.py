@@ -11,12 +11,11 @@ import numpy as np
 from flax import linen as nn
 
 from t2t_jax.errors import UserError
-from t2t_jax.functional.masks import PAD
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.architectures import sown_weights
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.types import Array, Params
+from t2t_jax.types import PAD, Array, Params
 
 _ATTENTION_PATHS = {
     "encoder": ("encoder", "self_attention"),

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax import jax_internals
-from t2t_jax.functional.masks import PAD, Segments
+from t2t_jax.functional.masks import Segments
+from t2t_jax.types import PAD
 
 MAX_DEPTH = 128
 """Head depth that cuDNN supports on every GPU, and the width of a TPU's registers."""

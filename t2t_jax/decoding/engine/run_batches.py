@@ -237,12 +237,9 @@ def halve_batches(
             "end other programs on the device."
         ) from error
     _LOGGER.warning(
-        "Out of device memory for %d lines of %d subwords (%s). Continuing with half "
-        "as many lines. Set config.decoding.tokens_per_batch below %d to start so.",
-        rows,
-        length,
-        reason,
-        config.tokens_per_batch,
+        f"Out of device memory for {rows} lines of {length} subwords ({reason}). "
+        "Continuing with half as many lines. Set config.decoding.tokens_per_batch "
+        f"below {config.tokens_per_batch} to start so."
     )
     return deque(half for batch in left for half in _split_in_half(batch, devices))
 

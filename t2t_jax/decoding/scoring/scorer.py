@@ -151,11 +151,9 @@ class Scorer:
             yield number, score
         if any(truncated):
             _LOGGER.warning(
-                "Truncated %d of %d sources that were longer than %d subwords. "
-                "Raise config.decoding.max_source_length to read them full.",
-                sum(truncated),
-                len(truncated),
-                self.config.max_source_length - 1,
+                f"Truncated {sum(truncated)} of {len(truncated)} sources that were "
+                f"longer than {self.config.max_source_length - 1} subwords. "
+                "Raise config.decoding.max_source_length to read them full."
             )
 
     def _encode(

@@ -28,7 +28,7 @@ def length_penalty(
     Args:
       lengths: n of any shape, decoded tokens, the eos included.
       alpha: at least 0.
-      normalization: one of `LENGTH_NORMALIZATIONS`.
+      normalization: "paper" or "power".
 
     Example:
       >>> length_penalty(jnp.array([1, 7, 19]), 0.5).tolist()

@@ -48,7 +48,7 @@ class BeamParams(_OutputParams):
       min_tokens: fewest tokens of an output, eos not counted.
       length_normalization: "paper", by ((5 + n) / 6)^alpha; or "power", by n^alpha.
       allow_unk: whether outputs may hold the unknown token.
-      beam_rule: one of `BEAM_RULES`; see `beam_search`.
+      beam_rule: "fixed" or "shrinking"; see `beam_search`.
       max_length_ratio: limit of tokens of an output for each of its source, 0 for none.
       forbidden: ids that no output has but where they are forced, without a cost, such
         as those of tags of languages.

@@ -161,11 +161,9 @@ def warn_truncated(segments: Sequence[Segment], num_lines: int, longest: int) ->
     num_cut = len({segment.line for segment in segments if segment.cut})
     if num_cut:
         _LOGGER.warning(
-            "Truncated %d of %d lines with characters of more than %d subwords. Raise "
-            "config.decoding.max_source_length to read them in full.",
-            num_cut,
-            num_lines,
-            longest,
+            f"Truncated {num_cut} of {num_lines} lines with characters of more than "
+            f"{longest} subwords. Raise config.decoding.max_source_length to read them "
+            "in full."
         )
 
 

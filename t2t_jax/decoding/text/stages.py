@@ -60,20 +60,18 @@ class Stage:
         return translation
 
 
+@dataclasses.dataclass
 class Prefixes(Stage):
     """Forces a prefix upon the first part of each line, and a tag upon every part."""
 
-    def __init__(
-        self,
-        prefixes: Sequence[str],
-        vocabulary: Vocabulary,
-        config: DecodingConfig,
-        first: int,
-        tags: Sequence[Sequence[int]],
-    ):
-        self._prefixes, self._config, self._first = prefixes, config, first
-        self._tags = tags
-        self._ids = vocabulary.encode(map(replace_lone_surrogates, prefixes))
+    prefixes: Sequence[str]
+    vocabulary: Vocabulary
+    config: DecodingConfig
+    first: int
+    tags: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        self._ids = self.vocabulary.encode(map(replace_lone_surrogates, self.prefixes))
         self.whole = {number for number, ids in enumerate(self._ids) if ids}
 
     def prepare(self, segments: list[Segment]) -> None:
@@ -84,11 +82,11 @@ class Prefixes(Stage):
         """
         problems = LineProblems()
         for index, segment in enumerate(segments):
-            number = segment.line - self._first
+            number = segment.line - self.first
             own = () if segment.part else self._ids[number]
-            prefix = (*self._tags[number], *own)
+            prefix = (*self.tags[number], *own)
             segments[index] = segment._replace(prefix=prefix)
-            if len(prefix) >= (limit := segment.longest_output(self._config)):
+            if len(prefix) >= (limit := segment.longest_output(self.config)):
                 problems.add(
                     f"Line {segment.line + 1}: its prefix must be shorter than the "
                     f"longest translation allowed, {limit} tokens, but has "
@@ -114,9 +112,8 @@ class Prefixes(Stage):
 
     def finish(self, number: int, translation: Translation) -> Translation:
         """Notes whether the prefix was not text."""
-        if is_text(self._prefixes[number]):
-            return translation
-        return dataclasses.replace(translation, invalid_utf8=True)
+        is_invalid = translation.invalid_utf8 or not is_text(self.prefixes[number])
+        return dataclasses.replace(translation, invalid_utf8=is_invalid)
 
 
 class Trees(Stage):

@@ -169,6 +169,7 @@ def _is_word(character: str) -> bool:
     return bool(_WORD.match(character)) and not _NO_SPACES.match(character)
 
 
+@dataclasses.dataclass
 class TermStage(Stage):
     """Makes the translations of lines contain their terms.
 
@@ -176,17 +177,14 @@ class TermStage(Stage):
       DataError: as in `TermEncoder.encode`.
     """
 
-    def __init__(
-        self,
-        terms: Sequence[Sequence[str]],
-        encoder: TermEncoder,
-        config: DecodingConfig,
-        *,
-        first: int,
-    ):
-        self._encoder, self._config, self._first = encoder, config, first
-        self._terms = encoder.encode(terms, first=first)
-        self.whole = {number for number, line in enumerate(terms) if line}
+    terms: Sequence[Sequence[str]]
+    encoder: TermEncoder
+    config: DecodingConfig
+    first: int
+
+    def __post_init__(self) -> None:
+        self._terms = self.encoder.encode(self.terms, first=self.first)
+        self.whole = {number for number, line in enumerate(self.terms) if line}
 
     def prepare(self, segments: list[Segment]) -> None:
         """Adds those terms that fit the output; none to a line that is split.
@@ -206,8 +204,8 @@ class TermStage(Stage):
     def _fitting_terms(self, segment: Segment) -> tuple[Term, ...]:
         """Returns the first terms that fit after the prefix and before the eos."""
         kept = []
-        left = segment.longest_output(self._config) - len(segment.prefix) - 1
-        for term in self._terms[segment.line - self._first]:
+        left = segment.longest_output(self.config) - len(segment.prefix) - 1
+        for term in self._terms[segment.line - self.first]:
             if len(term.tokens) <= left:
                 kept.append(term)
                 left -= len(term.tokens)
@@ -226,7 +224,7 @@ class TermStage(Stage):
             count=count,
             length=length,
         )
-        return {"constraint": self._encoder.constraint, "constraint_rows": arrays}
+        return {"constraint": self.encoder.constraint, "constraint_rows": arrays}
 
     def finish(self, number: int, translation: Translation) -> Translation:
         """Notes the terms that the translation does not contain."""

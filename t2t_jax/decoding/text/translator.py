@@ -15,11 +15,7 @@ import numpy.typing as npt
 
 from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.engine.batching import (
-    SourceBatch,
-    single_line_shapes,
-    source_batches,
-)
+from t2t_jax.decoding.engine.batching import SourceBatch, source_batches, source_lengths
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.engine.device_rows import abstract_key, devices_of
 from t2t_jax.decoding.engine.run_batches import (
@@ -63,6 +59,8 @@ if TYPE_CHECKING:
     from t2t_jax.data.source_lines import SourceLines
     from t2t_jax.data.token_cache.known_words import KnownWords
     from t2t_jax.data.vocabulary.pair import VocabularyPair
+
+_WARM_LENGTHS = 3  # of most single lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,12 +306,12 @@ class Translator:
           is_enough: polled before each shape; True ends the warm-up.
         """
         devices = devices_of(self.model).size
-        for shape in single_line_shapes(self.config, devices=devices):
+        for length in source_lengths(self.config.max_source_length)[:_WARM_LENGTHS]:
             if is_enough():
                 return
-            rows_that_fit(self.model, self.config, 1, shape[1])
+            rows_that_fit(self.model, self.config, 1, length)
             with suppress(*OOM_ERRORS):  # raised again where the shape is needed
-                self._compile(shape)
+                self._compile((devices, length))
 
     def _compile(self, shape: Shape) -> None:
         """Runs a search on an empty batch of this shape."""
