@@ -176,11 +176,10 @@ class DecodingConfig:
           >>> DecodingConfig(max_length_ratio=3).longest_output(10)
           30
         """
-        return longest_output(
-            self.max_source_length if source_tokens is None else source_tokens,
-            max_extra_tokens=self.max_extra_tokens,
-            max_length_ratio=self.max_length_ratio,
-        )
+        if source_tokens is None:
+            source_tokens = self.max_source_length
+        extra, ratio = self.max_extra_tokens, self.max_length_ratio
+        return longest_output(source_tokens, extra, max_length_ratio=ratio)
 
     def longest_output_formula(self, *, prefix: str = "") -> str:
         """Returns how the longest output follows from the keys, for messages."""
@@ -190,7 +189,7 @@ class DecodingConfig:
 
 
 def longest_output(
-    source_tokens: int, *, max_extra_tokens: int, max_length_ratio: float
+    source_tokens: int, max_extra_tokens: int, *, max_length_ratio: float
 ) -> int:
     """Returns the most tokens of an output of a source of so many tokens.
 
@@ -199,7 +198,7 @@ def longest_output(
       max_length_ratio: 0 for no limit.
 
     Example:
-      >>> longest_output(7, max_extra_tokens=50, max_length_ratio=1.5)
+      >>> longest_output(7, 50, max_length_ratio=1.5)
       11
     """
     longest = source_tokens + max_extra_tokens
@@ -254,6 +253,11 @@ def _whole(least: int) -> _Rule:
     return rule, partial(_is_whole, least=least)
 
 
+def _finite(example: str) -> _Rule:
+    rule = f"must be a finite number of at least 0 ({example})"
+    return rule, partial(_is_number, least=0)
+
+
 # Larger values would not fit any machine's memory; a seed is one of 32 bits.
 _MAX_VALUES = {
     **dict.fromkeys(("beam_size", "n_best"), 1_000),
@@ -275,14 +279,8 @@ _RULES: dict[str, _Rule] = {
         ("must be true or false", lambda value: isinstance(value, bool)),
     ),
     "attention_layer": ("must be a whole number", _is_whole),
-    "length_penalty": (
-        "must be a finite number of at least 0 (0.6 in the paper)",
-        partial(_is_number, least=0),
-    ),
-    "max_length_ratio": (
-        "must be a finite number of at least 0 (0 for no limit)",
-        partial(_is_number, least=0),
-    ),
+    "length_penalty": _finite("0.6 in the paper"),
+    "max_length_ratio": _finite("0 for no limit"),
     "temperature": (
         "must be a finite number above 0 (for the most probable token each time, leave "
         "sampling off and set beam_size=1)",

@@ -93,11 +93,7 @@ def attention_weights(
 
 
 def additive_attention_weights(
-    q_xQxDk: Array,
-    k_xKxDk: Array,
-    *,
-    score_Dk: Array,
-    mask_xQxK: Array | None = None,
+    q_xQxDk: Array, k_xKxDk: Array, *, score_Dk: Array, mask_xQxK: Array | None = None
 ) -> jax.Array:
     """Computes attention weights softmax(v^T tanh(W q + U k)).
 

@@ -84,13 +84,8 @@ class TokenCutoff(nn.Module):
         """
         if rows_B is None or self.rate == 0:
             return x_BxLxD
-        return token_cutoff(
-            x_BxLxD,
-            ids_BxL == self.spared,
-            rate=self.rate,
-            key=self.make_rng("dropout"),
-            rows_B=rows_B,
-        )
+        spared_BxL, key = ids_BxL == self.spared, self.make_rng("dropout")
+        return token_cutoff(x_BxLxD, spared_BxL, rate=self.rate, key=key, rows_B=rows_B)
 
 
 class Positions(nn.Module):

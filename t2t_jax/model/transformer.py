@@ -62,11 +62,9 @@ class EncoderDecoder(nn.Module):
         Paper: §3.4; a single matrix by default.
         """
         config, target = self.config, self.config.vocab_size
+        dtype = compute_dtype(config)
         new = functools.partial(
-            Embedding,
-            d_model=config.d_model,
-            dtype=compute_dtype(config),
-            scaled=scaled,
+            Embedding, d_model=config.d_model, dtype=dtype, scaled=scaled
         )
         if config.tying == "all":
             self.embedding = new(target, has_bias=has_bias)

@@ -17,14 +17,13 @@ import os
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import SourceBatch
@@ -78,16 +77,16 @@ def run_batches(
     """
     left = deque(batches)
     max_concurrent = max_concurrent if devices == 1 else 1
+
+    def is_ready(batch: SourceBatch) -> bool:
+        return (cache_key, batch.source_BxS.shape) in _compiled
+
     while left:
         shapes = [batch.source_BxS.shape for batch in left]
-        compiler = BackgroundCompiler(compile_shape, shapes, cache_key=cache_key)
         try:
-            with closing(compiler):
+            with _compiled_ahead(run, compile_shape, shapes, cache_key) as compiled:
                 for _, result in map_concurrently(
-                    functools.partial(compiler.run, run),
-                    left,
-                    is_ready=compiler.is_compiled,
-                    max_concurrent=max_concurrent,
+                    compiled, left, is_ready=is_ready, max_concurrent=max_concurrent
                 ):
                     yield result
         except OOM_ERRORS as error:
@@ -98,60 +97,46 @@ def run_batches(
             max_concurrent = 1
 
 
-class BackgroundCompiler:
+@contextmanager
+def _compiled_ahead(
+    run: Callable[[SourceBatch], Result],
+    compile_shape: Callable[[Shape], object] | None,
+    shapes: Iterable[Shape],
+    cache_key: Hashable,
+) -> Iterator[Callable[[SourceBatch], Result]]:
     """Compiles for the shapes of upcoming batches, one after the other, in a thread.
 
     What this process has compiled is not compiled again. The first shape is left to
-    the caller, in `run`.
+    the caller. In the end what has not been started is cancelled.
 
-    Args:
-      compile_shape: compiles for a shape; None leaves all shapes to the caller.
+    Yields:
+      `run`, once the programs of a batch are compiled, if they are being compiled.
+      Errors of that are only logged: they occur again where the programs are used.
     """
 
-    def __init__(
-        self,
-        compile_shape: Callable[[Shape], object] | None,
-        shapes: Iterable[Shape],
-        *,
-        cache_key: Hashable,
-    ):
-        self._cache_key = cache_key
-        self._thread = ThreadPoolExecutor(1)  # starts with its first task
-        self._pending = {
-            shape: self._thread.submit(self._note, compile_shape, shape, shape)
-            for shape in list(dict.fromkeys(shapes))[1:]
-            if compile_shape is not None and (cache_key, shape) not in _compiled
-        }
+    def note(function: Callable[[Item], Result], item: Item, shape: Shape) -> Result:
+        result = function(item)
+        _compiled.add((cache_key, shape))
+        return result
 
-    def run(
-        self, function: Callable[[SourceBatch], Result], batch: SourceBatch
-    ) -> Result:
-        """Runs a batch once its programs are compiled, if they are being compiled.
-
-        Errors of that are only logged: they occur again where the programs are used.
-        """
+    def run_compiled(batch: SourceBatch) -> Result:
         shape = batch.source_BxS.shape
-        future = self._pending.pop(shape, None)
+        future = pending.pop(shape, None)
         # What was not started is compiled by the caller.
         if future and not future.cancel() and (error := future.exception()):
             _LOGGER.debug("Background compilation for %s: %r", shape, error)
-        return self._note(function, batch, shape)
+        return note(run, batch, shape)
 
-    def is_compiled(self, batch: SourceBatch) -> bool:
-        """Returns whether the programs of a batch have been compiled."""
-        return (self._cache_key, batch.source_BxS.shape) in _compiled
-
-    def close(self) -> None:
-        """Cancels what has not been started."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
-
-    def _note(
-        self, function: Callable[[Item], Result], item: Item, shape: Shape
-    ) -> Result:
-        """Calls a function that compiles for a shape."""
-        result = function(item)
-        _compiled.add((self._cache_key, shape))
-        return result
+    thread = ThreadPoolExecutor(1)  # starts with its first task
+    pending = {
+        shape: thread.submit(note, compile_shape, shape, shape)
+        for shape in list(dict.fromkeys(shapes))[1:]
+        if compile_shape is not None and (cache_key, shape) not in _compiled
+    }
+    try:
+        yield run_compiled
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
 
 
 def map_concurrently(
@@ -278,7 +263,10 @@ def rows_that_fit(
     key = (abstract_key(model), config, length)
     if key not in _estimates:
         _estimates[key] = _row_bytes(model, config, length)
-    each, share = _estimates[key], _memory(devices_of(model)) // _SHARE
+    devices = list(devices_of(model).devices.flat)
+    limits = [(one.memory_stats() or {}).get("bytes_limit", 0) for one in devices]
+    memory = min(limits) or host_memory() // len(devices)
+    each, share = _estimates[key], memory // _SHARE
     if each > share:
         raise ConfigError(
             f"A search of {length} source tokens with decoding.{kept}="
@@ -306,13 +294,6 @@ def _row_bytes(model: StepModel, config: DecodingConfig, length: int) -> int:
 
     shapes = jax.eval_shape(hold, jax.ShapeDtypeStruct((1, length), jnp.int32))
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
-
-
-def _memory(mesh: Mesh) -> int:
-    """Returns the bytes of memory of each device."""
-    devices = list(mesh.devices.flat)
-    limits = [(one.memory_stats() or {}).get("bytes_limit", 0) for one in devices]
-    return min(limits) or host_memory() // len(devices)
 
 
 @functools.cache

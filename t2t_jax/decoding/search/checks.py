@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from t2t_jax.data.line_arguments import with_article
 from t2t_jax.decoding.config import broken_rules, longest_output
@@ -52,8 +55,9 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
             f"{caller} takes integer tokens of shape [B, S], not "
             f"{'text' if is_text else 'None'}. Pass model.encode(lines)."
         )
-    if (size := getattr(model, "source_size", None)) is not None:
-        _check_tokens(source_BxS, size)
+    size = getattr(model, "source_size", None)
+    if size is not None and not isinstance(source_BxS, jax.core.Tracer):
+        _check_tokens(np.asarray(source_BxS), size)
     return jnp.asarray(source_BxS)
 
 
@@ -158,11 +162,8 @@ def require_params(params: object, kind: type, *, caller: str, name: str) -> Non
         )
 
 
-def _check_tokens(source_BxS: Array, size: int) -> None:
-    """Checks the range of concrete tokens; JAX would clamp them."""
-    if isinstance(source_BxS, jax.core.Tracer):
-        return
-    tokens = np.asarray(source_BxS)
+def _check_tokens(tokens: npt.NDArray[Any], size: int) -> None:
+    """Checks the range of tokens; JAX would clamp them."""
     if not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
         return
     least, most = tokens.min(), tokens.max()
@@ -212,11 +213,8 @@ def validated_max_length(
         raise UserError(problems)
     width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
     if max_length is None:
-        longest = longest_output(
-            shape[1],
-            max_extra_tokens=max_extra_tokens,
-            max_length_ratio=search_params.max_length_ratio,
-        )
+        ratio = search_params.max_length_ratio
+        longest = longest_output(shape[1], max_extra_tokens, max_length_ratio=ratio)
         max_length = max(longest, width + 1)
     if prefixes_BxP is not None:
         _check_prefixes(

@@ -18,6 +18,7 @@ Count: TypeAlias = Callable[[Sequence[str]], Sequence[int]]
 """Texts -> the number of subwords of each."""
 
 _Span: TypeAlias = tuple[int, int]
+_Cut: TypeAlias = Callable[[_Span], list[_Span]]
 
 # Code points, since many of these marks look like others. Quotes and brackets that
 # close what a mark has ended:
@@ -221,11 +222,7 @@ class _Sizes(dict[_Span, int]):
 
 
 def _cut_long_spans(
-    spans: list[_Span],
-    sizes: _Sizes,
-    longest: int,
-    *,
-    cut: Callable[[_Span], list[_Span]],
+    spans: list[_Span], sizes: _Sizes, longest: int, *, cut: _Cut
 ) -> list[list[_Span]]:
     """Cuts each span that is too long; returns the pieces of each."""
     sizes.add(spans)
