@@ -215,5 +215,5 @@ def pair_batches(
         devices=devices,
     ):
         sides = zip(*(pairs[index] for index in indices), strict=True)
-        arrays = (padded_rows(side, rows, length) for side in sides)
-        yield PairBatch(*arrays, indices)
+        source_BxS, target_BxT = (padded_rows(side, rows, length) for side in sides)
+        yield PairBatch(source_BxS, target_BxT, indices)

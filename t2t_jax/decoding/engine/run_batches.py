@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -114,7 +114,7 @@ def _compiled_ahead(
       Errors of that are only logged: they occur again where the programs are used.
     """
 
-    def note(function: Callable[[Item], Result], item: Item, shape: Shape) -> Result:
+    def note(function: Callable[[Any], Any], item: object, shape: Shape) -> Any:
         result = function(item)
         _compiled.add((cache_key, shape))
         return result
@@ -125,7 +125,8 @@ def _compiled_ahead(
         # What was not started is compiled by the caller.
         if future and not future.cancel() and (error := future.exception()):
             _LOGGER.debug("Background compilation for %s: %r", shape, error)
-        return note(run, batch, shape)
+        result: Result = note(run, batch, shape)
+        return result
 
     thread = ThreadPoolExecutor(1)  # starts with its first task
     pending = {

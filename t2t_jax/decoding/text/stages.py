@@ -190,7 +190,7 @@ class MinimumBayesRisk(Stage):
         found, chrf = translation.hypotheses, CHRF()
         counts = Counter(one.text for one in found)
 
-        def utility(text: str) -> float:
+        def utility(text: str) -> Any:
             others = counts.items()
             return sum(n * chrf.sentence_score(text, [one]).score for one, n in others)
 

@@ -44,9 +44,9 @@ def scan_rows(
     module: nn.Module,
     read: Callable[[Any, State, Any], tuple[State, Any]],
     inputs_BxL: PyTree,
-    *,
     state: State,
     segments_BxL: Array,
+    *,
     reverse: bool = False,
 ) -> Any:
     """Scans rows token by token, with a reset of the state at each segment.
@@ -103,13 +103,9 @@ class LSTM(nn.Module):
         Returns:
           [B, L, width] in the compute dtype.
         """
+        state = empty_state((x_BxLxX.shape[0], self.width))
         output_BxLxDh: jax.Array = scan_rows(
-            self,
-            LSTM.step,
-            x_BxLxX,
-            state=empty_state((x_BxLxX.shape[0], self.width)),
-            segments_BxL=segments_BxL,
-            reverse=self.reverse,
+            self, LSTM.step, x_BxLxX, state, segments_BxL, reverse=self.reverse
         )
         return output_BxLxDh
 
