@@ -146,17 +146,14 @@ class Rescorer:
         numbers = _HEADS * (length + width) * max(length, width)
         numbers += width * self.vocab_size if self.token_scores else 0
         at_once = mesh.size * _rows_at_once(-(-rows // mesh.size), numbers)
-        found = []
+        applies, found = self.applies if self.token_scores else (), []
         for start in range(0, rows, at_once):
             some = (side[start : start + at_once] for side in (source_BxS, outputs_BxT))
             missing = ((0, max(0, start + at_once - rows)), (0, 0))
             sides = (np.pad(s, missing, constant_values=DEFAULT_IDS.pad) for s in some)
+            parts = tuple(shard_rows(side, mesh) for side in sides)
             rescored = rescore_rows(
-                self.variables,
-                tuple(shard_rows(side, mesh) for side in sides),
-                applies=self.applies if self.token_scores else (),
-                attends=self.attends,
-                mesh=mesh,
+                self.variables, parts, applies=applies, attends=self.attends, mesh=mesh
             )
             found.append(gather_rows(rescored))
         joined: RescoreResult = jax.tree.map(

@@ -111,11 +111,8 @@ def advance_constraint(
     search: BeamSearch, state: BeamState, parents_BxC: Array, tokens_BxC: Array
 ) -> PyTree:
     """Returns the constraint's state of continuations: leaves [B, C, ...]."""
-    return search.constraint.advance(
-        gather_beams(state.constraint_state, jnp.asarray(parents_BxC)),
-        state.constraint_rows,
-        tokens_BxW=tokens_BxC,
-    )
+    held = gather_beams(state.constraint_state, jnp.asarray(parents_BxC))
+    return search.constraint.advance(held, state.constraint_rows, tokens_BxW=tokens_BxC)
 
 
 def _invalid(

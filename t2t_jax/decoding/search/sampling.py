@@ -206,12 +206,8 @@ def advance(
 
     The cache must have capacity for `until` positions.
     """
-    return run_until(
-        until,
-        state,
-        step=partial(_sample_step, search, memory=memory),
-        is_done=partial(is_done, search),
-    )
+    step = partial(_sample_step, search, memory=memory)
+    return run_until(until, state, step=step, is_done=partial(is_done, search))
 
 
 def collect(search: Sampling, state: SampleState) -> BeamResult:

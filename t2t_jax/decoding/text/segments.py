@@ -63,10 +63,8 @@ class Segment(NamedTuple):
           >>> Segment(0, 0, [5, 6]).longest_output(DecodingConfig())
           52
         """
-        limit = min(
-            len(self.subwords) + config.max_extra_tokens,
-            config.longest_output(len(self.subwords) + 1),
-        )
+        length = len(self.subwords)
+        limit = min(length + config.max_extra_tokens, config.longest_output(length + 1))
         return max(1, limit)
 
 

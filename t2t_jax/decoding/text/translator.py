@@ -377,12 +377,9 @@ class Translator:
                 inputs["constraint"] = jax.tree.map(
                     lambda leaf_V: leaf_V[batch.ids_C], inputs["constraint"]
                 )
+        extra = self.config.max_extra_tokens
         found = chunked_search(
-            model,
-            source_BxS,
-            max_extra_tokens=self.config.max_extra_tokens,
-            search_params=params,
-            **inputs,
+            model, source_BxS, max_extra_tokens=extra, search_params=params, **inputs
         )
         if not batch:
             return found
