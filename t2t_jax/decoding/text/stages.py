@@ -168,7 +168,8 @@ class Samples(Stage):
     def inputs(self, segments: Sequence[Segment], rows: int, max_length: int) -> Inputs:
         """Makes the keys of a batch."""
         numbers_Bx2 = np.zeros((rows, 2), np.uint32)
-        numbers_Bx2[: len(segments)] = [(one.line, one.part) for one in segments]
+        for row, segment in enumerate(segments):
+            numbers_Bx2[row] = segment.line, segment.part
         line_keys = row_keys(jax.random.key(self._seed), numbers_Bx2[:, 0])
         keys = jax.vmap(jax.random.fold_in)(line_keys, numbers_Bx2[:, 1])
         return {"keys_BxK": np.array(jax.random.key_data(keys), np.uint32)}
