@@ -16,15 +16,7 @@ from ml_collections import config_dict
 
 from t2t_jax.checkpointing.config import CheckpointConfig
 from t2t_jax.data.config import LAYOUTS, UNITS, DataConfig, VocabularyConfig
-from t2t_jax.decoding.config import (
-    BEAM_RULES,
-    COMPUTE_DTYPES,
-    CONSTRAINTS,
-    LENGTH_NORMALIZATIONS,
-    RISKS,
-    SEGMENTS,
-    DecodingConfig,
-)
+from t2t_jax.decoding.config import DECODING_CHOICES, DecodingConfig
 from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.errors import ConfigError, ErrorCollector, short_repr
 from t2t_jax.evaluation.config import TOKENIZERS, EvaluationConfig
@@ -331,12 +323,7 @@ def choices() -> dict[str, tuple[str, ...]]:
         "training.gradient_dtype": GRADIENT_DTYPES,
         "training.on_nonfinite": ON_NONFINITE,
         "evaluation.tokenize": TOKENIZERS,
-        "decoding.length_normalization": LENGTH_NORMALIZATIONS,
-        "decoding.beam_rule": BEAM_RULES,
-        "decoding.mbr": RISKS,
-        "decoding.compute_dtype": COMPUTE_DTYPES,
-        "decoding.constraint": CONSTRAINTS,
-        "decoding.segment": SEGMENTS,
+        **{f"decoding.{name}": known for name, known in DECODING_CHOICES.items()},
     }
     for key, default in defaults().items():
         section, _, name = key.rpartition(".")

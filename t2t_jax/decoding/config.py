@@ -7,27 +7,19 @@ import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 from t2t_jax.errors import ConfigError
 
-LENGTH_NORMALIZATIONS = ("paper", "power")
-"""Values of `decoding.length_normalization`."""
-
-BEAM_RULES = ("fixed", "shrinking")
-"""Values of `decoding.beam_rule`."""
-
-CONSTRAINTS = ("none", "tree")
-"""Values of `decoding.constraint`."""
-
-COMPUTE_DTYPES = ("auto", "float32", "bfloat16")
-"""Values of `decoding.compute_dtype`."""
-
-RISKS = ("none", "chrf")
-"""Values of `decoding.mbr`."""
-
-SEGMENTS = ("auto", "sentences", "lines")
-"""Values of `decoding.segment`."""
+DECODING_CHOICES = {
+    "length_normalization": ("paper", "power"),
+    "beam_rule": ("fixed", "shrinking"),
+    "segment": ("auto", "sentences", "lines"),
+    "constraint": ("none", "tree"),
+    "compute_dtype": ("auto", "float32", "bfloat16"),
+    "mbr": ("none", "chrf"),
+}
+"""Values of the keys that are words."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -185,23 +177,20 @@ class DecodingConfig:
           >>> DecodingConfig(max_length_ratio=3).longest_output(10)
           30
         """
-        return longest_output(
-            self.max_source_length if source_tokens is None else source_tokens,
-            max_extra_tokens=self.max_extra_tokens,
-            max_length_ratio=self.max_length_ratio,
-        )
+        if source_tokens is None:
+            source_tokens = self.max_source_length
+        extra, ratio = self.max_extra_tokens, self.max_length_ratio
+        return longest_output(source_tokens, extra, max_length_ratio=ratio)
 
     def longest_output_formula(self, *, prefix: str = "") -> str:
         """Returns how the longest output follows from the keys, for messages."""
-        if self.max_length_ratio and self.longest_output() < (
-            self.max_source_length + self.max_extra_tokens
-        ):
-            return f"{prefix}max_source_length * {prefix}max_length_ratio"
-        return f"{prefix}max_source_length + {prefix}max_extra_tokens"
+        is_sum = self.longest_output() == self.max_source_length + self.max_extra_tokens
+        sign, key = ("+", "max_extra_tokens") if is_sum else ("*", "max_length_ratio")
+        return f"{prefix}max_source_length {sign} {prefix}{key}"
 
 
 def longest_output(
-    source_tokens: int, *, max_extra_tokens: int, max_length_ratio: float
+    source_tokens: int, max_extra_tokens: int, *, max_length_ratio: float
 ) -> int:
     """Returns the most tokens of an output of a source of so many tokens.
 
@@ -210,7 +199,7 @@ def longest_output(
       max_length_ratio: 0 for no limit.
 
     Example:
-      >>> longest_output(7, max_extra_tokens=50, max_length_ratio=1.5)
+      >>> longest_output(7, 50, max_length_ratio=1.5)
       11
     """
     longest = source_tokens + max_extra_tokens
@@ -257,12 +246,18 @@ def _is_number(value: Any, *, least: float = -math.inf) -> bool:
     return is_real and least <= value < math.inf
 
 
-# A source of 2 slots is one subword and its eos.
-_MIN_VALUES = {
-    **dict.fromkeys(("beam_size", "n_best", "num_samples", "tokens_per_batch"), 1),
-    **dict.fromkeys(("max_extra_tokens", "min_tokens", "top_k", "seed"), 0),
-    **{"max_source_length": 2, "max_length": 1},
-}
+_Rule: TypeAlias = tuple[str, Callable[[Any], Any]]
+
+
+def _whole(least: int) -> _Rule:
+    rule = f"must be a whole number of at least {least}"
+    return rule, partial(_is_whole, least=least)
+
+
+def _finite(example: str) -> _Rule:
+    rule = f"must be a finite number of at least 0 ({example})"
+    return rule, partial(_is_number, least=0)
+
 
 # Larger values would not fit any machine's memory; a seed is one of 32 bits.
 _MAX_VALUES = {
@@ -271,40 +266,22 @@ _MAX_VALUES = {
     **{"tokens_per_batch": 100_000_000, "seed": 2**32 - 1},
 }
 
-_WORDS = {
-    "length_normalization": LENGTH_NORMALIZATIONS,
-    "beam_rule": BEAM_RULES,
-    "constraint": CONSTRAINTS,
-    "compute_dtype": COMPUTE_DTYPES,
-    "segment": SEGMENTS,
-    "mbr": RISKS,
-}
-
-_RULES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    **{
-        name: (
-            f"must be a whole number of at least {least}",
-            partial(_is_whole, least=least),
-        )
-        for name, least in _MIN_VALUES.items()
-    },
+_RULES: dict[str, _Rule] = {
+    **dict.fromkeys(("max_extra_tokens", "min_tokens", "top_k", "seed"), _whole(0)),
+    **dict.fromkeys(("beam_size", "n_best", "num_samples", "max_length"), _whole(1)),
+    "tokens_per_batch": _whole(1),
+    "max_source_length": _whole(2),  # one subword and its eos
     **{
         name: (f"is not known; known are {', '.join(map(repr, known))}", known.count)
-        for name, known in _WORDS.items()
+        for name, known in DECODING_CHOICES.items()
     },
     **dict.fromkeys(
         ("allow_unk", "sample"),
         ("must be true or false", lambda value: isinstance(value, bool)),
     ),
     "attention_layer": ("must be a whole number", _is_whole),
-    "length_penalty": (
-        "must be a finite number of at least 0 (0.6 in the paper)",
-        partial(_is_number, least=0),
-    ),
-    "max_length_ratio": (
-        "must be a finite number of at least 0 (0 for no limit)",
-        partial(_is_number, least=0),
-    ),
+    "length_penalty": _finite("0.6 in the paper"),
+    "max_length_ratio": _finite("0 for no limit"),
     "temperature": (
         "must be a finite number above 0 (for the most probable token each time, leave "
         "sampling off and set beam_size=1)",

@@ -19,12 +19,11 @@ from t2t_jax.data.batching.modifiers import Pair
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.plots import label_of
-from t2t_jax.functional.masks import PAD
 from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.architectures import sown_weights
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.types import BOS, EOS, Array, Params
+from t2t_jax.types import BOS, EOS, PAD, Array, Params
 
 _ATTENTION_PATHS = {
     "encoder": ("encoder", "self_attention"),

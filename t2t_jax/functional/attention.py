@@ -93,11 +93,7 @@ def attention_weights(
 
 
 def additive_attention_weights(
-    q_xQxDk: Array,
-    k_xKxDk: Array,
-    *,
-    score_Dk: Array,
-    mask_xQxK: Array | None = None,
+    q_xQxDk: Array, k_xKxDk: Array, *, score_Dk: Array, mask_xQxK: Array | None = None
 ) -> jax.Array:
     """Computes attention weights softmax(v^T tanh(W q + U k)).
 
@@ -129,12 +125,8 @@ def additive_attention_weights(
     queries_xQx1xDk = jnp.asarray(q_xQxDk)[..., :, None, :]
     keys_x1xKxDk = jnp.asarray(k_xKxDk)[..., None, :, :]
     # Float32, since sums of exponentials lose small weights in bfloat16's 8 bits.
-    scores_xQxK = einsum_f32(
-        "...d,d->...",
-        jnp.tanh(queries_xQx1xDk + keys_x1xKxDk),
-        score_Dk,
-        dtype=jnp.float32,
-    )
+    hidden_xQxKxDk = jnp.tanh(queries_xQx1xDk + keys_x1xKxDk)
+    scores_xQxK = einsum_f32("...d,d->...", hidden_xQxKxDk, score_Dk, dtype=jnp.float32)
     return _masked_softmax(scores_xQxK, mask_xQxK)
 
 

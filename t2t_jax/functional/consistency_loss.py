@@ -202,10 +202,8 @@ def _forward(
     # Sums over V = 37,000 words: in float32, whatever the dtype of the logits.
     lse_p_x = jax.nn.logsumexp(logits_p_xV.astype(jnp.float32), axis=-1)
     lse_q_x = jax.nn.logsumexp(logits_q_xV.astype(jnp.float32), axis=-1)
-    log_p_xV, log_q_xV = (
-        logits_p_xV - lse_p_x[..., None],
-        logits_q_xV - lse_q_x[..., None],
-    )
+    log_p_xV = logits_p_xV - lse_p_x[..., None]
+    log_q_xV = logits_q_xV - lse_q_x[..., None]
     d_xV = log_p_xV - log_q_xV
     kl_pq_x = jnp.sum(jnp.exp(log_p_xV) * d_xV, axis=-1)
     residuals = (logits_p_xV, logits_q_xV, lse_p_x, lse_q_x, kl_pq_x)
@@ -219,10 +217,8 @@ def _backward(
     symmetric: bool, residuals: tuple[Array, ...], cotangent_x: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
     logits_p_xV, logits_q_xV, lse_p_x, lse_q_x, kl_pq_x, *kl_qp_x = residuals
-    log_p_xV, log_q_xV = (
-        logits_p_xV - lse_p_x[..., None],
-        logits_q_xV - lse_q_x[..., None],
-    )
+    log_p_xV = logits_p_xV - lse_p_x[..., None]
+    log_q_xV = logits_q_xV - lse_q_x[..., None]
     p_xV, q_xV, d_xV = jnp.exp(log_p_xV), jnp.exp(log_q_xV), log_p_xV - log_q_xV
     of_p_xV, of_q_xV = p_xV * (d_xV - kl_pq_x[..., None]), q_xV - p_xV
     if symmetric:

@@ -75,8 +75,7 @@ def _round_gradient(x: jax.Array) -> jax.Array:
 
 
 _round_gradient.defvjp(
-    lambda x: (x, None),
-    lambda _, g: (jax.lax.optimization_barrier(g),),
+    lambda x: (x, None), lambda _, g: (jax.lax.optimization_barrier(g),)
 )
 
 

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax import jax_internals
-from t2t_jax.functional.masks import PAD, Segments
+from t2t_jax.functional.masks import Segments
+from t2t_jax.types import PAD
 
 MAX_DEPTH = 128
 """Head depth that cuDNN supports on every GPU, and the width of a TPU's registers."""
@@ -100,13 +101,11 @@ def splash_attention(
         ),
         interpret=interpret,
     )
-    segment_ids = splash.SegmentIds(
-        *(jnp.asarray(x) for x in (segments.query, segments.key))
-    )
+    ids = (jnp.asarray(segments.query), jnp.asarray(segments.key))
     scaled_BxHxQxD = q_BxHxQxD * q_BxHxQxD.shape[-1] ** -0.5
     with jax.numpy_rank_promotion("allow"):  # which the kernel relies on
         context: jax.Array = jax.vmap(kernel)(
-            scaled_BxHxQxD, k_BxHxKxD, v_BxHxKxD, segment_ids
+            scaled_BxHxQxD, k_BxHxKxD, v_BxHxKxD, splash.SegmentIds(*ids)
         )
     return context
 

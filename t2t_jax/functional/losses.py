@@ -177,17 +177,11 @@ def _reductions_in_one_read(z_xV: jax.Array, targets_x: jax.Array) -> Reductions
         exp_a, exp_b = (x[1] * jnp.exp(x[0] - largest) for x in (a, b))
         return largest, exp_a + exp_b, a[2] + b[2], a[3] + b[3]
 
-    max_x, exp_x, total_x, target_x = jax.lax.reduce(
-        (
-            z_xV,
-            jnp.ones_like(z_xV),
-            z_xV,
-            jnp.where(_is_target(z_xV, targets_x), z_xV, 0.0),
-        ),
-        (lowest, zero, zero, zero),
-        merge,
-        (z_xV.ndim - 1,),
-    )
+    ones_xV = jnp.ones_like(z_xV)
+    target_xV = jnp.where(_is_target(z_xV, targets_x), z_xV, 0.0)
+    operands, initial = (z_xV, ones_xV, z_xV, target_xV), (lowest, zero, zero, zero)
+    reduced = jax.lax.reduce(operands, initial, merge, (z_xV.ndim - 1,))
+    max_x, exp_x, total_x, target_x = reduced
     return max_x, max_x + jnp.log(exp_x), total_x, target_x
 
 

@@ -6,16 +6,12 @@ numbers from 1; 0 is padding.
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
+import dataclasses
 
 import jax
 import jax.numpy as jnp
 
-from t2t_jax.types import Array
-
-PAD = 0
-"""The padding id, from which segments are derived by default."""
+from t2t_jax.types import PAD, Array
 
 
 def segment_mask(query_segments_xQ: Array, key_segments_xK: Array) -> jax.Array:
@@ -70,9 +66,8 @@ def causal_segment_mask(segments_xL: Array) -> jax.Array:
              [0, 0, 1, 1]], dtype=int32)
     """
     mask_xLxL = segment_mask(segments_xL, segments_xL)
-    return mask_xLxL & jnp.broadcast_to(
-        causal_mask(mask_xLxL.shape[-1]), mask_xLxL.shape
-    )
+    earlier_LxL = causal_mask(mask_xLxL.shape[-1])
+    return mask_xLxL & jnp.broadcast_to(earlier_LxL, mask_xLxL.shape)
 
 
 def segments_of(tokens_xL: Array) -> jax.Array:
@@ -88,12 +83,8 @@ def segments_of(tokens_xL: Array) -> jax.Array:
     return (jnp.asarray(tokens_xL) != PAD).astype(jnp.int32)
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=("query", "key"),
-    meta_fields=("is_causal",),
-)
-@dataclass(frozen=True)
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class Segments:
     """Which keys each query attends to: those of its own segment.
 
@@ -106,7 +97,7 @@ class Segments:
 
     query: Array
     key: Array
-    is_causal: bool = False
+    is_causal: bool = dataclasses.field(default=False, metadata={"static": True})
 
     def mask(self) -> jax.Array:
         """Returns the mask for all heads, [B, 1, Q, K] bool."""

@@ -134,12 +134,9 @@ class MultiHeadAttention(nn.Module):
         if fused and not has_dropout and fits(q_BxHxQxDk, values):
             context_BxHxQxDv = fused(q_BxHxQxDk, keys, values, segments)
         else:
+            dropout = functools.partial(self.dropout, rows_B=rows_B)
             context_BxHxQxDv = attention(
-                q_BxHxQxDk,
-                keys,
-                values,
-                mask_xQxK=segments.mask(),
-                dropout=functools.partial(self.dropout, rows_B=rows_B),
+                q_BxHxQxDk, keys, values, mask_xQxK=segments.mask(), dropout=dropout
             )
         return self.output(context_BxHxQxDv)
 
@@ -151,11 +148,10 @@ class MultiHeadAttention(nn.Module):
         Args:
           memory: keys [B, H, Dk, S] and values [B, H, S, Dv].
         """
+        queries = self.query.of_position(x_BxWxD)
+        keys = memory.keys.swapaxes(2, 3)  # no copy, see CrossKV.transposed
         context_BxHxWxDv = attention(
-            self.query.of_position(x_BxWxD),
-            memory.keys.swapaxes(2, 3),  # no copy, see CrossKV.transposed
-            memory.values,
-            mask_xQxK=mask_Bx1x1xS,
+            queries, keys, memory.values, mask_xQxK=mask_Bx1x1xS
         )
         return self.output(context_BxHxWxDv)
 

@@ -152,9 +152,8 @@ class Decoder(Stack):
         # One position for all beams: its sinusoids are computed once.
         x_BxWxD = self.positions(x_BxWxD, jnp.full((1, 1), position))
         layers = []
-        for layer, memory, layer_past in zip(
-            self.layer, cache.memory.layers, past.layers, strict=True
-        ):
+        each = zip(self.layer, cache.memory.layers, past.layers, strict=True)
+        for layer, memory, layer_past in each:
             x_BxWxD, layer_past = layer.step(
                 x_BxWxD, memory, mask_Bx1x1xS=mask_Bx1x1xS, past=layer_past, position=at
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -12,7 +11,7 @@ from flax import linen as nn
 from t2t_jax.functional.dropout import token_cutoff
 from t2t_jax.functional.embedding import embed, logits
 from t2t_jax.functional.positions import sinusoidal_positions
-from t2t_jax.model.config import ModelConfig, TransformerConfig
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.defaults import compute_dtype
 from t2t_jax.model.initializers import declare, normal, zeros
 from t2t_jax.types import Array
@@ -61,39 +60,6 @@ Head: TypeAlias = Callable[[Embedding, jax.Array], Any]
 """(pre-softmax matrix, decoder output [B, T, D]) -> the model's output."""
 
 
-def declare_matrices(
-    model: Any, config: ModelConfig, *, scaled: bool = True, has_bias: bool = False
-) -> None:
-    """Declares the vocabulary matrices in a model's `setup`.
-
-    Args:
-      model: gets `source_embedding`, `target_embedding` and `pre_softmax`, which are
-        one, two or three matrices; a single one is the parameter `embedding`.
-      scaled: whether embeddings are multiplied by sqrt(d_model).
-      has_bias: whether the logits have a bias.
-
-    Paper: §3.4; a single matrix by default.
-    """
-    new = functools.partial(
-        Embedding,
-        d_model=config.d_model,
-        dtype=compute_dtype(config),
-        scaled=scaled,
-    )
-    target = config.vocab_size
-    if config.tying == "all":
-        model.embedding = new(target, has_bias=has_bias)
-        model.source_embedding = model.target_embedding = model.embedding
-    else:
-        model.source_embedding = new(config.source_vocab_size or target)
-        of_logits = has_bias and config.tying == "decoder"
-        model.target_embedding = new(target, has_bias=of_logits)
-    if config.tying == "none":
-        model.pre_softmax = new(target, has_bias=has_bias)
-    else:
-        model.pre_softmax = model.target_embedding
-
-
 class TokenCutoff(nn.Module):
     """Zeroes the vectors of random tokens; one side of the second pass of SimCut.
 
@@ -118,13 +84,8 @@ class TokenCutoff(nn.Module):
         """
         if rows_B is None or self.rate == 0:
             return x_BxLxD
-        return token_cutoff(
-            x_BxLxD,
-            ids_BxL == self.spared,
-            rate=self.rate,
-            key=self.make_rng("dropout"),
-            rows_B=rows_B,
-        )
+        spared_BxL, key = ids_BxL == self.spared, self.make_rng("dropout")
+        return token_cutoff(x_BxLxD, spared_BxL, rate=self.rate, key=key, rows_B=rows_B)
 
 
 class Positions(nn.Module):

@@ -45,13 +45,9 @@ class Layer(nn.Module):
         """Computes the first sub-layer: [B, L, D]."""
 
         def self_attention(x: jax.Array) -> jax.Array:
-            keys_values = self.self_attention.keys_values(x, rotated_BxL)
+            projected = self.self_attention.keys_values(x, rotated_BxL)
             return self.self_attention(
-                x,
-                keys_values,
-                segments=segments,
-                rows_B=rows_B,
-                rotated_BxQ=rotated_BxL,
+                x, projected, segments=segments, rows_B=rows_B, rotated_BxQ=rotated_BxL
             )
 
         return self.self_attention_norm(x_BxLxD, self_attention, rows_B=rows_B)

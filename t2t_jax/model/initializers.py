@@ -49,11 +49,10 @@ def glorot_uniform(num_inputs: int = 1, num_outputs: int = 1) -> Initializer:
       num_outputs: of the last axes, counted together.
     """
     axes = range(num_inputs + num_outputs)
-    return _traced_once(
-        nn.initializers.glorot_uniform(
-            in_axis=axes[:num_inputs], out_axis=axes[num_inputs:]
-        )
+    glorot = nn.initializers.glorot_uniform(
+        in_axis=axes[:num_inputs], out_axis=axes[num_inputs:]
     )
+    return _traced_once(glorot)
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +13,6 @@ from t2t_jax.functional.masks import segments_of
 from t2t_jax.model.defaults import check_positions
 from t2t_jax.model.past import Cache, CrossKV, Past, empty_past
 from t2t_jax.types import Array, Params, PyTree
-
-as_pytree = functools.partial(
-    jax.tree_util.register_dataclass, data_fields=["params"], meta_fields=["model"]
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +25,7 @@ class BoundModel:
     Paper: §6.1: what beam search requires of a model.
     """
 
-    model: Any
+    model: Any = dataclasses.field(metadata={"static": True})
     params: Params = dataclasses.field(repr=False)
 
     @property
@@ -121,7 +116,7 @@ def _encode_and_project(model: Any, source_BxS: Array) -> Any:
     return memory.transposed() if isinstance(memory, CrossKV) else memory
 
 
-@as_pytree
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class TransformerStepModel(BoundModel):
     """The Transformer, bound to its parameters."""
@@ -162,7 +157,7 @@ class TransformerStepModel(BoundModel):
         return cache.grow(length)
 
 
-@as_pytree
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class RecomputingStepModel:
     """Any module that is called as the Transformer is, bound to its parameters.
@@ -171,7 +166,7 @@ class RecomputingStepModel:
     far, so that a search takes as many times longer as its outputs are long.
     """
 
-    model: Any
+    model: Any = dataclasses.field(metadata={"static": True})
     params: Params = dataclasses.field(repr=False)
 
     def encode(self, source_BxS: Array) -> jax.Array:

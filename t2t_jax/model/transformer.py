@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import jax
@@ -13,13 +14,8 @@ from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig, require_config
 from t2t_jax.model.decoder import Decoder
-from t2t_jax.model.defaults import dropout_rows
-from t2t_jax.model.embedding import (
-    Embedding,
-    Head,
-    TokenCutoff,
-    declare_matrices,
-)
+from t2t_jax.model.defaults import compute_dtype, dropout_rows
+from t2t_jax.model.embedding import Embedding, Head, TokenCutoff
 from t2t_jax.model.encoder import Encoder
 from t2t_jax.model.feed_forward import FeedForward
 from t2t_jax.model.past import Cache, empty_past
@@ -55,8 +51,32 @@ class EncoderDecoder(nn.Module):
         super().__post_init__()
 
     def _declare_frame(self, *, scaled: bool = True, has_bias: bool = False) -> None:
-        """Declares the vocabulary matrices, as `declare_matrices` takes them."""
-        declare_matrices(self, self.config, scaled=scaled, has_bias=has_bias)
+        """Declares the vocabulary matrices: one, two or three.
+
+        A single one is the parameter `embedding`.
+
+        Args:
+          scaled: whether embeddings are multiplied by sqrt(d_model).
+          has_bias: whether the logits have a bias.
+
+        Paper: §3.4; a single matrix by default.
+        """
+        config, target = self.config, self.config.vocab_size
+        dtype = compute_dtype(config)
+        new = functools.partial(
+            Embedding, d_model=config.d_model, dtype=dtype, scaled=scaled
+        )
+        if config.tying == "all":
+            self.embedding = new(target, has_bias=has_bias)
+            self.source_embedding = self.target_embedding = self.embedding
+        else:
+            self.source_embedding = new(config.source_vocab_size or target)
+            of_logits = has_bias and config.tying == "decoder"
+            self.target_embedding = new(target, has_bias=of_logits)
+        if config.tying == "none":
+            self.pre_softmax = new(target, has_bias=has_bias)
+        else:
+            self.pre_softmax = self.target_embedding
         self.source_cutoff = TokenCutoff(self.cutoff, spared=EOS)
         self.target_cutoff = TokenCutoff(self.cutoff, spared=BOS)
 

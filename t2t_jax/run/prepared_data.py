@@ -200,7 +200,7 @@ def _read(
     every = config.logging.every_seconds
     progress = ProgressBar(log, every_seconds=every, stream=stream)
     how: Any = {"vocabularies": vocabularies, "progress": progress}
-    encode = partial(errors.try_call, build_or_open, **how)
+    encode: Any = partial(errors.try_call, build_or_open, **how)
     # The filters would select the development pairs.
     off: Any = dict.fromkeys(("drop_copies", "drop_duplicates"), False)
     off |= {"max_length_ratio": 0.0, "filters": "", "temperature": 1.0}

@@ -134,7 +134,7 @@ def _open(folder: Path, config: Config, languages: Mapping[str, str | None]) -> 
         model = load(folder)
         size = sum(array.nbytes for array in jax.tree.leaves(model.params))
         return partial(model.translate, segment="lines", **languages), size / 1e6
-    require_package("ctranslate2", user=str(directory), extra="export")
+    require_package("ctranslate2", user=str(folder), extra="export")
     from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Backend
 
     search = CTranslate2Backend(

@@ -23,7 +23,6 @@ _PAIR_LENGTHS = tuple(16 << doublings for doublings in range(7))
 _LOGIT_BYTES = 4
 _MAX_SHAPES = 8
 _MIN_LENGTH = 16
-_SINGLE_LINE_LENGTHS = 3
 
 
 class SourceBatch(NamedTuple):
@@ -65,19 +64,6 @@ def _rows_in_memory(config: DecodingConfig, length: int) -> int:
     """Returns the rows of this source length that `tokens_per_batch` allows."""
     # With a max_length_ratio below 1, sources are longer than outputs.
     return config.tokens_per_batch // max(length, config.longest_output(length))
-
-
-def single_line_shapes(
-    config: DecodingConfig, *, devices: int
-) -> list[tuple[int, int]]:
-    """Lists the batch shapes of most single lines: (rows, slots), the shortest first.
-
-    Example:
-      >>> single_line_shapes(DecodingConfig(), devices=1)
-      [(1, 16), (1, 32), (1, 64)]
-    """
-    lengths = source_lengths(config.max_source_length)
-    return [(devices, length) for length in lengths[:_SINGLE_LINE_LENGTHS]]
 
 
 def source_batches(
@@ -228,8 +214,6 @@ def pair_batches(
         lambda most, length: min(max(1, slots // length), most),
         devices=devices,
     ):
-        source_BxS, target_BxT = (
-            padded_rows([pairs[index][side] for index in indices], rows, length)
-            for side in (0, 1)
-        )
+        sides = zip(*(pairs[index] for index in indices), strict=True)
+        source_BxS, target_BxT = (padded_rows(side, rows, length) for side in sides)
         yield PairBatch(source_BxS, target_BxT, indices)

@@ -83,18 +83,14 @@ def chunked_search(
       UserError: B is not a multiple of the devices.
     """
     rows, length = np.shape(source_BxS)
-    max_length = longest_output(
-        length,
-        max_extra_tokens=max_extra_tokens,
-        max_length_ratio=search_params.max_length_ratio,
-    )
+    ratio = search_params.max_length_ratio
+    max_length = longest_output(length, max_extra_tokens, max_length_ratio=ratio)
     if "prefixes_BxP" in batch_inputs:
         max_length = max(max_length, batch_inputs["prefixes_BxP"].shape[1] + 1)
     mesh, ends = devices_of(model), chunk_ends(max_length, length)
     search = make_search(model, search_params, constraint)
-    parts = jax.tree.map(
-        lambda rows: shard_rows(rows, mesh), (source_BxS, dict(batch_inputs))
-    )
+    inputs = (source_BxS, dict(batch_inputs))
+    parts = jax.tree.map(lambda rows: shard_rows(rows, mesh), inputs)
     sizes = (max_extra_tokens, max_length, ends[0])
     memory, state = on_devices(start, mesh, sizes, search, parts)
     rows_DxB = np.tile(np.arange(rows // mesh.size), (mesh.size, 1))
@@ -164,7 +160,8 @@ class _Batch:
     def _results(self) -> BeamResult:
         """Returns the outputs of all sentences, by one program for every size left."""
         self._store()
-        return gather_rows(self._run(collect, self.stored))
+        results: BeamResult = gather_rows(self._run(collect, self.stored))
+        return results
 
 
 def chunk_ends(max_length: int, source_length: int) -> tuple[int, ...]:
@@ -232,12 +229,8 @@ def start(
     allowed_BxC = inputs.get("allowed_BxC")
     source: Any = source_BxS if allowed_BxC is None else (source_BxS, allowed_BxC)
     memory = search.model.encode(source)
-    limits_B = per_sentence_limits(
-        source_BxS,
-        search.params,
-        max_extra_tokens=max_extra_tokens,
-        max_length=max_length,
-    )
+    bounds = {"max_extra_tokens": max_extra_tokens, "max_length": max_length}
+    limits_B = per_sentence_limits(source_BxS, search.params, **bounds)
     state = _module(search).init_state(
         search,
         memory,

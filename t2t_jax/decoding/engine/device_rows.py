@@ -84,9 +84,8 @@ def shard_rows(rows: Array, mesh: Mesh) -> jax.Array:
             "the model. Add rows of pad, or put the model on one device."
         )
     parts = np.asarray(rows).reshape(mesh.size, num_rows // mesh.size, *trailing)
-    sharded: jax.Array = jax.device_put(
-        parts, NamedSharding(mesh, PartitionSpec(_AXIS))
-    )
+    by_device = NamedSharding(mesh, PartitionSpec(_AXIS))
+    sharded: jax.Array = jax.device_put(parts, by_device)
     return sharded
 
 
@@ -113,15 +112,11 @@ def per_device(
         result = function(shared, jax.tree.map(lambda leaf: leaf[0], parts))
         return jax.tree.map(lambda leaf: jax.numpy.expand_dims(leaf, 0), result)
 
-    split = PartitionSpec(_AXIS)
+    whole, split = PartitionSpec(), PartitionSpec(_AXIS)
     # The check looks for values that were not reduced over devices. Nothing is reduced
     # here, and it rejects the loops of ordinary models.
     run: Callable[[PyTree, PyTree], Result] = jax.shard_map(
-        on_one,
-        mesh=mesh,
-        in_specs=(PartitionSpec(), split),
-        out_specs=split,
-        check_vma=False,
+        on_one, mesh=mesh, in_specs=(whole, split), out_specs=split, check_vma=False
     )
     return run
 

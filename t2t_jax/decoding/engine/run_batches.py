@@ -15,16 +15,15 @@ import functools
 import logging
 import os
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
 
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import SourceBatch
@@ -37,6 +36,8 @@ MAX_CONCURRENT = 2
 
 OOM_ERRORS = (MemoryError, jax.errors.JaxRuntimeError)
 """Raised when memory is exhausted; JAX raises it for other reasons too."""
+
+_FULL = "RESOURCE_EXHAUSTED"
 
 Shape: TypeAlias = tuple[int, ...]
 Item = TypeVar("Item")
@@ -76,77 +77,67 @@ def run_batches(
     """
     left = deque(batches)
     max_concurrent = max_concurrent if devices == 1 else 1
+
+    def is_ready(batch: SourceBatch) -> bool:
+        return (cache_key, batch.source_BxS.shape) in _compiled
+
     while left:
         shapes = [batch.source_BxS.shape for batch in left]
-        compiler = BackgroundCompiler(compile_shape, shapes, cache_key=cache_key)
         try:
-            with closing(compiler):
+            with _compiled_ahead(run, compile_shape, shapes, cache_key) as compiled:
                 for _, result in map_concurrently(
-                    functools.partial(compiler.run, run),
-                    left,
-                    is_ready=compiler.is_compiled,
-                    max_concurrent=max_concurrent,
+                    compiled, left, is_ready=is_ready, max_concurrent=max_concurrent
                 ):
                     yield result
         except OOM_ERRORS as error:
-            if max_concurrent == 1 or not _is_out_of_memory(error):
+            if not isinstance(error, MemoryError) and _FULL not in str(error):
+                raise
+            if max_concurrent == 1:
                 left = halve_batches(left, error, config=config, devices=devices)
             max_concurrent = 1
 
 
-class BackgroundCompiler:
+@contextmanager
+def _compiled_ahead(
+    run: Callable[[SourceBatch], Result],
+    compile_shape: Callable[[Shape], object] | None,
+    shapes: Iterable[Shape],
+    cache_key: Hashable,
+) -> Iterator[Callable[[SourceBatch], Result]]:
     """Compiles for the shapes of upcoming batches, one after the other, in a thread.
 
     What this process has compiled is not compiled again. The first shape is left to
-    the caller, in `run`.
+    the caller. In the end what has not been started is cancelled.
 
-    Args:
-      compile_shape: compiles for a shape; None leaves all shapes to the caller.
+    Yields:
+      `run`, once the programs of a batch are compiled, if they are being compiled.
+      Errors of that are only logged: they occur again where the programs are used.
     """
 
-    def __init__(
-        self,
-        compile_shape: Callable[[Shape], object] | None,
-        shapes: Iterable[Shape],
-        *,
-        cache_key: Hashable,
-    ):
-        self._cache_key = cache_key
-        self._thread = ThreadPoolExecutor(1)  # starts with its first task
-        self._pending: dict[Shape, Future[object]] = {}
-        for shape in list(dict.fromkeys(shapes))[1:]:
-            if compile_shape is not None and (cache_key, shape) not in _compiled:
-                self._pending[shape] = self._thread.submit(
-                    self._compile, compile_shape, shape
-                )
+    def note(function: Callable[[Any], Any], item: object, shape: Shape) -> Any:
+        result = function(item)
+        _compiled.add((cache_key, shape))
+        return result
 
-    def run(
-        self, function: Callable[[SourceBatch], Result], batch: SourceBatch
-    ) -> Result:
-        """Runs a batch once its programs are compiled, if they are being compiled.
-
-        Errors of that are only logged: they occur again where the programs are used.
-        """
+    def run_compiled(batch: SourceBatch) -> Result:
         shape = batch.source_BxS.shape
-        future = self._pending.pop(shape, None)
+        future = pending.pop(shape, None)
         # What was not started is compiled by the caller.
         if future and not future.cancel() and (error := future.exception()):
             _LOGGER.debug("Background compilation for %s: %r", shape, error)
-        result = function(batch)
-        _compiled.add((self._cache_key, shape))
+        result: Result = note(run, batch, shape)
         return result
 
-    def is_compiled(self, batch: SourceBatch) -> bool:
-        """Returns whether the programs of a batch have been compiled."""
-        return (self._cache_key, batch.source_BxS.shape) in _compiled
-
-    def close(self) -> None:
-        """Cancels what has not been started."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
-
-    def _compile(self, compile_shape: Callable[[Shape], object], shape: Shape) -> None:
-        compile_shape(shape)
-        _compiled.add((self._cache_key, shape))
+    thread = ThreadPoolExecutor(1)  # starts with its first task
+    pending = {
+        shape: thread.submit(note, compile_shape, shape, shape)
+        for shape in list(dict.fromkeys(shapes))[1:]
+        if compile_shape is not None and (cache_key, shape) not in _compiled
+    }
+    try:
+        yield run_compiled
+    finally:
+        thread.shutdown(wait=False, cancel_futures=True)
 
 
 def map_concurrently(
@@ -208,7 +199,7 @@ def map_concurrently(
 
 
 def halve_batches(
-    left: Iterable[SourceBatch],
+    left: Sequence[SourceBatch],
     error: Exception,
     *,
     config: DecodingConfig,
@@ -220,13 +211,9 @@ def halve_batches(
 
     Raises:
       ConfigError: the first batch has a single row on each device.
-      Exception: `error`, if memory was not the reason.
     """
-    if not _is_out_of_memory(error):
-        raise error
     reason = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(" .")
-    first, *others = left
-    rows, length = first.source_BxS.shape
+    rows, length = left[0].source_BxS.shape
     if rows == devices:
         kept = _width_key(config)
         raise ConfigError(
@@ -236,32 +223,21 @@ def halve_batches(
             "end other programs on the device."
         ) from error
     _LOGGER.warning(
-        "Out of device memory for %d lines of %d subwords (%s). Continuing with half "
-        "as many lines. Set config.decoding.tokens_per_batch below %d to start so.",
-        rows,
-        length,
-        reason,
-        config.tokens_per_batch,
+        f"Out of device memory for {rows} lines of {length} subwords ({reason}). "
+        "Continuing with half as many lines. Set config.decoding.tokens_per_batch "
+        f"below {config.tokens_per_batch} to start so."
     )
-    return deque(
-        half for batch in (first, *others) for half in _split_in_half(batch, devices)
-    )
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
+    return deque(half for batch in left for half in _split_in_half(batch, devices))
 
 
 def _split_in_half(batch: SourceBatch, devices: int) -> list[SourceBatch]:
     """Splits a batch in two of one shape; omits a half without sentences."""
     rows = devices * -(-len(batch.source_BxS) // (2 * devices))
-    halves = []
-    for start in range(0, len(batch.indices), rows):
-        part_BxS = batch.source_BxS[start : start + rows]
-        missing = ((0, rows - len(part_BxS)), (0, 0))
-        source_BxS = np.pad(part_BxS, missing, constant_values=PAD)
-        halves.append(SourceBatch(source_BxS, batch.indices[start : start + rows]))
-    return halves
+    missing = ((0, 2 * rows - len(batch.source_BxS)), (0, 0))
+    padded_BxS = np.pad(batch.source_BxS, missing, constant_values=PAD)
+    starts = range(0, len(batch.indices), rows)
+    halves = (slice(start, start + rows) for start in starts)
+    return [SourceBatch(padded_BxS[half], batch.indices[half]) for half in halves]
 
 
 def _width_key(config: DecodingConfig) -> str:
@@ -288,7 +264,10 @@ def rows_that_fit(
     key = (abstract_key(model), config, length)
     if key not in _estimates:
         _estimates[key] = _row_bytes(model, config, length)
-    each, share = _estimates[key], _memory(devices_of(model)) // _SHARE
+    devices = list(devices_of(model).devices.flat)
+    limits = [(one.memory_stats() or {}).get("bytes_limit", 0) for one in devices]
+    memory = min(limits) or host_memory() // len(devices)
+    each, share = _estimates[key], memory // _SHARE
     if each > share:
         raise ConfigError(
             f"A search of {length} source tokens with decoding.{kept}="
@@ -316,13 +295,6 @@ def _row_bytes(model: StepModel, config: DecodingConfig, length: int) -> int:
 
     shapes = jax.eval_shape(hold, jax.ShapeDtypeStruct((1, length), jnp.int32))
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
-
-
-def _memory(mesh: Mesh) -> int:
-    """Returns the bytes of memory of each device."""
-    devices = list(mesh.devices.flat)
-    limits = [(one.memory_stats() or {}).get("bytes_limit", 0) for one in devices]
-    return min(limits) or host_memory() // len(devices)
 
 
 @functools.cache

@@ -88,10 +88,7 @@ class Scorer:
     max_length: int | None = None
 
     def scores(
-        self,
-        sources: Iterable[str],
-        targets: Iterable[str],
-        **languages: str | None,
+        self, sources: Iterable[str], targets: Iterable[str], **languages: str | None
     ) -> list[PairScore]:
         """Scores every pair, in order.
 
@@ -112,10 +109,7 @@ class Scorer:
         return [found[number] for number in range(len(found))]
 
     def iter_scores(
-        self,
-        sources: Iterable[str],
-        targets: Iterable[str],
-        **languages: str | None,
+        self, sources: Iterable[str], targets: Iterable[str], **languages: str | None
     ) -> Iterator[tuple[int, PairScore]]:
         """Scores batch by batch, for progress reports.
 
@@ -146,24 +140,20 @@ class Scorer:
             logs = tuple(logs_T.tolist()[-len(target) - 1 :])
             total = math.fsum(logs)
             require_finite(total, number, name="log-probability")
-            yield (
-                number,
-                PairScore(
-                    score=total / float(penalties[number]),
-                    log_probability=total,
-                    num_tokens=len(logs),
-                    tokens=tuple(self.vocabularies.target.pieces([*target, EOS])),
-                    token_log_probabilities=logs,
-                    source_cut=truncated[number],
-                ),
+            score = PairScore(
+                score=total / float(penalties[number]),
+                log_probability=total,
+                num_tokens=len(logs),
+                tokens=tuple(self.vocabularies.target.pieces([*target, EOS])),
+                token_log_probabilities=logs,
+                source_cut=truncated[number],
             )
+            yield number, score
         if any(truncated):
             _LOGGER.warning(
-                "Truncated %d of %d sources that were longer than %d subwords. "
-                "Raise config.decoding.max_source_length to read them full.",
-                sum(truncated),
-                len(truncated),
-                self.config.max_source_length - 1,
+                f"Truncated {sum(truncated)} of {len(truncated)} sources that were "
+                f"longer than {self.config.max_source_length - 1} subwords. "
+                "Raise config.decoding.max_source_length to read them full."
             )
 
     def _encode(

@@ -30,8 +30,6 @@ Apply: TypeAlias = Callable[[PyTree, Array, Array], Any]
 Attend: TypeAlias = Callable[[PyTree, Array, Array], jax.Array]
 """(variables, source_BxS, target_inputs_BxT) -> weights_BxTxS; hashable."""
 
-_Floats: TypeAlias = npt.NDArray[np.float32]
-
 # Approximate limit of the logits and attention weights of one pass on a device. The
 # weights of one or two layers are in memory at a time.
 _MAX_BYTES = 256 * 2**20
@@ -108,8 +106,8 @@ class RescoreResult(NamedTuple):
         generated; None if not requested.
     """
 
-    log_probabilities_BxT: _Floats | None
-    attention_BxTxS: _Floats | None
+    log_probabilities_BxT: Any
+    attention_BxTxS: Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,24 +146,20 @@ class Rescorer:
         numbers = _HEADS * (length + width) * max(length, width)
         numbers += width * self.vocab_size if self.token_scores else 0
         at_once = mesh.size * _rows_at_once(-(-rows // mesh.size), numbers)
-        found = []
+        applies, found = self.applies if self.token_scores else (), []
         for start in range(0, rows, at_once):
             some = (side[start : start + at_once] for side in (source_BxS, outputs_BxT))
             missing = ((0, max(0, start + at_once - rows)), (0, 0))
             sides = (np.pad(s, missing, constant_values=DEFAULT_IDS.pad) for s in some)
+            parts = tuple(shard_rows(side, mesh) for side in sides)
             rescored = rescore_rows(
-                self.variables,
-                tuple(shard_rows(side, mesh) for side in sides),
-                applies=self.applies if self.token_scores else (),
-                attends=self.attends,
-                mesh=mesh,
+                self.variables, parts, applies=applies, attends=self.attends, mesh=mesh
             )
             found.append(gather_rows(rescored))
-        logs, attention = zip(*found, strict=True)
-        return RescoreResult(
-            np.concatenate(logs)[:rows] if self.token_scores else None,
-            np.concatenate(attention)[:rows] if self.attends else None,
+        joined: RescoreResult = jax.tree.map(
+            lambda *parts: np.concatenate(parts)[:rows], *found
         )
+        return joined
 
 
 def _rows_at_once(rows: int, numbers: int) -> int:
@@ -184,8 +178,8 @@ def rescore_rows(
     applies: tuple[Apply, ...],
     attends: tuple[Attend, ...] = (),
     mesh: Mesh,
-) -> tuple[jax.Array, jax.Array]:
-    """Rescores each device's rows; zeros [B] for what is not requested.
+) -> RescoreResult:
+    """Rescores each device's rows.
 
     Args:
       sides: sources and outputs; all axes start with `devices`.
@@ -193,7 +187,7 @@ def rescore_rows(
 
     def rescore_device(
         variables: tuple[PyTree, ...], sides: tuple[Array, ...]
-    ) -> tuple[jax.Array, jax.Array]:
+    ) -> RescoreResult:
         source_BxS, outputs_BxT = map(jnp.asarray, sides)
         logs = [
             token_log_probabilities(
@@ -206,10 +200,9 @@ def rescore_rows(
             attend(own, source_BxS, inputs_BxT)
             for attend, own in zip(attends, variables, strict=False)
         ]
-        zeros_B = jnp.zeros(outputs_BxT.shape[:1], jnp.float32)
-        return (
-            mean_log_probabilities(logs) if logs else zeros_B,
-            sum(weights[1:], weights[0]) / len(weights) if weights else zeros_B,
+        return RescoreResult(
+            mean_log_probabilities(logs) if logs else None,
+            sum(weights[1:], weights[0]) / len(weights) if weights else None,
         )
 
     return per_device(rescore_device, mesh)(variables, sides)

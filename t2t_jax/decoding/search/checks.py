@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 
 from t2t_jax.data.line_arguments import with_article
 from t2t_jax.decoding.config import broken_rules, longest_output
-from t2t_jax.decoding.search.static_params import (
-    SearchParams,
-    SpecialIds,
-)
+from t2t_jax.decoding.search.static_params import SearchParams, SpecialIds
 from t2t_jax.devices.sharding.rules import (
     describe_differences,
     dtype_shape,
@@ -57,56 +55,10 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
             f"{caller} takes integer tokens of shape [B, S], not "
             f"{'text' if is_text else 'None'}. Pass model.encode(lines)."
         )
-    if (size := getattr(model, "source_size", None)) is not None:
-        _check_tokens(source_BxS, size)
+    size = getattr(model, "source_size", None)
+    if size is not None and not isinstance(source_BxS, jax.core.Tracer):
+        _check_tokens(np.asarray(source_BxS), size)
     return jnp.asarray(source_BxS)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Returns:
-    """Checks what the methods of a model return to a search."""
-
-    model: StepModel
-    caller: str
-
-    def require(self, holds: object, method: str, rule: str, *, found: object) -> None:
-        """Raises a TypeError unless `holds`."""
-        name = f"{type(self.model).__name__}.{method}"
-        if not holds:
-            raise TypeError(
-                f"{self.caller}: {name} must return {rule}; it returned {found}. "
-                f"Change {name}: see t2t_jax.StepModel."
-            )
-
-    def require_rows(self, method: str, tree: PyTree, *, rows: int) -> None:
-        """Checks the first axis of all arrays."""
-        rule = f"arrays that start with axis B={rows}"
-        for path, leaf in leaves_by_path(tree).items():
-            found = f"{dtype_shape(leaf)} {path}".rstrip()
-            self.require(leaf.shape[:1] == (rows,), method, rule, found=found)
-
-    def require_logits(
-        self, logits: PyTree, *, rows: int, beams: int, largest: int
-    ) -> None:
-        """Checks what a step returns of all tokens, up to the id `largest` at least."""
-        texts = dtype_shapes(logits)
-        is_logits = (
-            "" in texts  # an array, and no tree of them
-            and jnp.issubdtype(logits.dtype, jnp.floating)
-            and logits.shape[:-1] == (rows, beams)
-            and logits.shape[-1] > largest
-        )
-        rule = f"logits [B={rows}, W={beams}, V > {largest}] of floating point"
-        came = ", ".join(texts.values()) or "no array"
-        self.require(is_logits, "step", rule, found=came)
-
-    def require_same(self, method: str, found: PyTree, *, cache: PyTree) -> None:
-        """Checks that a cache stays as it was given."""
-        reason = describe_differences(dtype_shapes(cache), dtype_shapes(found))
-        tree = jax.tree.structure(found)
-        is_same = not reason and tree in [jax.tree.structure(cache)]
-        rule = "a cache of the tree, shapes and types that it was given"
-        self.require(is_same, method, rule, found=reason or tree)
 
 
 def check_returns(
@@ -128,35 +80,73 @@ def check_returns(
     Raises:
       TypeError: it is not what a `StepModel` returns.
     """
-    returns, (rows, beams) = _Returns(model, caller), tokens_BxW.shape
-    returns.require_rows("encode", jax.eval_shape(lambda: memory), rows=rows)
+
+    def require(method: str, rule: str, wrong: str) -> None:
+        name = f"{type(model).__name__}.{method}"
+        if wrong:
+            raise TypeError(
+                f"{caller}: {name} must return {rule}; it returned {wrong}. "
+                f"Change {name}: see t2t_jax.StepModel."
+            )
+
+    rows, beams = tokens_BxW.shape
+    by_rows = f"arrays that start with axis B={rows}"
+    require("encode", by_rows, _without_rows(jax.eval_shape(lambda: memory), rows))
     first = jax.eval_shape(lambda: model.init_cache(memory, beams, length))
-    returns.require_rows("init_cache", first, rows=rows)
+    require("init_cache", by_rows, _without_rows(first, rows))
     reorders = caller == "beam_search"
     # It may note a pending reordering in the cache, which `step` removes.
     cache = jax.eval_shape(model.reorder, first, tokens_BxW) if reorders else first
-    returns.require_rows("reorder", cache, rows=rows)
+    require("reorder", by_rows, _without_rows(cache, rows))
     kept = dtype_shapes(first)
-    moved = {name: dtype_shapes(cache).get(name, text) for name, text in kept.items()}
-    changed = describe_differences(kept, moved)
-    returns.require(not changed, "reorder", "a cache of the same shapes", found=changed)
+    own = {**kept, **dtype_shapes(cache)}
+    moved = describe_differences(kept, {name: own[name] for name in kept})
+    require("reorder", "a cache of the same shapes", moved)
     found = jax.eval_shape(
         lambda tokens, cache, position: model.step(tokens, memory, cache, position),
         *(tokens_BxW, cache, jax.ShapeDtypeStruct((), jnp.int32)),
     )
     is_pair, kind = isinstance(found, tuple) and len(found) == 2, type(found).__name__
-    returns.require(is_pair, "step", "a pair (logits, cache)", found=f"a {kind}")
+    require("step", "a pair (logits, cache)", "" if is_pair else f"a {kind}")
     logits, after = found
     largest = max(params.ids[:3])  # pad, bos, eos
-    returns.require_logits(logits, rows=rows, beams=beams, largest=largest)
-    kinds = [(jax.tree.structure(c), dtype_shapes(c)) for c in (after, first, cache)]
-    if reorders and kinds[0] in kinds[1:]:
-        after = jax.eval_shape(model.reorder, after, tokens_BxW)
-        returns.require_same("reorder", after, cache=cache)
-    else:
-        returns.require_same("step", after, cache=cache)
+    rule = f"logits [B={rows}, W={beams}, V > {largest}] of floating point"
+    require("step", rule, _not_logits(logits, (rows, beams), largest))
+    same, method = "a cache of the tree, shapes and types that it was given", "step"
+    if reorders and not (_differences(first, after) and _differences(cache, after)):
+        after, method = jax.eval_shape(model.reorder, after, tokens_BxW), "reorder"
+    require(method, same, _differences(cache, after))
     grown = jax.eval_shape(lambda cache: model.grow(cache, length), cache)
-    returns.require_same("grow", grown, cache=cache)
+    require("grow", same, _differences(cache, grown))
+
+
+def _without_rows(tree: PyTree, rows: int) -> str:
+    """Describes an array that does not start with an axis of `rows`; "" for none."""
+    for path, leaf in leaves_by_path(tree).items():
+        if leaf.shape[:1] != (rows,):
+            return f"{dtype_shape(leaf)} {path}".rstrip()
+    return ""
+
+
+def _not_logits(logits: PyTree, leading: tuple[int, ...], largest: int) -> str:
+    """Describes what are no logits of all tokens, up to `largest` at least."""
+    texts = dtype_shapes(logits)
+    if (
+        "" in texts  # an array, and no tree of them
+        and jnp.issubdtype(logits.dtype, jnp.floating)
+        and logits.shape[:-1] == leading
+        and logits.shape[-1] > largest
+    ):
+        return ""
+    return ", ".join(texts.values()) or "no array"
+
+
+def _differences(expected: PyTree, found: PyTree) -> str:
+    """Describes how a tree differs from the expected one; "" if it does not."""
+    reason = describe_differences(dtype_shapes(expected), dtype_shapes(found))
+    structure = jax.tree.structure(found)
+    is_same = structure in [jax.tree.structure(expected)]
+    return reason or ("" if is_same else str(structure))
 
 
 def require_params(params: object, kind: type, *, caller: str, name: str) -> None:
@@ -172,11 +162,8 @@ def require_params(params: object, kind: type, *, caller: str, name: str) -> Non
         )
 
 
-def _check_tokens(source_BxS: Array, size: int) -> None:
-    """Checks the range of concrete tokens; JAX would clamp them."""
-    if isinstance(source_BxS, jax.core.Tracer):
-        return
-    tokens = np.asarray(source_BxS)
+def _check_tokens(tokens: npt.NDArray[Any], size: int) -> None:
+    """Checks the range of tokens; JAX would clamp them."""
     if not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
         return
     least, most = tokens.min(), tokens.max()
@@ -226,11 +213,8 @@ def validated_max_length(
         raise UserError(problems)
     width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
     if max_length is None:
-        longest = longest_output(
-            shape[1],
-            max_extra_tokens=max_extra_tokens,
-            max_length_ratio=search_params.max_length_ratio,
-        )
+        ratio = search_params.max_length_ratio
+        longest = longest_output(shape[1], max_extra_tokens, max_length_ratio=ratio)
         max_length = max(longest, width + 1)
     if prefixes_BxP is not None:
         _check_prefixes(

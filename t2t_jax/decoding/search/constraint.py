@@ -148,11 +148,9 @@ def add_wanted(
     is_there_BxWxN = jnp.any(is_same_BxWxNxC & is_before_1x1xNxC, axis=-1)
     found_BxWxN = jnp.take_along_axis(logits_BxWxV, wanted_BxWxN, axis=2)
     is_there_BxWxN |= wanted_BxWxN == pad
+    added_BxWxN = jnp.where(is_there_BxWxN, -jnp.inf, found_BxWxN)
+    new_BxWxN = jnp.where(is_there_BxWxN, pad, wanted_BxWxN)
     return (
-        jnp.concatenate(
-            [best_BxWxC, jnp.where(is_there_BxWxN, -jnp.inf, found_BxWxN)], axis=2
-        ),
-        jnp.concatenate(
-            [tokens_BxWxC, jnp.where(is_there_BxWxN, pad, wanted_BxWxN)], axis=2
-        ),
+        jnp.concatenate([best_BxWxC, added_BxWxN], axis=2),
+        jnp.concatenate([tokens_BxWxC, new_BxWxN], axis=2),
     )

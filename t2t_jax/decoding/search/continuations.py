@@ -111,11 +111,8 @@ def advance_constraint(
     search: BeamSearch, state: BeamState, parents_BxC: Array, tokens_BxC: Array
 ) -> PyTree:
     """Returns the constraint's state of continuations: leaves [B, C, ...]."""
-    return search.constraint.advance(
-        gather_beams(state.constraint_state, jnp.asarray(parents_BxC)),
-        state.constraint_rows,
-        tokens_BxW=tokens_BxC,
-    )
+    held = gather_beams(state.constraint_state, jnp.asarray(parents_BxC))
+    return search.constraint.advance(held, state.constraint_rows, tokens_BxW=tokens_BxC)
 
 
 def _invalid(
@@ -159,7 +156,7 @@ def order(scores_BxN: Array, banks_BxN: Array) -> jax.Array:
       Array([[3, 2, 0, 1]], dtype=int32)
     """
     scores_BxN = jnp.asarray(scores_BxN)
-    numbers_BxN = jnp.broadcast_to(_numbers(scores_BxN.shape[1]), scores_BxN.shape)
+    numbers_BxN = jax.lax.broadcasted_iota(jnp.int32, scores_BxN.shape, 1)
     keys = jnp.isneginf(scores_BxN), -jnp.asarray(banks_BxN), -scores_BxN
     *_, indices_BxN = jax.lax.sort((*keys, numbers_BxN), num_keys=3)
     indices: jax.Array = indices_BxN
@@ -191,8 +188,7 @@ def divide_among_banks(totals_BxN: Array, banks_BxN: Array, *, count: int) -> ja
       [[3, 0, 4, 1]]
     """
     totals_BxN, banks_BxN = jnp.asarray(totals_BxN), jnp.asarray(banks_BxN)
-    size = totals_BxN.shape[1]
-    numbers_BxN = jnp.broadcast_to(_numbers(size), totals_BxN.shape)
+    numbers_BxN = jax.lax.broadcasted_iota(jnp.int32, totals_BxN.shape, 1)
     # By bank, and the best of a bank first: the rank is the distance to its first.
     banks_BxN, losses_BxN, order_BxN = jax.lax.sort(
         (banks_BxN, -totals_BxN, numbers_BxN), num_keys=3
@@ -200,12 +196,7 @@ def divide_among_banks(totals_BxN: Array, banks_BxN: Array, *, count: int) -> ja
     begins_BxN = banks_BxN != jnp.roll(banks_BxN, 1, axis=1)
     first_BxN = jax.lax.cummax(jnp.where(begins_BxN, numbers_BxN, 0), axis=1)
     is_none_BxN = jnp.isposinf(losses_BxN)
-    rank_BxN = jnp.where(is_none_BxN, size, numbers_BxN - first_BxN)
+    rank_BxN = jnp.where(is_none_BxN, totals_BxN.shape[1], numbers_BxN - first_BxN)
     *_, chosen_BxN = jax.lax.sort((rank_BxN, -banks_BxN, order_BxN), num_keys=2)
     chosen: jax.Array = chosen_BxN[:, :count]
     return chosen
-
-
-def _numbers(size: int) -> jax.Array:
-    """Returns [1, N] int32 indices."""
-    return jnp.arange(size, dtype=jnp.int32)[None]

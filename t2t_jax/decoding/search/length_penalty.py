@@ -28,7 +28,7 @@ def length_penalty(
     Args:
       lengths: n of any shape, decoded tokens, the eos included.
       alpha: at least 0.
-      normalization: one of `LENGTH_NORMALIZATIONS`.
+      normalization: "paper" or "power".
 
     Example:
       >>> length_penalty(jnp.array([1, 7, 19]), 0.5).tolist()
@@ -42,15 +42,10 @@ def length_penalty(
     return ((5.0 + jnp.asarray(lengths, jnp.float32)) / 6.0) ** alpha
 
 
-def penalty_of(
-    search_params: SearchParams | DecodingConfig, lengths: Array
-) -> jax.Array:
+def penalty_of(params: SearchParams | DecodingConfig, lengths: Array) -> jax.Array:
     """Returns the divisors of the log-probabilities of outputs of these lengths."""
-    return length_penalty(
-        lengths,
-        search_params.length_penalty,
-        normalization=search_params.length_normalization,
-    )
+    normalization = params.length_normalization
+    return length_penalty(lengths, params.length_penalty, normalization=normalization)
 
 
 def per_sentence_limits(

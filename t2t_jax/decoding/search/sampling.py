@@ -87,33 +87,27 @@ def sample(
       >>> sorted(set(tosses.tokens_BxWxT.ravel().tolist()))
       [4, 5]
     """
-    source_BxS = source_array(model, source_BxS, caller="sample")
-    require_params(
-        sampling_params, SamplingParams, caller="sample", name="sampling_params"
-    )
+    params, caller = sampling_params, "sample"
+    source_BxS = source_array(model, source_BxS, caller=caller)
+    require_params(params, SamplingParams, caller=caller, name="sampling_params")
     bounds: dict[str, Any] = {"max_extra_tokens": max_extra_tokens}
     bounds["max_length"] = max_length = validated_max_length(
-        source_BxS, prefixes_BxP, sampling_params, max_length=max_length, **bounds
+        source_BxS, prefixes_BxP, params, max_length=max_length, **bounds
     )
     rows = source_BxS.shape[0]
     _check_key(key, rows)
     if not rows:
-        return empty_result(sampling_params.num_samples, max_length)
+        return empty_result(params.num_samples, max_length)
     memory = model.encode(source_BxS)
-    tokens = jax.ShapeDtypeStruct((rows, sampling_params.num_samples), jnp.int32)
+    tokens = jax.ShapeDtypeStruct((rows, params.num_samples), jnp.int32)
     check_returns(
-        model,
-        memory,
-        tokens,
-        params=sampling_params,
-        length=max_length,
-        caller="sample",
+        model, memory, tokens, params=params, length=max_length, caller=caller
     )
-    search = Sampling(model, sampling_params)
+    search = Sampling(model, params)
     state = init_state(
         search,
         memory,
-        limits_B=per_sentence_limits(source_BxS, sampling_params, **bounds),
+        limits_B=per_sentence_limits(source_BxS, params, **bounds),
         max_length=max_length,
         cache_length=max_length,
         keys_BxK=jax.random.key_data(key if key.ndim else row_keys(key, rows)),
@@ -212,12 +206,8 @@ def advance(
 
     The cache must have capacity for `until` positions.
     """
-    return run_until(
-        until,
-        state,
-        step=partial(_sample_step, search, memory=memory),
-        is_done=partial(is_done, search),
-    )
+    step = partial(_sample_step, search, memory=memory)
+    return run_until(until, state, step=step, is_done=partial(is_done, search))
 
 
 def collect(search: Sampling, state: SampleState) -> BeamResult:

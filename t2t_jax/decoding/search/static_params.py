@@ -33,6 +33,10 @@ class _OutputParams:
     max_length_ratio: float = 0.0
     forbidden: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        if problems := broken_rules(vars(self)):
+            raise UserError(problems)
+
 
 @dataclasses.dataclass(frozen=True)
 class BeamParams(_OutputParams):
@@ -48,7 +52,7 @@ class BeamParams(_OutputParams):
       min_tokens: fewest tokens of an output, eos not counted.
       length_normalization: "paper", by ((5 + n) / 6)^alpha; or "power", by n^alpha.
       allow_unk: whether outputs may hold the unknown token.
-      beam_rule: one of `BEAM_RULES`; see `beam_search`.
+      beam_rule: "fixed" or "shrinking"; see `beam_search`.
       max_length_ratio: limit of tokens of an output for each of its source, 0 for none.
       forbidden: ids that no output has but where they are forced, without a cost, such
         as those of tags of languages.
@@ -65,14 +69,12 @@ class BeamParams(_OutputParams):
     beam_rule: str = dataclasses.field(default="fixed", kw_only=True)
 
     def __post_init__(self) -> None:
-        problems = broken_rules(vars(self))
-        if not problems and self.n_best > self.beam_size:
-            problems = [
+        super().__post_init__()
+        if self.n_best > self.beam_size:
+            raise UserError(
                 f"n_best={self.n_best} must be at most beam_size={self.beam_size}. "
                 "Lower one or raise the other."
-            ]
-        if problems:
-            raise UserError(problems)
+            )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,10 +107,6 @@ class SamplingParams(_OutputParams):
     length_penalty: float = 0.6
     ids: SpecialIds = DEFAULT_IDS
     min_tokens: int = 0
-
-    def __post_init__(self) -> None:
-        if problems := broken_rules(vars(self)):
-            raise UserError(problems)
 
 
 SearchParams: TypeAlias = BeamParams | SamplingParams

@@ -117,19 +117,17 @@ class TermConstraint(Constraint):
             jnp.asarray(rows.is_suffix_BxKxMxL)[:, None], at_BxWxKx1x1, axis=3
         )[..., 0, :]
         terms_Bx1xKxL = jnp.asarray(rows.tokens_BxKxL)[:, None]
-        fits_BxWxKxL = continues_BxWxKxL & (
-            terms_Bx1xKxL == tokens_BxW[..., None, None]
-        )
+        tokens_BxWx1x1 = tokens_BxW[..., None, None]
+        fits_BxWxKxL = continues_BxWxKxL & (terms_Bx1xKxL == tokens_BxWx1x1)
         # A term does not begin inside of a word.
         begins_BxWxK = fits_BxWxKxL[..., 0] & ~is_glued_BxWx1
         fits_BxWxKxL = fits_BxWxKxL.at[..., 0].set(begins_BxWxK)
         lengths_L = jnp.arange(1, fits_BxWxKxL.shape[-1] + 1, dtype=jnp.int32)
+        is_new_BxWxK = _is_complete(state, rows) & ~is_lost_BxWxK
+        matched_BxWxKxL = jnp.where(fits_BxWxKxL, lengths_L[None, None, None], 0)
         return TermState(
-            has_term_BxWxK=state.has_term_BxWxK
-            | (_is_complete(state, rows) & ~is_lost_BxWxK),
-            matched_BxWxK=jnp.max(
-                jnp.where(fits_BxWxKxL, lengths_L[None, None, None], 0), axis=-1
-            ),
+            has_term_BxWxK=state.has_term_BxWxK | is_new_BxWxK,
+            matched_BxWxK=jnp.max(matched_BxWxKxL, axis=-1),
             word_goes_on_BxW=jnp.asarray(self.goes_on_V)[tokens_BxW],
         )
 
@@ -139,9 +137,8 @@ class TermConstraint(Constraint):
         Of several terms that are begun, the one with the most tokens counts.
         """
         is_met_BxWxK, lengths_Bx1xK = _is_met(state, rows), _lengths(rows)[:, None]
-        met_BxW = jnp.sum(
-            jnp.where(is_met_BxWxK, lengths_Bx1xK, 0), axis=-1, dtype=jnp.int32
-        )
+        met_BxWxK = jnp.where(is_met_BxWxK, lengths_Bx1xK, 0)
+        met_BxW = jnp.sum(met_BxWxK, axis=-1, dtype=jnp.int32)
         begun_BxWxK = jnp.where(is_met_BxWxK, 0, state.matched_BxWxK)
         return met_BxW + jnp.max(begun_BxWxK, axis=-1, initial=0)
 

@@ -97,8 +97,9 @@ def top_k(
     *leading, size = values_xV.shape
     block = block or _block_size(size, k)
     if size <= k * block:
-        return _plain_top_k(values_xV, k)
-    _, blocks_xK = _plain_top_k(_block_maxima(values_xV, block), k)
+        best_xK, indices_xK = jax.lax.top_k(values_xV, k)
+        return best_xK, indices_xK
+    _, blocks_xK = jax.lax.top_k(_block_maxima(values_xV, block), k)
     # In ascending order, so that ties keep the lower index first.
     blocks_xKx1 = jnp.sort(blocks_xK, axis=-1)[..., None]
     offsets = jnp.arange(block, dtype=blocks_xK.dtype)
@@ -110,7 +111,7 @@ def top_k(
     inside_xI = jnp.take_along_axis(
         values_xV, indices_xI, axis=-1, mode="fill", fill_value=-jnp.inf
     )
-    best_xK, positions_xK = _plain_top_k(inside_xI, k)
+    best_xK, positions_xK = jax.lax.top_k(inside_xI, k)
     return best_xK, jnp.take_along_axis(indices_xI, positions_xK, axis=-1)
 
 
@@ -120,11 +121,6 @@ def _block_size(size: int, k: int) -> int:
     near = range(balanced // 2 + 1, 2 * balanced)
     divisors = [block for block in near if size % block == 0]
     return min(divisors or [balanced], key=lambda block: abs(block - balanced))
-
-
-def _plain_top_k(values: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
-    best, indices = jax.lax.top_k(values, k)
-    return best, indices
 
 
 def _block_maxima(values_xV: jax.Array, block: int) -> jax.Array:

@@ -122,15 +122,12 @@ class TreeConstraint(Constraint):
         is_word_BxW = kind_BxW == WORD
         depth_D = jnp.arange(self.max_depth, dtype=jnp.int32)
         is_next_BxWxD = depth_D[None, None] == state.depth_BxW[..., None]
+        is_label_BxWxD = is_next_BxWxD & opens_BxW[..., None]
+        label_BxWx1 = jnp.asarray(self.label_V)[tokens_BxW][..., None]
+        deeper_BxW = state.depth_BxW + opens_BxW.astype(jnp.int32)
         return TreeState(
-            labels_BxWxD=jnp.where(
-                is_next_BxWxD & opens_BxW[..., None],
-                jnp.asarray(self.label_V)[tokens_BxW][..., None],
-                state.labels_BxWxD,
-            ),
-            depth_BxW=state.depth_BxW
-            + opens_BxW.astype(jnp.int32)
-            - closes_BxW.astype(jnp.int32),
+            labels_BxWxD=jnp.where(is_label_BxWxD, label_BxWx1, state.labels_BxWxD),
+            depth_BxW=deeper_BxW - closes_BxW.astype(jnp.int32),
             is_empty_BxW=opens_BxW | (state.is_empty_BxW & ~is_word_BxW & ~closes_BxW),
             words_left_BxW=state.words_left_BxW - is_word_BxW.astype(jnp.int32),
             tokens_left_BxW=state.tokens_left_BxW - 1,

@@ -63,10 +63,8 @@ class Segment(NamedTuple):
           >>> Segment(0, 0, [5, 6]).longest_output(DecodingConfig())
           52
         """
-        limit = min(
-            len(self.subwords) + config.max_extra_tokens,
-            config.longest_output(len(self.subwords) + 1),
-        )
+        length = len(self.subwords)
+        limit = min(length + config.max_extra_tokens, config.longest_output(length + 1))
         return max(1, limit)
 
 
@@ -106,8 +104,7 @@ def make_segments(
         most = None if number in whole else source_lines
         sentences = _sentences(text, len(ids), config, most)
         if len(sentences) > 1 or len(ids) > longest:
-            parts = _split(first + number, sentences, vocabulary, longest=longest)
-            found += [one._replace(subwords=[*tag, *one.subwords]) for one in parts]
+            found += _split(first + number, sentences, vocabulary, longest, tag)
         elif ids:
             words = len(text.split())
             found.append(Segment(first + number, 0, [*tag, *ids], num_words=words))
@@ -125,16 +122,17 @@ def _sentences(
     ):
         return whole
     sentences = lay_out(text, split="sentences").sentences or whole
-    if is_always or most is None:
+    if is_always or most is None or subwords > most.subwords.most:
         return sentences
-    is_usual = subwords <= most.subwords.most and (
-        len(sentences) <= max(1, most.sentences.most)
-    )
-    return whole if is_usual else sentences
+    return sentences if len(sentences) > max(1, most.sentences.most) else whole
 
 
 def _split(
-    line: int, sentences: Sequence[Sentence], vocabulary: Vocabulary, *, longest: int
+    line: int,
+    sentences: Sequence[Sentence],
+    vocabulary: Vocabulary,
+    longest: int,
+    tag: Sequence[int],
 ) -> list[Segment]:
     """Encodes sentences; those that are too long in parts."""
 
@@ -146,20 +144,14 @@ def _split(
         begin, *rest = split_line(sentence.text, longest=longest, count=count)
         parts += [begin._replace(before=" " if sentence.gap else ""), *rest]
     encoded = vocabulary.encode([part.text for part in parts])
-    # A single character may exceed the limit, encoded as bytes.
-    return [
-        Segment(
-            line,
-            number,
-            list(ids[:longest]),
-            part.before if number else "",
-            len(ids) > longest,
-            num_words=len(part.text.split()),
-        )
-        for number, (part, ids) in enumerate(
-            (part, ids) for part, ids in zip(parts, encoded, strict=True) if ids
-        )
-    ]
+    found: list[Segment] = []
+    for (text, before), ids in zip(parts, encoded, strict=True):
+        if ids:
+            # A single character may exceed the limit, encoded as bytes.
+            kept, cut = [*tag, *ids[:longest]], len(ids) > longest
+            own = Segment(line, len(found), kept, before if found else "", cut)
+            found.append(own._replace(num_words=len(text.split())))
+    return found
 
 
 def warn_truncated(segments: Sequence[Segment], num_lines: int, longest: int) -> None:
@@ -167,11 +159,9 @@ def warn_truncated(segments: Sequence[Segment], num_lines: int, longest: int) ->
     num_cut = len({segment.line for segment in segments if segment.cut})
     if num_cut:
         _LOGGER.warning(
-            "Truncated %d of %d lines with characters of more than %d subwords. Raise "
-            "config.decoding.max_source_length to read them in full.",
-            num_cut,
-            num_lines,
-            longest,
+            f"Truncated {num_cut} of {num_lines} lines with characters of more than "
+            f"{longest} subwords. Raise config.decoding.max_source_length to read them "
+            "in full."
         )
 
 

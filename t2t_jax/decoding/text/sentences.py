@@ -18,6 +18,7 @@ Count: TypeAlias = Callable[[Sequence[str]], Sequence[int]]
 """Texts -> the number of subwords of each."""
 
 _Span: TypeAlias = tuple[int, int]
+_Cut: TypeAlias = Callable[[_Span], list[_Span]]
 
 # Code points, since many of these marks look like others. Quotes and brackets that
 # close what a mark has ended:
@@ -200,7 +201,10 @@ def split_line(line: str, *, longest: int, count: Count) -> list[Part]:
         before, halves = spans, partial(_cut_evenly, line, sizes, longest)
         pieces = _cut_long_spans(spans, sizes, longest, cut=halves)
         spans = list(chain.from_iterable(pieces))
-    return [_part(line, span) for span in spans]
+    return [
+        Part(line[start:end], " " if number and line[start - 1].isspace() else "")
+        for number, (start, end) in enumerate(spans)
+    ]
 
 
 class _Sizes(dict[_Span, int]):
@@ -218,11 +222,7 @@ class _Sizes(dict[_Span, int]):
 
 
 def _cut_long_spans(
-    spans: list[_Span],
-    sizes: _Sizes,
-    longest: int,
-    *,
-    cut: Callable[[_Span], list[_Span]],
+    spans: list[_Span], sizes: _Sizes, longest: int, *, cut: _Cut
 ) -> list[list[_Span]]:
     """Cuts each span that is too long; returns the pieces of each."""
     sizes.add(spans)
@@ -281,10 +281,3 @@ def _stripped_spans(line: str, ends: list[int]) -> list[_Span]:
             start += len(text) - len(text.lstrip())
             spans.append((start, start + len(bare)))
     return spans
-
-
-def _part(line: str, span: _Span) -> Part:
-    start, end = span
-    follows_space = start > 0 and line[start - 1].isspace()
-    is_first = not line[:start].strip()
-    return Part(line[start:end], " " if follows_space and not is_first else "")

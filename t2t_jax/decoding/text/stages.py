@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import numpy as np
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from t2t_jax.data.token_cache.known_words import KnownWords
     from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 
+Inputs: TypeAlias = dict[str, Any]
+"""Arguments of `chunked_search`."""
+
 _MIN_PREFIX_WIDTH = 16  # subwords
 _TREE_TOKENS = 3  # that opens, that closes, and eos
 
@@ -40,14 +43,11 @@ class Stage:
     key: Any = None
     whole: Collection[int] = ()
 
-    def prepare(self, segments: list[Segment]) -> list[Segment]:
-        """Checks the segments of all lines, or adds to them."""
-        return segments
+    def prepare(self, segments: list[Segment]) -> None:
+        """Checks the segments of all lines, or replaces some of the list."""
 
-    def inputs(
-        self, segments: Sequence[Segment], rows: int, max_length: int
-    ) -> dict[str, Any]:
-        """Makes arguments of `chunked_search` for a batch.
+    def inputs(self, segments: Sequence[Segment], rows: int, max_length: int) -> Inputs:
+        """Makes arguments of the search for a batch.
 
         Args:
           segments: of the first rows.
@@ -60,54 +60,47 @@ class Stage:
         return translation
 
 
+@dataclasses.dataclass
 class Prefixes(Stage):
     """Forces a prefix upon the first part of each line, and a tag upon every part."""
 
-    def __init__(
-        self,
-        prefixes: Sequence[str],
-        vocabulary: Vocabulary,
-        config: DecodingConfig,
-        first: int,
-        tags: Sequence[Sequence[int]],
-    ):
-        self._prefixes, self._config, self._first = prefixes, config, first
-        self._tags = tags
-        self._ids = vocabulary.encode(map(replace_lone_surrogates, prefixes))
+    prefixes: Sequence[str]
+    vocabulary: Vocabulary
+    config: DecodingConfig
+    first: int
+    tags: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        self._ids = self.vocabulary.encode(map(replace_lone_surrogates, self.prefixes))
         self.whole = {number for number, ids in enumerate(self._ids) if ids}
 
-    def prepare(self, segments: list[Segment]) -> list[Segment]:
+    def prepare(self, segments: list[Segment]) -> None:
         """Adds the prefixes.
 
         Raises:
           DataError: some leave no room for a translation; the message lists them.
         """
-        for index, segment in enumerate(segments):
-            number = segment.line - self._first
-            own = () if segment.part else self._ids[number]
-            prefix = (*self._tags[number], *own)
-            segments[index] = segment._replace(prefix=prefix)
         problems = LineProblems()
-        for segment in segments:
-            limit = segment.longest_output(self._config)
-            if len(segment.prefix) >= limit:
+        for index, segment in enumerate(segments):
+            number = segment.line - self.first
+            own = () if segment.part else self._ids[number]
+            prefix = (*self.tags[number], *own)
+            segments[index] = segment._replace(prefix=prefix)
+            if len(prefix) >= (limit := segment.longest_output(self.config)):
                 problems.add(
                     f"Line {segment.line + 1}: its prefix must be shorter than the "
                     f"longest translation allowed, {limit} tokens, but has "
-                    f"{len(segment.prefix)}. Shorten it, or raise "
-                    "config.decoding.max_extra_tokens (or "
-                    "config.decoding.max_length_ratio, if there is one)."
+                    f"{len(prefix)}. Shorten it, or raise config.decoding."
+                    "max_extra_tokens (or config.decoding.max_length_ratio, if there "
+                    "is one)."
                 )
         problems.raise_if_any(DataError)
         longest = max((len(segment.prefix) for segment in segments), default=0)
         # All batches share one width, since each is a program to compile.
         width = max(_MIN_PREFIX_WIDTH, 1 << (longest - 1).bit_length())
         self.key = width if longest else None
-        return segments
 
-    def inputs(
-        self, segments: Sequence[Segment], rows: int, max_length: int
-    ) -> dict[str, Any]:
+    def inputs(self, segments: Sequence[Segment], rows: int, max_length: int) -> Inputs:
         """Makes the prefixes of a batch."""
         if self.key is None:
             return {}
@@ -119,9 +112,8 @@ class Prefixes(Stage):
 
     def finish(self, number: int, translation: Translation) -> Translation:
         """Notes whether the prefix was not text."""
-        if is_text(self._prefixes[number]):
-            return translation
-        return dataclasses.replace(translation, invalid_utf8=True)
+        is_invalid = translation.invalid_utf8 or not is_text(self.prefixes[number])
+        return dataclasses.replace(translation, invalid_utf8=is_invalid)
 
 
 class Trees(Stage):
@@ -130,7 +122,7 @@ class Trees(Stage):
     def __init__(self, constraint: TreeConstraint, config: DecodingConfig):
         self._constraint, self._config = constraint, config
 
-    def prepare(self, segments: list[Segment]) -> list[Segment]:
+    def prepare(self, segments: list[Segment]) -> None:
         """Checks that every line is in one part, and that a tree fits its limit.
 
         Raises:
@@ -140,30 +132,27 @@ class Trees(Stage):
         for segment in segments:
             limit = segment.longest_output(self._config)
             needed = segment.num_words + _TREE_TOKENS
+            line = f"Line {segment.line + 1}"
             if segment.part or segment.cut:
                 problems.add(
-                    f"Line {segment.line + 1}: it has more than "
-                    f"{self._config.max_source_length - 1} subwords and would be "
-                    "split, and the trees of its parts are not one tree. Raise "
-                    "config.decoding.max_source_length."
+                    f"{line}: it has more than {self._config.max_source_length - 1} "
+                    "subwords and would be split, and the trees of its parts are not "
+                    "one tree. Raise config.decoding.max_source_length."
                 )
             elif needed > limit:
                 problems.add(
-                    f"Line {segment.line + 1}: a tree over its {segment.num_words} "
-                    f"words needs {needed} tokens and may have {limit}. Raise "
-                    "config.decoding.max_extra_tokens."
+                    f"{line}: a tree over its {segment.num_words} words needs {needed} "
+                    f"tokens and may have {limit}. Raise config.decoding."
+                    "max_extra_tokens."
                 )
             if segment.prefix:
                 problems.add(
-                    f"Line {segment.line + 1}: decoding.constraint=tree does not "
-                    "support prefixes. Leave them out."
+                    f"{line}: decoding.constraint=tree does not support prefixes. "
+                    "Leave them out."
                 )
         problems.raise_if_any(DataError)
-        return segments
 
-    def inputs(
-        self, segments: Sequence[Segment], rows: int, max_length: int
-    ) -> dict[str, Any]:
+    def inputs(self, segments: Sequence[Segment], rows: int, max_length: int) -> Inputs:
         """Makes the constraint, and the number of words of each row."""
         words_B = np.zeros(rows, np.int32)
         words_B[: len(segments)] = [segment.num_words for segment in segments]
@@ -176,9 +165,7 @@ class Samples(Stage):
     def __init__(self, seed: int):
         self._seed = seed
 
-    def inputs(
-        self, segments: Sequence[Segment], rows: int, max_length: int
-    ) -> dict[str, Any]:
+    def inputs(self, segments: Sequence[Segment], rows: int, max_length: int) -> Inputs:
         """Makes the keys of a batch."""
         numbers_Bx2 = np.zeros((rows, 2), np.uint32)
         for row, segment in enumerate(segments):
@@ -203,16 +190,15 @@ class MinimumBayesRisk(Stage):
 
         found, chrf = translation.hypotheses, CHRF()
         counts = Counter(one.text for one in found)
-        utility = {
-            text: sum(
-                n * chrf.sentence_score(text, [other]).score
-                for other, n in counts.items()
-            )
-            for text in counts
-        }
-        best = sorted(found, key=lambda one: (-utility[one.text], -one.score))
+
+        def utility(text: str) -> Any:
+            others = counts.items()
+            return sum(n * chrf.sentence_score(text, [one]).score for one, n in others)
+
+        utilities = {text: utility(text) for text in counts}
+        best = sorted(found, key=lambda one: (-utilities[one.text], -one.score))
         short = translation.short
-        if translation.num_parts == 1 and best:
+        if translation.num_parts == 1:
             short = is_short(len(translation.source_tokens) - 1, best[0])
         kept = tuple(best[: self._n_best])
         return dataclasses.replace(translation, hypotheses=kept, short=short)
@@ -238,7 +224,5 @@ class Parses(Stage):
     def finish(self, number: int, translation: Translation) -> Translation:
         """Reads the tree of a line that is not blank."""
         line = self._lines[number]
-        if not line.split():
-            return translation
-        parse = read_parse(line, translation.text)
+        parse = read_parse(line, translation.text) if line.split() else None
         return dataclasses.replace(translation, parse=parse)

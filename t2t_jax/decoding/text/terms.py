@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from t2t_jax.data.files.lines import LineProblems
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
 from t2t_jax.decoding.text.segments import Segment, Term
-from t2t_jax.decoding.text.stages import Stage
+from t2t_jax.decoding.text.stages import Inputs, Stage
 from t2t_jax.decoding.text.translation import Translation
 from t2t_jax.errors import DataError, UserError
 from t2t_jax.types import UNK
@@ -84,11 +84,8 @@ class TermEncoder:
         """
         problems = LineProblems()
         texts = list(dict.fromkeys(term for line in terms for term in line))
-        ids = self._vocabulary.encode(texts)
-        known = {
-            text: self._make_term(text, tokens)
-            for text, tokens in zip(texts, ids, strict=True)
-        }
+        made = map(self._make_term, texts, self._vocabulary.encode(texts))
+        known = dict(zip(texts, made, strict=True))
         for number, line in enumerate(terms, start=first + 1):
             for text in dict.fromkeys(line):
                 if reason := _problem(text, known[text]):
@@ -159,42 +156,20 @@ def missing_terms(text: str, terms: Iterable[Term]) -> tuple[str, ...]:
       >>> missing_terms("Die Hunde.", [Term("Hunde", (5, 6), True)])
       ()
     """
-    return tuple(term.text for term in terms if not _contains(text, term.text))
+    return tuple(one.text for one in terms if not re.search(_pattern(one.text), text))
 
 
-def _contains(text: str, term: str) -> bool:
+def _pattern(term: str) -> str:
     before = r"(?<!\w)" if _is_word(term[:1]) else ""
     after = r"(?!\w)" if _is_word(term[-1:]) else ""
-    return re.search(f"{before}{re.escape(term)}{after}", text) is not None
+    return f"{before}{re.escape(term)}{after}"
 
 
 def _is_word(character: str) -> bool:
     return bool(_WORD.match(character)) and not _NO_SPACES.match(character)
 
 
-def terms_within_limit(
-    terms: Sequence[Term], *, limit: int, prefix: int = 0
-) -> tuple[Term, ...]:
-    """Returns the first terms that fit an output, after its prefix and before its eos.
-
-    Args:
-      limit: most tokens of the output, the eos included.
-      prefix: tokens of the forced prefix.
-
-    Example:
-      >>> one, two = Term("a b", (5, 6), True), Term("c", (7,), True)
-      >>> terms_within_limit([one, two], limit=3)
-      (Term(text='a b', tokens=(5, 6), ends_word=True),)
-    """
-    kept: list[Term] = []
-    left = limit - prefix - 1
-    for term in terms:
-        if len(term.tokens) <= left:
-            kept.append(term)
-            left -= len(term.tokens)
-    return tuple(kept)
-
-
+@dataclasses.dataclass
 class TermStage(Stage):
     """Makes the translations of lines contain their terms.
 
@@ -202,74 +177,56 @@ class TermStage(Stage):
       DataError: as in `TermEncoder.encode`.
     """
 
-    def __init__(
-        self,
-        terms: Sequence[Sequence[str]],
-        encoder: TermEncoder,
-        config: DecodingConfig,
-        *,
-        first: int,
-    ):
-        self._encoder, self._config, self._first = encoder, config, first
-        self._terms = encoder.encode(terms, first=first)
-        self.whole = {number for number, line in enumerate(terms) if line}
+    terms: Sequence[Sequence[str]]
+    encoder: TermEncoder
+    config: DecodingConfig
+    first: int
 
-    def prepare(self, segments: list[Segment]) -> list[Segment]:
+    def __post_init__(self) -> None:
+        self._terms = self.encoder.encode(self.terms, first=self.first)
+        self.whole = {number for number, line in enumerate(self.terms) if line}
+
+    def prepare(self, segments: list[Segment]) -> None:
         """Adds those terms that fit the output; none to a line that is split.
 
         Nothing says to which part of a line they belong.
         """
         split = {segment.line for segment in segments if segment.part}
-        segments = [
-            segment
-            if segment.line in split
-            else segment._replace(
-                terms=terms_within_limit(
-                    self._terms[segment.line - self._first],
-                    limit=segment.longest_output(self._config),
-                    prefix=len(segment.prefix),
-                )
-            )
-            for segment in segments
-        ]
-        self.key = term_shape([segment.terms for segment in segments])
-        return segments
+        for index, segment in enumerate(segments):
+            if segment.line not in split:
+                segments[index] = segment._replace(terms=self._fitting_terms(segment))
+        counts = [len(segment.terms) for segment in segments]
+        if any(counts):
+            lengths = [len(term.tokens) for one in segments for term in one.terms]
+            # K and L, the same for all batches: each shape is a program.
+            self.key = tuple(1 << (max(n) - 1).bit_length() for n in (counts, lengths))
 
-    def inputs(
-        self, segments: Sequence[Segment], rows: int, max_length: int
-    ) -> dict[str, Any]:
+    def _fitting_terms(self, segment: Segment) -> tuple[Term, ...]:
+        """Returns the first terms that fit after the prefix and before the eos."""
+        kept = []
+        left = segment.longest_output(self.config) - len(segment.prefix) - 1
+        for term in self._terms[segment.line - self.first]:
+            if len(term.tokens) <= left:
+                kept.append(term)
+                left -= len(term.tokens)
+        return tuple(kept)
+
+    def inputs(self, segments: Sequence[Segment], rows: int, max_length: int) -> Inputs:
         """Makes the constraint and its arrays; nothing if no line has terms."""
         if self.key is None:
             return {}
         terms = [segment.terms for segment in segments]
         terms += [()] * (rows - len(terms))
+        count, length = self.key
         arrays = term_rows(
             [[term.tokens for term in line] for line in terms],
             ends_word=[[term.ends_word for term in line] for line in terms],
-            count=self.key[0],
-            length=self.key[1],
+            count=count,
+            length=length,
         )
-        return {"constraint": self._encoder.constraint, "constraint_rows": arrays}
+        return {"constraint": self.encoder.constraint, "constraint_rows": arrays}
 
     def finish(self, number: int, translation: Translation) -> Translation:
         """Notes the terms that the translation does not contain."""
         unmet = missing_terms(translation.text, self._terms[number])
         return dataclasses.replace(translation, unmet_terms=unmet)
-
-
-def term_shape(terms: Sequence[Sequence[Term]]) -> tuple[int, int] | None:
-    """Chooses K and L, the same for all batches: each shape is a program.
-
-    Returns:
-      Powers of 2 that hold the terms of all segments, and their tokens; None without
-      terms.
-
-    Example:
-      >>> term_shape([[Term("a", (5, 6, 7), True)] * 3])
-      (4, 4)
-    """
-    count = max(map(len, terms), default=0)
-    length = max((len(term.tokens) for line in terms for term in line), default=0)
-    if not count:
-        return None
-    return 1 << (count - 1).bit_length(), 1 << (length - 1).bit_length()

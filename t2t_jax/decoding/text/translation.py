@@ -239,18 +239,16 @@ def _merge_column(
     column: Sequence[Hypothesis], between: Sequence[str], config: DecodingConfig
 ) -> Hypothesis:
     """Merges a hypothesis of each part into one."""
-    # Every eos but the last one is dropped.
-    *firsts, last = column
-    ends = [*(len(one.tokens) - one.ended for one in firsts), len(last.tokens)]
-    text = ""
-    for glue, one in zip(between, column, strict=True):
+    text, tokens, logs, attentions = "", list[str](), list[float](), list[Any]()
+    for left, (glue, one) in enumerate(zip(between, column, strict=True), -len(column)):
         # No separator beside an empty part.
         text += glue + one.text if text and one.text else one.text
-    tokens: list[str] = []
-    logs: list[float] = []
-    for one, end in zip(column, ends, strict=True):
+        # Every eos but the last one is dropped.
+        end = len(one.tokens) - (one.ended and left < -1)
         tokens += one.tokens[:end]
         logs += one.token_log_probabilities[:end]
+        if one.attention_TxS is not None:
+            attentions.append(one.attention_TxS[:end])
     total = math.fsum(one.log_probability for one in column)
     n = sum(one.num_tokens for one in column)
     is_power = config.length_normalization == "power"
@@ -263,38 +261,19 @@ def _merge_column(
         ended=all(one.ended for one in column),
         tokens=tuple(tokens),
         token_log_probabilities=tuple(logs),
-        attention_TxS=_block_diagonal([one.attention_TxS for one in column], ends),
+        attention_TxS=_block_diagonal(attentions) if attentions else None,
     )
 
 
-def _block_diagonal(
-    attentions: Sequence[Attention | None], ends: Sequence[int]
-) -> Attention | None:
+def _block_diagonal(attentions: Sequence[Attention]) -> Attention:
     """Arranges the parts' weights as blocks on the diagonal."""
-    kept: list[Any] = []
-    for attention, end in zip(attentions, ends, strict=True):
-        if attention is None:
-            return None
-        kept.append(attention[:end])
     # The column of each source's eos but the last is dropped.
-    widths = [block.shape[1] - 1 for block in kept]
-    widths[-1] += 1
-    blocks = np.zeros((sum(map(len, kept)), sum(widths)), np.float32)
-    row = column = 0
-    for block, width in zip(kept, widths, strict=True):
-        blocks[row : row + len(block), column : column + width] = block[:, :width]
-        row, column = row + len(block), column + width
-    return blocks
-
-
-def _outputs(result: BeamResult, num_rows: int) -> tuple[Any, Any, list[list[Any]]]:
-    """Returns rows, tokens and numbers of the outputs that there are: N of each."""
-    # Missing outputs are omitted, but for the first.
-    is_output_BxW = np.asarray(result.lengths_BxW)[:num_rows] > 0
-    is_output_BxW[:, 0] = True
-    rows, ranks = np.nonzero(is_output_BxW)
-    tokens_NxT, *numbers = (np.asarray(leaf)[rows, ranks] for leaf in result)
-    return rows, tokens_NxT, [leaf.tolist() for leaf in numbers]
+    blocks = [*(block[:, :-1] for block in attentions[:-1]), attentions[-1]]
+    rows, columns = np.cumsum([block.shape for block in blocks], axis=0).T
+    joined = np.zeros((rows[-1], columns[-1]), np.float32)
+    for block, row, column in zip(blocks, rows, columns, strict=True):
+        joined[row - len(block) : row, column - block.shape[1] : column] = block
+    return joined
 
 
 def to_translations(
@@ -314,8 +293,12 @@ def to_translations(
     Raises:
       DataError: a score is not finite.
     """
-    rows, tokens_NxT, numbers = _outputs(result, len(segments))
-    scores, log_probabilities, lengths, ended = numbers
+    # Missing outputs are omitted, but for the first.
+    is_output_BxW = np.asarray(result.lengths_BxW)[: len(segments)] > 0
+    is_output_BxW[:, 0] = True
+    rows, ranks = np.nonzero(is_output_BxW)
+    tokens_NxT, *numbers = (np.asarray(leaf)[rows, ranks] for leaf in result)
+    scores, log_probabilities, lengths, ended = (leaf.tolist() for leaf in numbers)
     sources_NxS = source_BxS[rows]
     logs_NxT, weights_NxTxS = (
         rescorer.rescore(sources_NxS, tokens_NxT) if rescorer else (None, None)
@@ -329,6 +312,12 @@ def to_translations(
     hypotheses: list[list[Hypothesis]] = [[] for _ in segments]
     for number, (row, n) in enumerate(zip(rows.tolist(), lengths, strict=True)):
         require_finite(scores[number], segments[row].line, name="score")
+        logs, weights = (), None
+        if logs_NxT is not None:
+            logs = tuple(logs_NxT[number, :n].tolist())
+        if weights_NxTxS is not None:
+            # A copy, so that a line's weights do not keep those of its batch.
+            weights = weights_NxTxS[number, :n, : widths[number]].copy()
         hypothesis = Hypothesis(
             text=texts[number],
             score=scores[number],
@@ -336,26 +325,21 @@ def to_translations(
             num_tokens=n,
             ended=ended[number],
             tokens=tuple(vocabularies.target.pieces(tokens[number])),
-            token_log_probabilities=()
-            if logs_NxT is None
-            else tuple(logs_NxT[number, :n].tolist()),
-            # A copy, so that a line's weights do not keep those of its batch.
-            attention_TxS=None
-            if weights_NxTxS is None
-            else weights_NxTxS[number, :n, : widths[number]].copy(),
+            token_log_probabilities=logs,
+            attention_TxS=weights,
         )
         hypotheses[row].append(hypothesis)
     return [
-        (segment, _translation(segment, found, vocabularies.source))
-        for segment, found in zip(segments, hypotheses, strict=True)
+        (segment, _of_segment(segment, tuple(own), vocabularies.source))
+        for segment, own in zip(segments, hypotheses, strict=True)
     ]
 
 
-def _translation(
-    segment: Segment, hypotheses: Sequence[Hypothesis], vocabulary: Vocabulary
+def _of_segment(
+    segment: Segment, hypotheses: tuple[Hypothesis, ...], vocabulary: Vocabulary
 ) -> Translation:
     return Translation(
-        hypotheses=tuple(hypotheses),
+        hypotheses=hypotheses,
         source_tokens=tuple(vocabulary.pieces([*segment.subwords, EOS])),
         source_cut=segment.cut,
         short=is_short(len(segment.subwords), hypotheses[0]),

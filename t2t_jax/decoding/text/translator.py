@@ -15,11 +15,7 @@ import numpy.typing as npt
 
 from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.decoding.engine.batching import (
-    SourceBatch,
-    single_line_shapes,
-    source_batches,
-)
+from t2t_jax.decoding.engine.batching import SourceBatch, source_batches, source_lengths
 from t2t_jax.decoding.engine.chunked_decode import chunked_search
 from t2t_jax.decoding.engine.device_rows import abstract_key, devices_of
 from t2t_jax.decoding.engine.run_batches import (
@@ -63,6 +59,8 @@ if TYPE_CHECKING:
     from t2t_jax.data.source_lines import SourceLines
     from t2t_jax.data.token_cache.known_words import KnownWords
     from t2t_jax.data.vocabulary.pair import VocabularyPair
+
+_WARM_LENGTHS = 3  # of most single lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,7 +256,18 @@ class Translator:
         first: int,
         tags: Sequence[Sequence[int]],
     ) -> Iterator[tuple[int, Translation]]:
-        segments = self._segments(lines, stages, first=first, tags=tags)
+        makes_trees = self.is_parser or self.config.constraint == "tree"
+        segments = make_segments(
+            lines,
+            self.vocabularies.source,
+            self.config,
+            source_lines=None if makes_trees else self.source_lines,
+            whole={number for stage in stages for number in stage.whole},
+            first=first,
+            tags=tags,
+        )
+        for stage in stages:
+            stage.prepare(segments)
         num_parts = Counter(segment.line - first for segment in segments)
 
         def finish(number: int, translation: Translation) -> tuple[int, Translation]:
@@ -283,28 +292,6 @@ class Translator:
                 yield finish(number, joined)
         warn_truncated(segments, len(lines), self.config.max_source_length - 1)
 
-    def _segments(
-        self,
-        lines: Sequence[str],
-        stages: Sequence[Stage],
-        *,
-        first: int,
-        tags: Sequence[Sequence[int]],
-    ) -> list[Segment]:
-        makes_trees = self.is_parser or self.config.constraint == "tree"
-        segments = make_segments(
-            lines,
-            self.vocabularies.source,
-            self.config,
-            source_lines=None if makes_trees else self.source_lines,
-            whole={number for stage in stages for number in stage.whole},
-            first=first,
-            tags=tags,
-        )
-        for stage in stages:
-            segments = stage.prepare(segments)
-        return segments
-
     def with_row_growth(self, row_growth: int) -> Translator:
         """Returns a copy with another `row_growth`; see `source_batches`."""
         return dataclasses.replace(self, row_growth=row_growth)
@@ -319,12 +306,12 @@ class Translator:
           is_enough: polled before each shape; True ends the warm-up.
         """
         devices = devices_of(self.model).size
-        for shape in single_line_shapes(self.config, devices=devices):
+        for length in source_lengths(self.config.max_source_length)[:_WARM_LENGTHS]:
             if is_enough():
                 return
-            rows_that_fit(self.model, self.config, 1, shape[1])
+            rows_that_fit(self.model, self.config, 1, length)
             with suppress(*OOM_ERRORS):  # raised again where the shape is needed
-                self._compile(shape)
+                self._compile((devices, length))
 
     def _compile(self, shape: Shape) -> None:
         """Runs a search on an empty batch of this shape."""
@@ -390,12 +377,9 @@ class Translator:
                 inputs["constraint"] = jax.tree.map(
                     lambda leaf_V: leaf_V[batch.ids_C], inputs["constraint"]
                 )
+        extra = self.config.max_extra_tokens
         found = chunked_search(
-            model,
-            source_BxS,
-            max_extra_tokens=self.config.max_extra_tokens,
-            search_params=params,
-            **inputs,
+            model, source_BxS, max_extra_tokens=extra, search_params=params, **inputs
         )
         if not batch:
             return found

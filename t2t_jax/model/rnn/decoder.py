@@ -24,6 +24,9 @@ from t2t_jax.types import Array
 States: TypeAlias = tuple[State, ...]
 """The state of each layer of the decoder."""
 
+Attended: TypeAlias = tuple[jax.Array, ...]
+"""Of the attentive layer: its output and context [..., Dh], and weights [..., S]."""
+
 
 class AttendedMemory(NamedTuple):
     """The memory, projected once for each sentence.
@@ -51,14 +54,6 @@ class AdditiveAttention(nn.Module):
         self.key = Projection((d_hidden, d_attention), 1, "...h,hk->...k")
         self.score = declare(self, "score", normal(d_attention**-0.5), (d_attention,))
 
-    def project_memory(
-        self, memory_BxSxDh: jax.Array, segments_BxS: Array
-    ) -> AttendedMemory:
-        """Projects the memory [B, S, Dh] to keys, once for all queries."""
-        return AttendedMemory(
-            self.key(memory_BxSxDh), memory_BxSxDh, jnp.asarray(segments_BxS)
-        )
-
     def __call__(
         self, output_BxWxDh: jax.Array, memory: AttendedMemory, mask_BxWxS: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
@@ -75,30 +70,14 @@ class AdditiveAttention(nn.Module):
         # pass is cheaper than storing them: 325 against 456 ms for a training step of
         # 64 rows of 64 at Dk = 128 on two CPU cores.
         compute = jax.checkpoint(additive_attention_weights, prevent_cse=False)
+        queries_BxWxDk = self.query(output_BxWxDh.astype(memory.keys.dtype))
         weights_BxWxS = compute(
-            self.query(output_BxWxDh.astype(memory.keys.dtype)),
-            memory.keys,
-            score_Dk=self.score,
-            mask_xQxK=mask_BxWxS,
+            queries_BxWxDk, memory.keys, score_Dk=self.score, mask_xQxK=mask_BxWxS
         )
         context_BxWxDh = jnp.einsum(
             "bws,bsh->bwh", weights_BxWxS.astype(memory.values.dtype), memory.values
         )
         return context_BxWxDh, weights_BxWxS
-
-
-class AttentionOutput(NamedTuple):
-    """The output of the attentive layer, for every position or beam.
-
-    Attributes:
-      output: [..., Dh] of the LSTM.
-      context: [..., Dh] the attention's output.
-      weights: [..., S] float32, attention weights.
-    """
-
-    output: jax.Array
-    context: jax.Array
-    weights: jax.Array
 
 
 class AttentiveLSTM(nn.Module):
@@ -118,7 +97,7 @@ class AttentiveLSTM(nn.Module):
 
     def __call__(
         self, words_BxTxD: jax.Array, memory: AttendedMemory, segments_BxT: Array
-    ) -> AttentionOutput:
+    ) -> Attended:
         """Processes rows of segments.
 
         Returns:
@@ -127,21 +106,18 @@ class AttentiveLSTM(nn.Module):
 
         def read(
             layer: AttentiveLSTM, state: State, now: tuple[jax.Array, jax.Array]
-        ) -> tuple[State, AttentionOutput]:
+        ) -> tuple[State, Attended]:
             word_BxD, mask_BxS = now
             state, attended = layer.step(
-                state, word_BxD[:, None], memory=memory, mask_BxWxS=mask_BxS[:, None]
+                state, word_BxD[:, None], memory, mask_BxWxS=mask_BxS[:, None]
             )
-            return state, AttentionOutput(*(x_Bx1[:, 0] for x_Bx1 in attended))
+            return state, tuple(x_Bx1[:, 0] for x_Bx1 in attended)
 
         mask_BxTxS = segment_mask(segments_BxT, memory.segments)
-        attended: AttentionOutput = scan_rows(
-            self,
-            read,
-            (words_BxTxD, mask_BxTxS),
-            # One hypothesis a row: the beams' axis of `step` is 1.
-            state=empty_state((words_BxTxD.shape[0], 1, self.config.d_hidden)),
-            segments_BxL=segments_BxT,
+        # One hypothesis a row: the beams' axis of `step` is 1.
+        state = empty_state((words_BxTxD.shape[0], 1, self.config.d_hidden))
+        attended: Attended = scan_rows(
+            self, read, (words_BxTxD, mask_BxTxS), state, segments_BxT
         )
         return attended
 
@@ -149,15 +125,15 @@ class AttentiveLSTM(nn.Module):
         self,
         state: State,
         words_BxWxD: jax.Array,
-        *,
         memory: AttendedMemory,
+        *,
         mask_BxWxS: jax.Array,
-    ) -> tuple[State, AttentionOutput]:
+    ) -> tuple[State, Attended]:
         """Processes one word of every beam: the next state, and arrays [B, W, ...]."""
         context_BxWxDh, weights_BxWxS = self.attention(state[1], memory, mask_BxWxS)
         inputs = jnp.concatenate([words_BxWxD, context_BxWxDh], axis=-1)
         state, output_BxWxDh = self.lstm.step(state, inputs)
-        return state, AttentionOutput(output_BxWxDh, context_BxWxDh, weights_BxWxS)
+        return state, (output_BxWxDh, context_BxWxDh, weights_BxWxS)
 
 
 class RNNDecoder(nn.Module):
@@ -168,10 +144,9 @@ class RNNDecoder(nn.Module):
     def setup(self) -> None:
         """Declares the attentive layer, the LSTMs above it, and the readout."""
         config = self.config
-        above = range(config.num_layers - 1)
-        new = (config.d_hidden, compute_dtype(config))
+        above, dtype = range(config.num_layers - 1), compute_dtype(config)
         self.attentive_layer = AttentiveLSTM(config)
-        self.layer = [LSTM(*new) for _ in above]
+        self.layer = [LSTM(config.d_hidden, dtype) for _ in above]
         self.readout = Projection(
             (2 * config.d_hidden + config.d_model, config.d_model), 1, "...x,xd->...d"
         )
@@ -182,10 +157,9 @@ class RNNDecoder(nn.Module):
     def project_memory(
         self, memory_BxSxDh: jax.Array, segments_BxS: Array
     ) -> AttendedMemory:
-        """Projects the memory once for all steps."""
-        return self.attentive_layer.attention.project_memory(
-            memory_BxSxDh, segments_BxS
-        )
+        """Projects the memory [B, S, Dh] to keys, once for all steps."""
+        keys_BxSxDk = self.attentive_layer.attention.key(memory_BxSxDh)
+        return AttendedMemory(keys_BxSxDk, memory_BxSxDh, jnp.asarray(segments_BxS))
 
     def __call__(
         self,
@@ -204,12 +178,13 @@ class RNNDecoder(nn.Module):
           [B, T, D] the input of the logits.
         """
         words_BxTxD = self.word_dropout(words_BxTxD, rows_B)
-        attended = self.attentive_layer(words_BxTxD, memory, segments_BxT)
-        self.sow("intermediates", "weights", attended.weights)
-        output_BxTxDh = attended.output
+        output_BxTxDh, context_BxTxDh, weights_BxTxS = self.attentive_layer(
+            words_BxTxD, memory, segments_BxT
+        )
+        self.sow("intermediates", "weights", weights_BxTxS)
         for dropout, layer in zip(self.dropout, self.layer, strict=True):
             output_BxTxDh = layer(dropout(output_BxTxDh, rows_B), segments_BxT)
-        y_BxTxD = self._read_out(output_BxTxDh, attended.context, words_BxTxD)
+        y_BxTxD = self._read_out(output_BxTxDh, context_BxTxDh, words_BxTxD)
         return self.readout_dropout(y_BxTxD, rows_B)
 
     def step(
@@ -225,20 +200,18 @@ class RNNDecoder(nn.Module):
           states: after these words.
         """
         mask_Bx1xS = (memory.segments > 0)[:, None]
-        first, attended = self.attentive_layer.step(
-            states[0], words_BxWxD, memory=memory, mask_BxWxS=mask_Bx1xS
+        first, (output_BxWxDh, context_BxWxDh, _) = self.attentive_layer.step(
+            states[0], words_BxWxD, memory, mask_BxWxS=mask_Bx1xS
         )
         following = [first]
-        output_BxWxDh = attended.output
         for layer, state in zip(self.layer, states[1:], strict=True):
             state, output_BxWxDh = layer.step(state, output_BxWxDh)
             following.append(state)
-        y_BxWxD = self._read_out(output_BxWxDh, attended.context, words_BxWxD)
+        y_BxWxD = self._read_out(output_BxWxDh, context_BxWxDh, words_BxWxD)
         return y_BxWxD, tuple(following)
 
     def _read_out(
         self, output_xDh: jax.Array, context_xDh: jax.Array, words_xD: jax.Array
     ) -> jax.Array:
-        return jnp.tanh(
-            self.readout(jnp.concatenate([output_xDh, context_xDh, words_xD], axis=-1))
-        )
+        inputs = jnp.concatenate([output_xDh, context_xDh, words_xD], axis=-1)
+        return jnp.tanh(self.readout(inputs))

@@ -44,9 +44,9 @@ def scan_rows(
     module: nn.Module,
     read: Callable[[Any, State, Any], tuple[State, Any]],
     inputs_BxL: PyTree,
-    *,
     state: State,
     segments_BxL: Array,
+    *,
     reverse: bool = False,
 ) -> Any:
     """Scans rows token by token, with a reset of the state at each segment.
@@ -62,11 +62,9 @@ def scan_rows(
         module: nn.Module, state: State, now: tuple[jax.Array, PyTree]
     ) -> tuple[State, Any]:
         starts_B, inputs_B = now
-        state = jax.tree.map(
-            lambda x: jnp.where(starts_B.reshape(-1, *[1] * (x.ndim - 1)), 0.0, x),
-            state,
-        )
-        return read(module, state, inputs_B)
+        starts = starts_B.reshape(-1, *[1] * (state[0].ndim - 1))
+        cell, output = (jnp.where(starts, 0.0, x) for x in state)
+        return read(module, (cell, output), inputs_B)
 
     scan = nn.scan(
         reset_and_read,
@@ -105,13 +103,9 @@ class LSTM(nn.Module):
         Returns:
           [B, L, width] in the compute dtype.
         """
+        state = empty_state((x_BxLxX.shape[0], self.width))
         output_BxLxDh: jax.Array = scan_rows(
-            self,
-            LSTM.step,
-            x_BxLxX,
-            state=empty_state((x_BxLxX.shape[0], self.width)),
-            segments_BxL=segments_BxL,
-            reverse=self.reverse,
+            self, LSTM.step, x_BxLxX, state, segments_BxL, reverse=self.reverse
         )
         return output_BxLxDh
 
@@ -128,12 +122,11 @@ class RNNEncoder(nn.Module):
 
     def setup(self) -> None:
         """Declares two LSTMs of half the width for each layer."""
-        config = self.config
-        new = (config.d_hidden // 2, compute_dtype(config))
-        layers = range(config.num_layers)
-        self.forwards = [LSTM(*new) for _ in layers]
-        self.backwards = [LSTM(*new, reverse=True) for _ in layers]
-        self.dropout = [Dropout(config.dropout) for _ in layers]
+        width, dtype = self.config.d_hidden // 2, compute_dtype(self.config)
+        layers = range(self.config.num_layers)
+        self.forwards = [LSTM(width, dtype) for _ in layers]
+        self.backwards = [LSTM(width, dtype, reverse=True) for _ in layers]
+        self.dropout = [Dropout(self.config.dropout) for _ in layers]
 
     def __call__(
         self,
@@ -149,11 +142,9 @@ class RNNEncoder(nn.Module):
           memory: [B, S, Dh] in the compute dtype.
         """
         x_BxSxX = x_BxSxD
-        layers = zip(self.dropout, self.forwards, self.backwards, strict=True)
-        for dropout, forwards, backwards in layers:
+        pairs = zip(self.forwards, self.backwards, strict=True)
+        for dropout, pair in zip(self.dropout, pairs, strict=True):
             x_BxSxX = dropout(x_BxSxX, rows_B)
-            x_BxSxX = jnp.concatenate(
-                [forwards(x_BxSxX, segments_BxS), backwards(x_BxSxX, segments_BxS)],
-                axis=-1,
-            )
+            both = [lstm(x_BxSxX, segments_BxS) for lstm in pair]
+            x_BxSxX = jnp.concatenate(both, axis=-1)
         return x_BxSxX

@@ -11,7 +11,7 @@ from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.config import RNNConfig
 from t2t_jax.model.rnn.decoder import AttendedMemory, RNNDecoder, States
 from t2t_jax.model.rnn.layers import RNNEncoder, empty_state
-from t2t_jax.model.step_model import BoundModel, as_pytree
+from t2t_jax.model.step_model import BoundModel
 from t2t_jax.model.transformer import EncoderDecoder
 from t2t_jax.types import Array
 
@@ -60,9 +60,8 @@ class RNN(EncoderDecoder):
 
     def init_states(self, batch: int, *, num_beams: int = 1) -> States:
         """Returns the initial states: zeros [B, W, Dh] for every layer."""
-        config = self.config
-        shape = (batch, num_beams, config.d_hidden)
-        return tuple(empty_state(shape) for _ in range(config.num_layers))
+        shape = (batch, num_beams, self.config.d_hidden)
+        return tuple(empty_state(shape) for _ in range(self.config.num_layers))
 
     def step(
         self, tokens: Array, memory: AttendedMemory, states: States
@@ -77,29 +76,24 @@ class RNN(EncoderDecoder):
           ValueError: the shapes do not agree.
         """
         check_axes(states=(states[0][0], "BxWxDh"), tokens=(tokens, "BxW"))
-        y_BxWxD, states = self.decoder.step(
-            self.target_embedding(tokens), memory, states
-        )
+        words_BxWxD = self.target_embedding(tokens)
+        y_BxWxD, states = self.decoder.step(words_BxWxD, memory, states)
         return self.pre_softmax.logits(y_BxWxD), states
 
 
-@as_pytree
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class RNNStepModel(BoundModel):
     """The recurrent model, bound to its parameters; its cache does not grow."""
 
     def init_cache(self, memory: AttendedMemory, num_beams: int, length: int) -> States:
         """Returns zeros [B, W, Dh], two for each layer; `length` is unused."""
-        batch = memory.segments.shape[0]
+        batch = len(memory.segments)
         states: States = self.model.init_states(batch, num_beams=num_beams)
         return states
 
     def step(
-        self,
-        tokens_BxW: Array,
-        memory: AttendedMemory,
-        cache: States,
-        position: Array,
+        self, tokens_BxW: Array, memory: AttendedMemory, cache: States, position: Array
     ) -> tuple[jax.Array, States]:
         """Decodes one token of every beam.
 

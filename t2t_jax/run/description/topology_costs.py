@@ -30,7 +30,6 @@ from t2t_jax.run.description.costs import (
     SENTENCE_LENGTH,
     Compiled,
     analyze,
-    choose_attention,
     longest_shape,
     num_bytes,
     state_shapes,
