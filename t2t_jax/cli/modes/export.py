@@ -29,13 +29,8 @@ def run(options: ExportOptions) -> int:
         exported model differs from the original.
     """
     options.workdir.require()
+    from t2t_jax.exchange.exporting import exporter
     from t2t_jax.exchange.exporting.base import ExportSpec
-    from t2t_jax.exchange.exporting.exporter import (
-        FORMATS,
-        export,
-        load_for_export,
-        tolerance_of,
-    )
     from t2t_jax.exchange.exporting.verification import choose_lines, of_language
     from t2t_jax.run.inference.model_dir import check_new_dir
 
@@ -50,10 +45,10 @@ def run(options: ExportOptions) -> int:
         license=options.license,
         shortlist=config.decoding.shortlist,
     )
-    FORMATS[spec.format].check_supported(config)
+    exporter.FORMATS[spec.format].check_supported(config)
     _warn_of_license(options)
     name, pairs = _pairs(options)
-    model = load_for_export(
+    model = exporter.load_for_export(
         options.workdir, checkpoint=options.checkpoint, config=config
     )
     vocabulary = model.vocabularies.source
@@ -66,10 +61,10 @@ def run(options: ExportOptions) -> int:
     )
     lines = f"{len(text.sources):,} line{'s' * (len(text.sources) != 1)}"
     log(f"Exporting step {model.step:,}, to be verified on {lines} …")
-    comparison = export(
+    comparison = exporter.export(
         model, to, spec=spec, workdir=options.workdir, config=config, text=text
     )
-    _report(comparison, max_bleu_loss=tolerance_of(spec).bleu)
+    _report(comparison, max_bleu_loss=exporter.tolerance_of(spec).bleu)
     log(f"Wrote {to}.{' See its README.md for usage.' * to.is_dir()}")
     return 0
 
