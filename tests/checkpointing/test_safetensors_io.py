@@ -15,7 +15,7 @@ import jax
 import numpy as np
 import pytest
 
-from t2t_jax.checkpointing import safetensors_io
+from t2t_jax import errors
 from t2t_jax.checkpointing.safetensors_io import (
     SafetensorsFile,
     read_safetensors,
@@ -116,7 +116,7 @@ def test_a_model_without_a_step_is_refused(directory, origin, kind):
 
 
 def test_a_missing_package_is_named_with_what_brings_it(directory, monkeypatch):
-    monkeypatch.setattr(safetensors_io, "find_spec", lambda name: None)
+    monkeypatch.setattr(errors, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 't2t-jax\[export\]'"):
         write_safetensors(directory / "other", PARAMS)
     SafetensorsFile(directory).params(7, like=like())  # reading needs none

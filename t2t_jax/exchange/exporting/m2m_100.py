@@ -146,20 +146,22 @@ def _write_tokenizer(to: Path, original: Original) -> list[int]:
     if _MASK in names[first:]:
         special[names.index(_MASK, first)] = _MASK
     settings |= {
-        "added_tokens_decoder": {
-            str(id_): {
-                "content": name,
-                **dict.fromkeys(("lstrip", "normalized"), name == _MASK),
-                **{"rstrip": False, "single_word": False, "special": True},
-            }
-            for id_, name in special.items()
-        },
+        "added_tokens_decoder": {str(id_): _added(special[id_]) for id_ in special},
         "additional_special_tokens": [names[id_] for id_ in ids],
         "src_lang": source,
         "tgt_lang": target,
     }
     write_json(to / TOKENIZER, settings)
     return ids
+
+
+def _added(name: str) -> dict[str, Any]:
+    """Returns a special piece as HF's tokenizers list it."""
+    return {
+        "content": name,
+        **dict.fromkeys(("lstrip", "normalized"), name == _MASK),
+        **{"rstrip": False, "single_word": False, "special": True},
+    }
 
 
 def _language_codes(tags: Mapping[str, int], first: int) -> str:
