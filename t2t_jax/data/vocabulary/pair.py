@@ -147,9 +147,11 @@ class VocabularyPair(NamedTuple):
                     )
         every = range(config.size)
         if config.shared_ids and self.source.pieces(every) != self.target.pieces(every):
-            rule = "must have the same pieces on both sides for vocabulary.shared_ids"
+            rule = "vocabulary.shared_ids requires the same with the same ids"
             change = advice or "Change config.vocabulary.shared_ids."
-            raise DataError(f"{name} {rule}, with the same ids. {change}")
+            raise DataError(
+                f"{name} has sides of different pieces, and {rule}. {change}"
+            )
 
 
 def joint_fingerprint(*sides: str) -> str:
