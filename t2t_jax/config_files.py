@@ -180,13 +180,15 @@ def _missing(path: str) -> InputMissingError:
     known: list[str] = []
     with suppress(InputMissingError):
         known = shipped_names()
-    listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
-    advice = f"Pass a Python file{listed}"
     if (stem := Path(name).stem) in known:
-        shipped = f"pass --config={stem}{colon}{row}"
-        advice = f"For the shipped configuration of that name, {shipped}"
-    missing = f"--config={name}: there is no such file{where}"
-    return InputMissingError(f"{missing}. {advice}.")
+        return InputMissingError(
+            f"--config={name}: there is no such file{where}. For the shipped "
+            f"configuration of that name, pass --config={stem}{colon}{row}."
+        )
+    listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
+    return InputMissingError(
+        f"--config={name}: there is no such file{where}. Pass a Python file{listed}."
+    )
 
 
 def _reason(path: str, error: BaseException) -> str:

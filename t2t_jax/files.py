@@ -235,8 +235,9 @@ def check_size(path: Path, *, max_bytes: int, advice: str) -> int:
       OSError: the file does not exist.
     """
     if (size := require_file(path, advice=advice)) > max_bytes:
-        most = f"at most {max_bytes:,} bytes"
-        raise DataError(f"{path} must have {most}, and has {size:,}. {advice}")
+        raise DataError(
+            f"{path} must have at most {max_bytes:,} bytes, and has {size:,}. {advice}"
+        )
     return size
 
 

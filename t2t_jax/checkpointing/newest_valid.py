@@ -112,8 +112,10 @@ def quarantine(
     with failing_together(checkpoints.processes, "rename corrupt checkpoints"):
         for error in corrupt if checkpoints.processes.is_first else ():
             name = checkpoints.quarantine(int(error.path.name)).name
-            what = f"Checkpoint {error.path} is corrupt: {error.reason}"
-            log(f"WARNING: {what}. Renamed to {name}.")
+            log(
+                f"WARNING: Checkpoint {error.path} is corrupt: {error.reason}. Renamed "
+                f"to {name}."
+            )
     agreed_latest_step(checkpoints)
 
 

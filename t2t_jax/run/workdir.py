@@ -158,8 +158,10 @@ class Workdir:
     def require_complete(self) -> None:
         """Raises a DataError if there are files of a run, but no config.json."""
         if names := [] if self.has_config else self._run_files():
-            held = f"files of a run: {', '.join(names)}. Nothing was changed.\n"
-            raise DataError(f"{self.path} has no config.json, but {held}{self.advice}")
+            raise DataError(
+                f"{self.path} has no config.json, but files of a run: "
+                f"{', '.join(names)}. Nothing was changed.\n{self.advice}"
+            )
 
     def require(self) -> None:
         """Checks that a run or a model exists here.

@@ -28,13 +28,9 @@ def run(options: ExportOptions) -> None:
       UserError: options, workdir or text are invalid, a package is missing, or the
         exported model differs from the original.
     """
-<<<<<<< HEAD
     workdir, config, to = options.workdir, options.config, Path(options.to)
     workdir.require()
-=======
-    options.workdir.require()
     from t2t_jax.exchange.exporting import exporter
->>>>>>> pa
     from t2t_jax.exchange.exporting.base import ExportSpec
     from t2t_jax.exchange.exporting.verification import choose_lines, of_language
     from t2t_jax.run.inference.model_dir import check_new_dir
@@ -52,13 +48,9 @@ def run(options: ExportOptions) -> None:
     exporter.FORMATS[spec.format].check_supported(config)
     _warn_of_license(options)
     name, pairs = _pairs(options)
-<<<<<<< HEAD
-    model = load_for_export(workdir, checkpoint=options.checkpoint, config=config)
-=======
     model = exporter.load_for_export(
-        options.workdir, checkpoint=options.checkpoint, config=config
+        workdir, checkpoint=options.checkpoint, config=config
     )
->>>>>>> pa
     vocabulary = model.vocabularies.source
     text = choose_lines(
         name,
@@ -69,15 +61,10 @@ def run(options: ExportOptions) -> None:
     )
     lines = f"{len(text.sources):,} line{'s' * (len(text.sources) != 1)}"
     log(f"Exporting step {model.step:,}, to be verified on {lines} …")
-<<<<<<< HEAD
-    comparison = export(model, to, spec=spec, workdir=workdir, config=config, text=text)
-    _report(comparison, max_bleu_loss=tolerance_of(spec).bleu)
-=======
     comparison = exporter.export(
-        model, to, spec=spec, workdir=options.workdir, config=config, text=text
+        model, to, spec=spec, workdir=workdir, config=config, text=text
     )
     _report(comparison, max_bleu_loss=exporter.tolerance_of(spec).bleu)
->>>>>>> pa
     log(f"Wrote {to}.{' See its README.md for usage.' * to.is_dir()}")
 
 
