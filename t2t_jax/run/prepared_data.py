@@ -199,8 +199,9 @@ def _read(
     errors.raise_if_any()
     every = config.logging.every_seconds
     progress = ProgressBar(log, every_seconds=every, stream=stream)
-    how: Any = {"vocabularies": vocabularies, "progress": progress}
-    encode: Any = partial(errors.try_call, build_or_open, **how)
+    encode: Any = partial(
+        errors.try_call, build_or_open, vocabularies=vocabularies, progress=progress
+    )
     # The filters would select the development pairs.
     off: Any = dict.fromkeys(("drop_copies", "drop_duplicates"), False)
     off |= {"max_length_ratio": 0.0, "filters": "", "temperature": 1.0}
