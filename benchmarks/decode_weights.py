@@ -19,7 +19,7 @@ from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.inference.load import load
 from t2t_jax.run.workdir import Workdir
-from t2t_jax.types import BOS, EOS, PAD, Params
+from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _NO_PROBABILITY = -200.0  # as a bias of a logit: its exponential is 0 in float32
 
@@ -59,17 +59,16 @@ class Converter:
           UserError: Marian has no model like the trained one.
         """
         from t2t_jax.exchange.exporting.marian import (
-            marian_ids,
+            MarianFormat,
             marian_tensors,
-            require_marian_model,
             write_npz,
         )
 
         to = Path(directory)
         if self._trained:
-            require_marian_model(self._config)
+            MarianFormat().check_supported(self._config)
         to.mkdir()
-        ids = [marian_ids(side.size, self._params) for side in self._vocabularies]
+        ids = [[EOS, UNK, *range(UNK + 1, side.size)] for side in self._vocabularies]
         for name, of_side in zip(("source", "target"), ids, strict=True):
             write_vocabulary(to / f"{name}.yml", of_side)
         tensors = marian_tensors(self._params, self._config.model, ids=ids)

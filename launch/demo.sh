@@ -64,7 +64,7 @@ All its words:        $python $PWD/tools/phrasebook/word_list.py
 Translate your own:   $python -m t2t_jax.main --mode=translate --workdir=$workdir
 Or from a pipe:       echo "The old teacher reads a book." |
                         $python -m t2t_jax.main --mode=translate --workdir=$workdir
-Train on your text:   configs/own_text.py
+Train on your text:   docs/how_to/own_text.md
 
 EOF
 "$python" - "$held_out/scores.json" <<'EOF'

@@ -131,7 +131,7 @@ def exit_on_signal(options: Options) -> AbstractContextManager[None]:
     if not options.is_read_only:
         return nullcontext()
     advice = "Rerun the same command."
-    if isinstance(options, TranslateOptions):
+    if isinstance(options, TranslateOptions) and options.mode == "translate":
         if options.shards and not options.resume:
             # A sharded job continues only with --resume.
             advice = "Rerun the same command, with --resume."

@@ -144,7 +144,8 @@ class RunCallbacks:
         """
         if (evaluator := self.evaluator) is None:
             return {}
-        self.console.begin(f"Evaluating step {step:,} …")
+        first = "" if self._scores else " and compiling the search"
+        self.console.begin(f"Evaluating step {step:,}{first} …")
         maybe_inject_fault(step, "evaluating")
         try:
             with self._not_training():

@@ -223,7 +223,7 @@ def _metrics(history: History, *, now: float) -> dict[str, Any]:
         "record_age_seconds": age,
         "target_tokens_per_second": pace and round(pace, 1),
         "seconds_per_step": seconds and round(seconds, 4),
-        **_goodput(train),
+        **_goodput(train, history.evaluation or {}),
         "loss": train.get("loss"),
         "evaluation": _scores(history.evaluation),
         "best": _scores(history.best),
@@ -232,12 +232,20 @@ def _metrics(history: History, *, now: float) -> dict[str, Any]:
     }
 
 
-def _goodput(train: Record) -> dict[str, Any]:
-    """Returns the wall time of the last process by activity, and training's share."""
+def _goodput(train: Record, evaluation: Record) -> dict[str, Any]:
+    """Returns the wall time of the last process by activity, and training's share.
+
+    Args:
+      train: its last record.
+      evaluation: the last one, whose time a train record before it does not have.
+    """
     wall, elapsed = train.get("wall_seconds"), _elapsed(train)
     if not isinstance(wall, dict) or elapsed <= 0:
         return {}
     wall = {name: seconds for name in wall if (seconds := number(wall, name))}
+    if _seconds(evaluation) >= _seconds(train) and _elapsed(evaluation) > elapsed:
+        elapsed, seconds = _elapsed(evaluation), number(evaluation, "seconds") or 0.0
+        wall["evaluating"] = wall.get("evaluating", 0.0) + seconds
     wall = {"starting": max(0.0, elapsed - sum(wall.values())), **wall}
     share = wall.get("training", 0.0) / sum(wall.values())
     return {"wall_seconds": wall, "goodput": round(share, 4)}

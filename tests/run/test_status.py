@@ -88,6 +88,10 @@ def test_a_rate_is_that_of_the_last_process(make_run, elapsed):
         train(250, 1.0, at=1_200, elapsed=elapsed + 200),
     ]
     resumed[1]["wall_seconds"] = {"training": elapsed + 50, "saving": 50}
+    later = {"step": 250, "kind": "eval", "seconds": 30.0, "elapsed": elapsed + 240}
+    later["time"] = resumed[1]["time"]
+    wall = read_status(make_run(*TRAINED, *resumed, later))["wall_seconds"]
+    assert (wall["evaluating"], wall["starting"]) == (30, 110)
     status = read_status(make_run(*TRAINED, *resumed))
     assert status["seconds_per_step"] == 4.0
     assert status["wall_seconds"]["starting"] == 100

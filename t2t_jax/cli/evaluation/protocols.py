@@ -179,8 +179,10 @@ def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:
     if result.get("protocol") == PARSING:
         return show_rows([*_tree_scores(result), *_facts(result)], file=file)
     rows = [*_directions(result), *_comparison(result)]
+    if "intervals" in result:
+        rows = [*_scores(result), *rows]
     if "protocol" in result:
-        rows = [*_scores(result), *rows, *_facts(result)]
+        rows += _facts(result)
     show_rows(rows, file=file)
     for key in ("bleu", "chrf"):
         signature = result[f"{key}_signature"]

@@ -745,3 +745,9 @@ class DoctorOptions(
     """
 
     format: str = flag(metavar="FORMAT", choices=("text", "json"))
+
+
+def takes_keys(mode: str) -> bool:
+    """Returns whether a mode takes `--config.KEY=VALUE`, or a configuration."""
+    of_run = OPTIONS[mode].uses_jax and issubclass(OPTIONS[mode], RunOptions)
+    return of_run or OPTIONS[mode].reads_config

@@ -11,7 +11,7 @@ from t2t_jax import config_files
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.arguments import check, parse_key, split
 from t2t_jax.cli.flags.modes import FLAGS, MODES, flag_help, flags_of, modes_of
-from t2t_jax.cli.flags.options import OPTIONS, SAMPLING_FLAGS, Options
+from t2t_jax.cli.flags.options import OPTIONS, SAMPLING_FLAGS, Options, takes_keys
 from t2t_jax.config import (
     ARCHITECTURES,
     Config,
@@ -92,7 +92,7 @@ def _read_command(argv: Sequence[str]) -> _Command:
     named: dict[str, Any] = {}
     problems = [*_short_forms(given, into=overrides)]
     problems += _flag_problems(mode, given, has_config=bool(config), into=named)
-    if mode in MODES and not OPTIONS[mode].uses_jax and (config or overrides):
+    if mode in MODES and not takes_keys(mode) and (config or overrides):
         names = [f"--config.{key}" for key in overrides] + ["--config"] * bool(config)
         refused = alternatives(names, word="and")
         problems.append(f"--mode={mode} takes no configuration. Leave {refused} out.")

@@ -19,7 +19,7 @@ from t2t_jax.cli.flags.modes import (
     modes_of,
     section_doc,
 )
-from t2t_jax.cli.flags.options import OPTIONS, RunOptions
+from t2t_jax.cli.flags.options import OPTIONS, RunOptions, takes_keys
 from t2t_jax.cli.flags.values import SWITCH
 from t2t_jax.config import ARCHITECTURES, alternatives, defaults, did_you_mean, sections
 from t2t_jax.config_files import default_row, shipped_directory, shipped_names
@@ -167,10 +167,10 @@ def keys_note(mode: str) -> str:
             "Takes the configuration from the checkpoint. If --config=NAME is given, "
             "it must be that one."
         )
-    if OPTIONS[mode].uses_jax and issubclass(OPTIONS[mode], RunOptions):
-        return "Uses the configuration of the run; --config.KEY=VALUE changes a key."
-    if not takes_config(mode):
+    if not takes_keys(mode):
         return "Takes no configuration."
+    if not takes_config(mode):
+        return "Uses the configuration of the run; --config.KEY=VALUE changes a key."
     return (
         "--config.KEY=VALUE changes a key of the configuration. Sections: "
         f"{', '.join(sections())}; --help=SECTION lists the keys of one."

@@ -76,7 +76,7 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
     hypotheses = translated.hypotheses[: len(corpus.references)]
 
     from t2t_jax.evaluation.bleu import BleuSettings, scores_by_direction
-    from t2t_jax.evaluation.significance import paired_test
+    from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
 
     bleu = BleuSettings(options.config.evaluation.tokenize)
     lines_of = hypotheses, corpus.references, corpus.directions
@@ -87,6 +87,9 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
         "seconds": translated.seconds,
         "checkpoint_step": translated.model.step,
     }
+    if not corpus.directions:
+        both = hypotheses, corpus.references
+        result["intervals"] = bootstrap_intervals(*both, bleu=bleu)
     if corpus.baseline is not None:
         result["paired_test"] = paired_test(
             hypotheses, corpus.references, baseline=corpus.baseline, bleu=bleu

@@ -29,6 +29,7 @@ from t2t_jax.exchange.exporting.stablehlo import StableHLOFormat
 from t2t_jax.exchange.exporting.verification import (
     FLOAT16,
     INT8,
+    INT8_WITHOUT_VNNI,
     Backend,
     Comparison,
     JaxBackend,
@@ -122,7 +123,7 @@ FORMATS: Mapping[str, ExportFormat] = {
 def tolerance_of(spec: ExportSpec) -> Tolerance:
     """Returns the accepted differences between an export and its model."""
     inexact = {"float32": FORMATS[spec.format].tolerance, "float16": FLOAT16}
-    usual = inexact.get(spec.quantization, INT8)
+    usual = inexact.get(spec.quantization, INT8_WITHOUT_VNNI if lacks_vnni() else INT8)
     loss = spec.max_bleu_loss
     return usual if loss is None else usual._replace(bleu=loss)
 
