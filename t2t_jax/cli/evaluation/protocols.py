@@ -201,9 +201,10 @@ def _directions(result: Mapping[str, Any]) -> Iterator[Row]:
 
 def _scores(result: Mapping[str, Any]) -> Iterator[Row]:
     intervals = result["intervals"]
-    for key, name in _NAMES.items():
+    for key in filter(intervals.get, _NAMES):
         note = interval_note(intervals[key], intervals["level"])
-        yield (name, f"{result[key]:.2f}", f"{note}  {result[f'{key}_signature']}")
+        signed = f"{note}  {result[f'{key}_signature']}"
+        yield (_NAMES[key], f"{result[key]:.2f}", signed)
     for key in ("paper_bleu", "tokenized_bleu"):
         if tokens := result.get(key):
             note = f"{tokens['label']}  {tokens['signature']}"

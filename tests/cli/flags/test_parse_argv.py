@@ -151,7 +151,7 @@ def test_the_end_of_a_schedule_is_that_of_the_first_start(tmp_path, again):
     # From Python too.
     unset = dataclasses.replace(config.optimizer, decay_steps=0)
     config = dataclasses.replace(config, optimizer=unset, steps=30)
-    found, _ = _resolve_config(config, begun.workdir)
+    found, _ = _resolve_config(config, begun.workdir, None, None)
     assert found.optimizer.decay_steps == 10
 
 
