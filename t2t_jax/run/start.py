@@ -141,10 +141,9 @@ def _prepare(
         workdir.read_vocabularies(config.vocabulary)  # Checks them.
         console.log(complete)
         return None
-    log, stream = console.log, console.stream
-    text = prepare_data(config, workdir=workdir, log=log, stream=stream)
+    text = prepare_data(config, workdir=workdir, log=console.log, stream=console.stream)
     for warning in _warnings(config, text.train.num_pairs):
-        log(warning)
+        console.log(warning)
     # Keeps that of development text if evaluation is off now.
     known = {**workdir.read_fingerprints(), **text.fingerprints}
     stored = with_absolute_text(config)

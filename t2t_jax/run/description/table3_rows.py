@@ -31,7 +31,6 @@ class Row(NamedTuple):
 
 
 _BIG = {"model.d_model": 1024, "model.d_ff": 4096, "model.num_heads": 16}
-_LONG = {"steps": 300_000}
 _ENGLISH_FRENCH = {"vocabulary.size": 32_000}
 
 
@@ -64,14 +63,14 @@ TABLE_3: Mapping[str, Row] = {
     "D_ls0": Row({"training.label_smoothing": 0.0}, 4.67, 25.3),
     "D_ls02": Row({"training.label_smoothing": 0.2}, 5.47, 25.7),
     "E_learned": Row({"model.positions": "learned"}, 4.92, 25.7),
-    "big": Row({**_BIG, **_LONG, "model.dropout": 0.3}, 4.33, 26.4, 213, 28.4),
+    "big": Row({**_BIG, "steps": 300_000, "model.dropout": 0.3}, 4.33, 26.4, 213, 28.4),
 }
 """The rows that `configs/table3.py` trains."""
 
 ROWS: Mapping[str, Row] = {
     **TABLE_3,
     "En-Fr_base": Row(_ENGLISH_FRENCH, test_bleu=38.1),
-    "En-Fr_big": Row({**_BIG, **_LONG, **_ENGLISH_FRENCH}, test_bleu=41.8),
+    "En-Fr_big": Row({**_BIG, "steps": 300_000, **_ENGLISH_FRENCH}, test_bleu=41.8),
 }
 
 _VARIED = tuple(dict.fromkeys(key for row in ROWS.values() for key in row.changes))
