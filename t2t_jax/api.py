@@ -136,8 +136,7 @@ def train(  # noqa: PLR0913  # as few words as a program needs
     """
     directory = Workdir(as_directory(workdir, caller="train"))
     _require_stream(log)
-    own: Any = {"module": module, "optimizer": optimizer, "devices": devices}
-    own |= {"callbacks": _require_callbacks(callbacks), "owns_process": False}
+    called = _require_callbacks(callbacks)
     directory.require_run()
     enable_cache_in_process()
     processes = current_processes()
@@ -149,16 +148,28 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         with failing_together(processes, "read the pairs"):
             show = partial(print_line, stream=log) if processes.is_first else _drop
             parsed = _with_pairs(parsed, {"train": train, "dev": dev}, log=show)
-        run: Any = {"workdir": directory, "overrides": overrides, "stream": log}
-        run |= {"processes": processes, "devices": devices}
-        text, console = held.enter_context(open_shared_run(parsed, **run))
+        run = open_shared_run(
+            parsed,
+            workdir=directory,
+            overrides=overrides,
+            processes=processes,
+            stream=log,
+            devices=devices,
+        )
+        text, console = held.enter_context(run)
         if text is not None:
-            own["stop"] = InterruptRequest(console.log)
-            parts = (parsed, directory, text, console, processes)
-            made = train_prepared(*parts, **own)
-            if not made.completes(parsed.steps, patience=parsed.evaluation.patience):
-                where = f"step {made.step:,}, which is saved"
-                raise KeyboardInterrupt(f"Stopped at {where}. The same call resumes.")
+            _train(
+                parsed,
+                directory,
+                text,
+                console,
+                processes,
+                module=module,
+                optimizer=optimizer,
+                callbacks=called,
+                devices=devices,
+                owns_process=False,
+            )
     from t2t_jax.run.inference.load import load, shared_checkpoint
 
     step = shared_checkpoint(processes, directory.path, name="the model")
@@ -191,6 +202,23 @@ def train_prepared(
     parts["write_report"] = ReportWriter(workdir, log=console.log, processes=count)
     trainer = Trainer(config, workdir, text, console, processes, **parts)
     return trainer.train(stop if count == 1 else SharedStopRequest())
+
+
+def _train(
+    config: Config,
+    workdir: Workdir,
+    text: PreparedData,
+    console: Console,
+    processes: Processes,
+    **parts: Any,
+) -> None:
+    """Trains to the end; raises a KeyboardInterrupt after a request to stop."""
+    stop = InterruptRequest(console.log)
+    made = train_prepared(config, workdir, text, console, processes, stop=stop, **parts)
+    if not made.completes(config.steps, patience=config.evaluation.patience):
+        raise KeyboardInterrupt(
+            f"Stopped at step {made.step:,}, which is saved. The same call resumes."
+        )
 
 
 def _with_pairs(config: Config, pairs: Mapping[str, Pairs | None], log: Log) -> Config:

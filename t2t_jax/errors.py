@@ -250,11 +250,13 @@ class ErrorCollector:
             raise (kind or self._kind)(messages, unlisted=self._unlisted)
 
 
-def require_package(name: str, *, user: str, extra: str) -> None:
+def require_package(name: str, *, user: str, extra: str, package: str = "") -> None:
     """Checks that a package of an extra is installed, before it is needed.
 
     Args:
+      name: of the module.
       user: what requires it, for the message.
+      package: its name for pip, if it is not that of the module.
 
     Raises:
       UserError: it is not installed.
@@ -266,7 +268,7 @@ def require_package(name: str, *, user: str, extra: str) -> None:
     """
     if find_spec(name) is None:
         raise UserError(
-            f"{user} requires the package {name}, which is not installed. "
+            f"{user} requires the package {package or name}, which is not installed. "
             f"Run: pip install 't2t-jax[{extra}]'"
         )
 

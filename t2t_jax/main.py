@@ -111,9 +111,12 @@ def _run(argv: Sequence[str]) -> int:
         enable_compilation_cache()  # before the mode imports it
     mode = import_module(f"t2t_jax.cli.modes.{module_of(options.mode)}")
     if isinstance(options, DistributedOptions):
-        names = ("coordinator_address", "num_processes", "process_id")
-        given: Any = {name: getattr(options, name) for name in names}
-        processes = initialize(**given, before_exit=flush_before_exit)
+        processes = initialize(
+            coordinator_address=options.coordinator_address,
+            num_processes=options.num_processes,
+            process_id=options.process_id,
+            before_exit=flush_before_exit,
+        )
         disable_cache_on_multiprocess_cpu(processes.count)
         options = dataclasses.replace(options, processes=processes)
     else:

@@ -167,8 +167,10 @@ def _lock(directory: Path, held: contextlib.ExitStack) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         held.enter_context(locked(directory / "lock"))
     except BlockingIOError as error:
-        reason = "is in use by another program. Wait for its end, or pass another"
-        raise OutputError(f"{directory} {reason} directory.") from error
+        raise OutputError(
+            f"{directory} is in use by another program. Wait for its end, or pass "
+            "another directory."
+        ) from error
     except OSError as error:
         problem, advice = "checkpoints cannot be saved there", "pass another directory"
         raise write_error(directory, error, problem=problem, advice=advice) from error

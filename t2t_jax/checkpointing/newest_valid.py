@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.reader import CheckpointReader, without_checksums
@@ -59,11 +60,13 @@ def restore_latest_valid(
     for step in reversed(checkpoints.steps()):
         items: dict[str, PyTree] = {}  # Those of a corrupt one are released.
         other = checkpoints.corrupt(step, "another process could not read it")
-        how: Any = {"handled": CorruptCheckpointError, "error": other}
+        together = partial(
+            failing_together, processes, handled=CorruptCheckpointError, error=other
+        )
         try:
-            with failing_together(processes, f"read checkpoint {step}", **how):
+            with together(f"read checkpoint {step}"):
                 items, meta = checkpoints.read(step, like)
-            with failing_together(processes, f"check checkpoint {step}", **how):
+            with together(f"check checkpoint {step}"):
                 checkpoints.check(step, items, meta)
                 checkpoints.files(step)  # Without them the parameters cannot be used.
         except CorruptCheckpointError as error:

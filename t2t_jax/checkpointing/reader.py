@@ -112,7 +112,8 @@ class CheckpointReader(StepDirs):
         Raises:
           DataError: there is no such checkpoint, or it is corrupt.
         """
-        for _ in range(_MAX_ATTEMPTS * (which in ("best", "last"))):
+        attempts = _MAX_ATTEMPTS if which in ("best", "last") else 1
+        for _ in range(attempts - 1):
             with suppress(RemovedCheckpointError):
                 return read(self.resolve_step(which))
         return read(self.resolve_step(which))

@@ -172,8 +172,9 @@ class CheckpointWriter(CheckpointReader):
             f"process cannot {what}.\nSee its log for the reason. Free disk space or "
             "fix permissions."
         )
-        how: Any = {"handled": Exception, "error": error}
-        return failing_together(self.processes, f"save: {what}", **how)
+        return failing_together(
+            self.processes, f"save: {what}", handled=Exception, error=error
+        )
 
     @contextlib.contextmanager
     def _aborting(self) -> Iterator[None]:

@@ -144,18 +144,19 @@ class DataConfig:
         for name, most in _LIMITS.items():
             problems.limit(f"data.{name}", getattr(self, name), most)
         joiner, bare = self.subword_joiner, "".join(self.subword_joiner.split())
-        rule = "must not contain spaces: the one after it is removed with it"
-        change = f'Set config.data.subword_joiner="{bare}".'
         problems.check(
-            joiner == bare, f"data.subword_joiner={joiner!r} {rule}. {change}"
+            joiner == bare,
+            f"data.subword_joiner={joiner!r} must not contain spaces: the one after it "
+            f'is removed with it. Set config.data.subword_joiner="{bare}".',
         )
         problems.choose("data.layout", self.layout, LAYOUTS)
         problems.try_call(lambda one: one.modifier_rates, self)
         problems.try_call(lambda one: one.filter_names, self)
-        fault = f"data.glossary={self.glossary!r} requires the modifier words"
-        change = "words:0.02 to config.data.modifiers, or set config.data.glossary=''."
-        has_words = not self.glossary or "words:" in self.modifiers
-        problems.check(has_words, f"{fault}. Add {change}")
+        problems.check(
+            not self.glossary or "words:" in self.modifiers,
+            f"data.glossary={self.glossary!r} requires the modifier words. Add "
+            "words:0.02 to config.data.modifiers, or set config.data.glossary=''.",
+        )
         problems.raise_if_any()
 
     def _rules(self) -> Iterator[tuple[str, bool, str]]:
@@ -208,8 +209,9 @@ class DataConfig:
             if name in rates or name not in MODIFIERS or not is_rate:
                 raise ConfigError(
                     f"data.modifiers={self.modifiers!r} must be different names, each "
-                    f"with a rate from 0 to 1, as upper:0.05, and has {part!r}. Change "
-                    f"config.data.modifiers; known are {', '.join(MODIFIERS)}."
+                    "with a rate from 0 to 1, as upper:0.05,typos:0.1, and has "
+                    f"{part!r}. Change config.data.modifiers; known are "
+                    f"{', '.join(MODIFIERS)}."
                 )
             rates[name] = float(number)
         return {name: rates[name] for name in MODIFIERS if rates.get(name)}
@@ -319,10 +321,10 @@ class VocabularyConfig:
         symbols = self.symbol_list
         smallest = (261 if self.byte_fallback else 5) + len(symbols)
         more = ", 256 bytes" * self.byte_fallback + ", the symbols" * bool(symbols)
+        what = f"four special ids{more} and a piece"
         for name in ("size", "source_size"):
-            size, rule = getattr(self, name), f"be at least {smallest}: four special "
+            size, rule = getattr(self, name), f"be at least {smallest}: {what}"
             is_right = size >= smallest or (name == "source_size" and size == 0)
-            rule += f"ids{more} and a piece"
             problems.require(f"vocabulary.{name}", size, is_right, rule)
             problems.limit(f"vocabulary.{name}", size, MAX_SUBWORDS)
         self._check_symbols(problems)

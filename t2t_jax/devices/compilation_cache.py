@@ -52,7 +52,10 @@ _CPU_MODEL = re.compile(
 _CACHE_WARNING = re.compile(
     r"Error (reading|writing) persistent compilation cache entry for '(.*?)': (.*)"
 )
-_NOT_CACHED = "Compiled programs are not cached: %s Or set %s=false to have no cache."
+_NOT_CACHED = (
+    "Compiled programs are not cached: %s Or set %s=false to have neither cache nor "
+    "warning."
+)
 _LOGGER = logging.getLogger(__name__)
 
 
@@ -199,6 +202,7 @@ def _default_directory(environ: Mapping[str, str]) -> Path | None:
 def _make_private(folder: Path) -> None:
     """Creates a directory that only this user can write to, or checks that it is."""
     fault = ""
+    cause: OSError | None = None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts, user = folder.stat(), os.geteuid()
@@ -210,9 +214,10 @@ def _make_private(folder: Path) -> None:
             fault = f"belongs to user {facts.st_uid}, not to user {user}. Remove it."
     except OSError as error:
         fault = f"cannot be created: {error.strerror}. Fix permissions."
+        cause = error
     if fault:
         rule = f"Compiled programs are code, and their cache {folder} {fault}"
-        raise UserError(f"{rule} Or set {DIRECTORY} to another directory.")
+        raise UserError(f"{rule} Or set {DIRECTORY} to another directory.") from cause
 
 
 def _corrupt_entry_remover(folder: Path) -> Callable[[logging.LogRecord], bool]:
@@ -232,8 +237,11 @@ def _corrupt_entry_remover(folder: Path) -> Callable[[logging.LogRecord], bool]:
             with contextlib.suppress(OSError):
                 entry.unlink()
         if done := acts.pop(act, ""):
-            text = "A compiled program could not be %s %s (%s). It is compiled again"
-            _LOGGER.warning(f"{text} when needed.", done, folder, reason)
+            text = (
+                "A compiled program could not be %s %s (%s). It is compiled again when "
+                "needed."
+            )
+            _LOGGER.warning(text, done, folder, reason)
         return False
 
     return is_another

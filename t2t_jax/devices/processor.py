@@ -45,7 +45,9 @@ def multiplies_bfloat16() -> bool:
     """
     asked = os.environ.get(CPU_DTYPE, "")
     if asked not in ("", "float32", "bfloat16"):
-        raise ConfigError(f"{CPU_DTYPE} must be float32 or bfloat16, not {asked!r}.")
+        raise ConfigError(
+            f"{CPU_DTYPE}={asked!r} must be float32 or bfloat16. Change or unset it."
+        )
     has_flag = not set(BFLOAT16_FLAGS).isdisjoint(_value("flags").split())
     return asked == "bfloat16" or (not asked and has_flag)
 
@@ -67,6 +69,23 @@ def resolve_compute_dtype(dtype: str, platform: str) -> str:
     fast = platform in ("gpu", "cuda", "rocm", "tpu")
     fast |= platform == "cpu" and multiplies_bfloat16()
     return "bfloat16" if fast else "float32"
+
+
+def resolve_search_dtype(dtype: str, platform: str) -> str:
+    """Returns what a search computes in, or "auto" for what its model does.
+
+    Args:
+      dtype: `decoding.compute_dtype`; "auto" is float32 on a CPU that does not multiply
+        bfloat16, also if another processor trained the model in it.
+    """
+    is_slow = dtype == "auto" and platform == "cpu" and not multiplies_bfloat16()
+    return "float32" if is_slow else dtype
+
+
+def is_slow_in_bfloat16() -> bool:
+    """Returns whether this processor is known not to multiply bfloat16."""
+    is_known = bool(os.environ.get(CPU_DTYPE) or _value("flags"))
+    return is_known and not multiplies_bfloat16()
 
 
 def lacks_vnni() -> bool:

@@ -94,7 +94,10 @@ def _weights(
 
 
 def attention_of(
-    module: nn.Module, params: Params, vocabulary: VocabularyPair, pairs: Iterable[Pair]
+    module: nn.Module,
+    params: Params,
+    vocabularies: VocabularyPair,
+    pairs: Iterable[Pair],
 ) -> Iterator[dict[str, Any]]:
     """Computes the attention weights of sentence pairs, for the page's scripts.
 
@@ -114,9 +117,9 @@ def attention_of(
     """
     num_bytes = num_sentences = 0
     for text, translation in pairs:
-        (ids,) = vocabulary.source.encode_sources([text], target_language="")
+        (ids,) = vocabularies.source.encode_sources([text], target_language="")
         source = [*ids, EOS]
-        target = [BOS, *vocabulary.target.encode([translation])[0]]
+        target = [BOS, *vocabularies.target.encode([translation])[0]]
         if max(len(source), len(target)) > _MAX_TOKENS or len(source) < 2:
             continue
         maps = attention_maps(module, params, np.array(source), np.array(target))
@@ -127,8 +130,8 @@ def attention_of(
         yield {
             "text": text,
             "translation": translation,
-            "source": list(map(label_of, vocabulary.source.pieces(source))),
-            "target": list(map(label_of, vocabulary.target.pieces(target))),
+            "source": list(map(label_of, vocabularies.source.pieces(source))),
+            "target": list(map(label_of, vocabularies.target.pieces(target))),
             "maps": {kind: quantize(weights) for kind, weights in maps.items()},
         }
         if num_sentences == MAX_SENTENCES:

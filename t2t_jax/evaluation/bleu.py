@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -96,11 +97,13 @@ def scores_by_direction(
     """
     if len(set(directions)) < 2:
         return corpus_scores(hypotheses, references, bleu=bleu)
-    lines = [*zip(directions, hypotheses, references, strict=True)]
-    each = {}
-    for direction in dict.fromkeys(directions):
-        some = ((ours, theirs) for one, ours, theirs in lines if one == direction)
-        each[direction] = corpus_scores(*zip(*some, strict=True), bleu=bleu)
+    pairs = defaultdict(list)
+    for direction, *pair in zip(directions, hypotheses, references, strict=True):
+        pairs[direction].append(pair)
+    each = {
+        direction: corpus_scores(*zip(*some, strict=True), bleu=bleu)
+        for direction, some in pairs.items()
+    }
     found = dict(next(iter(each.values())))
     for name in IN_TRAINING:
         by_direction = {direction: scores[name] for direction, scores in each.items()}

@@ -11,12 +11,11 @@ import logging
 import math
 import warnings
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from t2t_jax.errors import UserError
+from t2t_jax.errors import require_package
 from t2t_jax.types import Array
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ def require_matplotlib() -> None:
     Raises:
       UserError: it is not.
     """
-    if find_spec("matplotlib") is None:
-        raise UserError("Plots need matplotlib. Run: pip install 't2t-jax[plots]'")
+    require_package("matplotlib", user="A plot", extra="plots")
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -206,10 +204,10 @@ def _set_labels(axis: Axis, words: Sequence[str], cell: float, rotation: int) ->
 def _lines(weights_QxK: Array, y_Q: Array, y_K: Array, head: int) -> LineCollection:
     from matplotlib.collections import LineCollection
 
-    drawn = [*zip(*np.nonzero(weights_QxK >= _MIN_WEIGHT), strict=True)]
+    drawn, color = np.argwhere(weights_QxK >= _MIN_WEIGHT), _color(head)[:3]
     lines: Any = [[(0, y_Q[q]), (1, y_K[k])] for q, k in drawn]
     # Rounding exceeds 1.
-    colors = [(*_color(head)[:3], min(weights_QxK[q, k], 1.0)) for q, k in drawn]
+    colors = [(*color, min(weights_QxK[q, k], 1.0)) for q, k in drawn]
     return LineCollection(lines, colors=colors, linewidths=1.6)
 
 

@@ -47,7 +47,8 @@ def moses_tokenizer(language: str) -> Callable[[str], str]:
     languages = sacremoses.corpus.NonbreakingPrefixes().available_langs
     if language not in (known := sorted(set(languages.values()))):
         raise UserError(
-            f"--target_language={language} must be one of Moses: {', '.join(known)}."
+            f"--target_language={language} must be a language of sacremoses: "
+            f"{', '.join(known)}."
         )
     return partial(sacremoses.MosesTokenizer(lang=language).tokenize, return_str=True)
 

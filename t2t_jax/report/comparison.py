@@ -26,7 +26,10 @@ from t2t_jax.training.progress_and_patience import Record
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
 TEST_COLUMNS = (*("BLEU", "±", "gain", "p"), *("chrF", "±", "gain", "p"))
-_MAX_SENTENCES, _MAX_EVALUATIONS, _MAX_LETTERS, _MIN_POINTS = 10, 12, 300, 150
+_MAX_SENTENCES = 10
+_MAX_EVALUATIONS = 12
+_MAX_LETTERS = 300
+_MIN_POINTS = 150
 
 
 class Run(NamedTuple):

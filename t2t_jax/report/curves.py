@@ -15,7 +15,8 @@ NONE = "\N{EM DASH}"
 MAX_POINTS = 1_200
 """Of one curve, after thinning."""
 
-_MAX_KNOTS = _MAX_MARKS = 400
+_MAX_KNOTS = 400
+_MAX_MARKS = 400
 
 
 class Chart(NamedTuple):
@@ -113,7 +114,8 @@ def thin(points: Sequence[tuple[int, float]], most: int) -> Sequence[tuple[int, 
     kept = {0, len(points) - 1}
     for start in range(0, len(points), size):
         part = range(start, min(start + size, len(points)))
-        kept |= {pick(part, key=lambda n: points[n][1]) for pick in (min, max)}
+        kept |= {min(part, key=lambda n: points[n][1])}
+        kept |= {max(part, key=lambda n: points[n][1])}
     return [points[n] for n in sorted(kept)]
 
 

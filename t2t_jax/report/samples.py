@@ -23,7 +23,9 @@ from t2t_jax.run.workdir import Workdir
 MAX_STEPS = 60
 """Evaluations of which a page shows the samples."""
 
-_MAX_SENTENCES, _MAX_BYTES, _MAX_LETTERS = 20, 4 << 20, 1_000
+_MAX_SENTENCES = 20
+_MAX_BYTES = 4 << 20
+_MAX_LETTERS = 1_000
 # At the end of an empty one an editor may have cut off the blanks.
 _SAMPLE = re.compile(
     r"^  source(?: {7}(.*))?\n  reference(?: {4}(.*))?\n  translation(?:  (.*))?$",

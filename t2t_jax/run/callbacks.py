@@ -120,8 +120,12 @@ class RunCallbacks:
             return
         self._has_estimated = True
         if step < self.config.steps:
-            pace = {"tokens_per_second": record["target_tokens_per_second"]}
-            self.console.log(self.estimate(step, step_seconds=seconds / steps, **pace))
+            estimate = self.estimate(
+                step,
+                step_seconds=seconds / steps,
+                tokens_per_second=record["target_tokens_per_second"],
+            )
+            self.console.log(estimate)
 
     @contextmanager
     def _not_training(self) -> Iterator[None]:
@@ -173,9 +177,11 @@ class RunCallbacks:
 
     def _warn_of_divergence(self, record: Record) -> None:
         """Warns once of a loss worse than a uniform guess."""
-        words, optimizer = self.config.network.vocab_size, self.config.optimizer
-        warmup = {"warmup_steps": optimizer.warmup_steps}
-        warning = uniform_guess_warning(record, vocab_size=words, **warmup)
+        warning = uniform_guess_warning(
+            record,
+            vocab_size=self.config.network.vocab_size,
+            warmup_steps=self.config.optimizer.warmup_steps,
+        )
         if warning and not self._has_warned:
             self._has_warned = True
             self.console.log(warning)

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 from jax.sharding import Mesh
 
 from t2t_jax.config import ARCHITECTURES, Config
-from t2t_jax.devices.processor import multiplies_bfloat16, resolve_compute_dtype
+from t2t_jax.devices.processor import is_slow_in_bfloat16, multiplies_bfloat16
 from t2t_jax.functional.fused_attention import LENGTH_MULTIPLE
 from t2t_jax.model.attention_kernels import resolve_attention
 from t2t_jax.model.config import TransformerConfig
 
-_FAST = "which this processor multiplies. The run keeps it."
 _SLOW = (
     "This processor does not multiply bfloat16: a step took 1.25 times as long as in "
     "float32 on such a one."
@@ -54,12 +53,12 @@ class DeviceChoices(NamedTuple):
 
     Attributes:
       config: with what its devices chose in place of "auto".
-      compute_dtype: of its module.
+      auto: what `compute_dtype="auto"` of its module is; "" for that of the devices.
       lines: what was chosen, and what bfloat16 costs here; saved if there are any.
     """
 
     config: Config
-    compute_dtype: str
+    auto: str
     lines: list[str]
 
 
@@ -76,15 +75,18 @@ def choose_for_devices(
     """
     config, attention = choose_attention(config, mesh)
     network, section = config.network, ARCHITECTURES[config.architecture]
-    platform, precision = mesh.devices.flat[0].platform, ""
-    dtype = resolve_compute_dtype(network.compute_dtype, platform)
-    if platform == "cpu" and dtype == "bfloat16":
-        if network.compute_dtype == "bfloat16":
-            precision = "" if multiplies_bfloat16() else _SLOW
-        elif may_choose:
-            precision = f"{section}.compute_dtype=auto: {dtype}, {_FAST}"
-            changes: Any = {section: dataclasses.replace(network, compute_dtype=dtype)}
-            config = dataclasses.replace(config, **changes)
-        else:
-            dtype = "float32"
-    return DeviceChoices(config, dtype, list(filter(None, (precision, attention))))
+    if mesh.devices.flat[0].platform != "cpu":
+        return DeviceChoices(config, "", [attention] * bool(attention))
+    precision = ""
+    if network.compute_dtype == "bfloat16" and is_slow_in_bfloat16():
+        precision = _SLOW
+    if network.compute_dtype == "auto" and may_choose and multiplies_bfloat16():
+        precision = (
+            f"{section}.compute_dtype=auto: bfloat16, which this processor multiplies. "
+            "The run keeps it. A run in float32 begins with config."
+            f"{section}.compute_dtype=float32."
+        )
+        network = dataclasses.replace(network, compute_dtype="bfloat16")
+        changes: Any = {section: network}
+        config = dataclasses.replace(config, **changes)
+    return DeviceChoices(config, "float32", list(filter(None, (precision, attention))))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -130,8 +129,9 @@ class RunCheckpointer:
             self._checkpoints.wait()
         self._failure = None
         with self._failure_logged():
-            stored: Any = {"meta": meta, "files": self.files, **_items_of(state)}
-            self._checkpoints.save(progress.step, **stored)
+            self._checkpoints.save(
+                progress.step, meta=meta, files=self.files, **_items_of(state)
+            )
 
     def check_for_errors(self) -> None:
         """Logs the failure of the current save, if it is known; never waits."""

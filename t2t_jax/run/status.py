@@ -201,8 +201,9 @@ def _state_of_unlocked(
     if last and is_elsewhere and now - _seconds(last) < _RECENT_SECONDS:
         why = "by its records; the lock of another host cannot be seen from here"
         return "running", why
-    why = "ended without saving, as by a crash or kill -9; training resumes "
-    return "interrupted", why + (f"at step {saved:,}" if saved else "from the start")
+    where = f"at step {saved:,}" if saved else "from the start"
+    why = f"ended without saving, as by a crash or kill -9; training resumes {where}"
+    return "interrupted", why
 
 
 def _has_diverged(last: Record, config: Config) -> bool:

@@ -246,8 +246,9 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
 def _sampled_sources(folder: Path) -> list[str]:
     """Reads the sources of the last evaluation's samples."""
     with suppress(OSError, UnicodeError):
-        for step in steps_in(folder)[-1:]:
-            return _SAMPLE_SOURCE.findall((folder / f"{step}.txt").read_text("utf-8"))
+        if steps := steps_in(folder):
+            text = (folder / f"{steps[-1]}.txt").read_text("utf-8")
+            return _SAMPLE_SOURCE.findall(text)
     return []
 
 

@@ -24,6 +24,7 @@ from t2t_jax.devices.distributed.processes import (
     all_reduce_min,
 )
 from t2t_jax.devices.fault_injection import maybe_inject_fault
+from t2t_jax.devices.processor import resolve_search_dtype
 from t2t_jax.devices.sharding.mesh import local_batch_shard, make_mesh, row_shards
 from t2t_jax.devices.sharding.rules import make_global_batch
 from t2t_jax.evaluation.bleu import BleuSettings
@@ -107,12 +108,12 @@ class Trainer:
         self._platform = self._mesh.devices.flat[0].platform
         begins = next(self.workdir.checkpoints.glob("*"), None) is None
         alone = self.processes.count == 1 and self.module is None
-        config, dtype, self._choices = choose_for_devices(
+        config, auto, self._choices = choose_for_devices(
             with_absolute_text(self.config), self._mesh, may_choose=begins and alone
         )
         self.config, network, training = config, config.network, config.training
         module = make_module(network) if self.module is None else self.module
-        self._module = resolve_module(module, self._mesh, auto=dtype)
+        self._module = resolve_module(module, self._mesh, auto=auto)
         width, own = network.d_model, self.optimizer
         self._optimizer = make_optimizer(
             config.optimizer, d_model=width, frozen=training.frozen, own=own
@@ -135,9 +136,8 @@ class Trainer:
         )
         shapes = jax.tree.leaves(self._checkpointer.shapes.params)
         self._num_parameters = sum(leaf.size for leaf in shapes)
-        self._make_model = partial(
-            step_model, self._module, compute_dtype=config.decoding.compute_dtype
-        )
+        dtype = resolve_search_dtype(config.decoding.compute_dtype, self._platform)
+        self._make_model = partial(step_model, self._module, compute_dtype=dtype)
         if config.decoding.shortlist and self.text.dev is not None:
             # Made once before the first step, to refuse what evaluations cannot use.
             bound = self._make_model(self._checkpointer.shapes.params)

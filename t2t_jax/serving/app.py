@@ -239,8 +239,9 @@ class _Api:
         async with aclosing(self._results(wanted, client)) as results:
             async for place, one in results:
                 found[place] = without_weights(one) if wanted.is_html else one
-                if self._config.log_text:
-                    _LOGGER.warning("%s -> %s", wanted.sentences[place].text, one.text)
+        if self._config.log_text:
+            for place, sentence in wanted.sentences.items():
+                _LOGGER.warning("%s -> %s", sentence.text, found[place].text)
         return await self._in_thread(translate_response, wanted, found)
 
     async def _results(self, wanted: TranslateRequest, client: str) -> _Results:

@@ -58,6 +58,8 @@ class ServingConfig:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.name.startswith("max_") or field.name.endswith("_timeout"):
-                rule = f"{field.name}={value!r} must be finite and above 0. Change it."
-                problems.check(0 < value < math.inf, rule)
+                problems.check(
+                    0 < value < math.inf,
+                    f"{field.name}={value!r} must be finite and above 0. Change it.",
+                )
         problems.raise_if_any(UserError)

@@ -130,7 +130,7 @@ class Guard:
         if scope["type"] != "http":
             await self._router(scope, receive, send)
             return
-        response = _Response(scope, send, self._config)
+        response = _Guarded(scope, send, self._config)
         start = time.perf_counter()
         self._metrics.in_progress += 1
         try:
@@ -142,20 +142,20 @@ class Guard:
             seconds = time.perf_counter() - start
             self._metrics.count(name, response.status or _CLIENT_GONE, seconds)
 
-    async def _answer(self, scope: Scope, receive: Receive, found: _Response) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, response: _Guarded) -> None:
         # With an application in the scope the router raises HTTPException.
         scope.setdefault("app", self)
         try:
             self._check(scope)
-            await self._router(scope, receive, found.send)
+            await self._router(scope, receive, response.send)
         except ClientDisconnect:
-            found.abort()
+            response.abort()
         except HTTPException as error:  # RequestError, and the router's own
-            await found.send_error(error, receive)
+            await response.send_error(error, receive)
         except Exception:
             # Without the message, which may hold text of the request.
             _LOGGER.exception("A request failed.", exc_info=self._config.log_text)
-            await found.send_error(RequestError(500, "Internal error"), receive)
+            await response.send_error(RequestError(500, "Internal error"), receive)
 
     def _check(self, scope: Scope) -> None:
         """Refuses foreign hosts and origins, two framings, and headers given twice."""
@@ -178,7 +178,7 @@ class Guard:
             raise RequestError(403, "This server does not serve pages of other origins")
 
 
-class _Response:
+class _Guarded:
     """Adds headers to a response, and ends connections that do not read it."""
 
     def __init__(self, scope: Scope, send: Send, config: ServingConfig):

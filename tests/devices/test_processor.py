@@ -26,12 +26,10 @@ def test_the_name_is_that_of_the_system_if_it_tells(lines, monkeypatch):
 @pytest.mark.parametrize("name", processor.BFLOAT16_FLAGS)
 def test_bfloat16_is_multiplied_by_processors_that_say_so(lines, monkeypatch, name):
     monkeypatch.delenv(processor.CPU_DTYPE)
-    found = []
     others = f"flags\t\t: sse {name}x", "Features : bf16", ""
     for line in (f"flags\t\t: sse {name}", *others):
         lines(line)
-        found.append(processor.multiplies_bfloat16())
-    assert found == [True, False, False, False]
+        assert processor.multiplies_bfloat16() == (line not in others)
 
 
 def test_a_variable_decides_for_all_processors(lines, monkeypatch):
@@ -40,17 +38,12 @@ def test_a_variable_decides_for_all_processors(lines, monkeypatch):
         monkeypatch.setenv(processor.CPU_DTYPE, dtype)
         assert processor.multiplies_bfloat16() == (dtype == "bfloat16")
     monkeypatch.setenv(processor.CPU_DTYPE, "half")
-    with pytest.raises(ConfigError, match=r"T2T_JAX_CPU_DTYPE .* 'half'"):
+    with pytest.raises(ConfigError, match=r"T2T_JAX_CPU_DTYPE='half'"):
         processor.multiplies_bfloat16()
 
 
 def test_vnni_is_missed_only_where_instructions_are_known(lines):
-    found = []
-    for line in (
-        "flags\t\t: sse avx2",
-        "flags\t\t: sse avx512_vnni",
-        "Features : asimd",
-    ):
+    known = ("flags\t\t: avx2", True), ("flags\t\t: avx512_vnni", False)
+    for line, is_missed in (*known, ("Features : asimd", False)):
         lines(line)
-        found.append(processor.lacks_vnni())
-    assert found == [True, False, False]
+        assert processor.lacks_vnni() == is_missed

@@ -117,5 +117,5 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match=r"pip install 't2t-jax\[plots\]'"):
         plots.require_matplotlib()
-    with pytest.raises(UserError, match="Plots need matplotlib"):
+    with pytest.raises(UserError, match="requires the package matplotlib"):
         plots.new_figure(1.0, 1.0)

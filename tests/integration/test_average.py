@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from importlib.util import find_spec
 
 import pytest
 
@@ -9,7 +10,6 @@ from t2t_jax import load
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import average
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
-from t2t_jax.evaluation import plots
 from t2t_jax.evaluation.bleu import corpus_scores
 from tests.integration import tiny
 
@@ -77,7 +77,7 @@ def test_a_sliding_average_prints_and_keeps_a_row_a_window_and_how_to_write_the_
     assert found["sentences"] == 5  # evaluation.bleu_sentences, as in training
     assert found["bleu_signature"].startswith("nrefs:1|")
     curve = workdir / "averages" / "last=2.png"
-    assert curve.exists() == (plots.find_spec("matplotlib") is not None)
+    assert curve.exists() == (find_spec("matplotlib") is not None)
 
     command = done.stderr.decode().splitlines()[-1].partition("To write it: python ")[2]
     module, *flags = shlex.split(command)[1:]

@@ -40,22 +40,13 @@ def gradient(platform):
 
 
 @pytest.mark.parametrize("config", [TransformerConfig(), RNNConfig()])
-def test_auto_is_the_default_and_follows_the_platform(config):
-    assert config.compute_dtype == "auto"
-    platforms = ("cpu", "gpu", "cuda", "rocm", "tpu", "abacus")
-    assert [
-        resolve_compute_dtype(config.compute_dtype, name) for name in platforms
-    ] == [*("float32", "bfloat16", "bfloat16", "bfloat16", "bfloat16", "float32")]
-
-
-def test_auto_on_a_processor_that_multiplies_bfloat16(monkeypatch):
-    monkeypatch.setenv(CPU_DTYPE, "bfloat16")
-    found = [
-        resolve_compute_dtype(TINY.compute_dtype, name)
-        for name in ("cpu", "tpu", "abacus")
-    ]
-    assert found == ["bfloat16", "bfloat16", "float32"]
-    assert compute_dtype(TINY) == "bfloat16"
+def test_auto_is_the_default_and_follows_the_platform(config, monkeypatch):
+    for dtype in ("bfloat16", "float32"):
+        monkeypatch.setenv(CPU_DTYPE, dtype)
+        assert compute_dtype(config) == resolve_compute_dtype("auto", "cpu") == dtype
+    platforms = ("gpu", "cuda", "rocm", "tpu", "abacus")
+    found = [resolve_compute_dtype(config.compute_dtype, name) for name in platforms]
+    assert found == [*["bfloat16"] * 4, "float32"]
 
 
 @pytest.mark.parametrize("config", [TINY, TINY_RNN])

@@ -62,14 +62,17 @@ def _parts(section: Section) -> Iterator[RenderableType]:
     yield ""
 
 
-def _table(one: Section, *, gap: int) -> Table:
+def _table(section: Section, *, gap: int) -> Table:
     table = Table(
-        box=None, show_header=bool(one.header), pad_edge=False, padding=(0, gap, 0, 0)
+        box=None,
+        show_header=bool(section.header),
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
     )
-    for i, name in enumerate(one.header or [""] * len(one.rows[0])):
-        side: JustifyMethod = "right" if i in one.right else "left"
+    for i, name in enumerate(section.header or [""] * len(section.rows[0])):
+        side: JustifyMethod = "right" if i in section.right else "left"
         table.add_column(Text(name), justify=side, overflow="fold")
-    for row in one.rows:
+    for row in section.rows:
         table.add_row(*map(_text, row))
     return table
 

@@ -255,7 +255,7 @@ def load_job(options: EvaluateOptions) -> TranslationJob:
     if averages and not options.workdir.is_model:
         model = load_mean(options, decoding=decoding)
     else:
-        checkpoint = "last" * averages
+        checkpoint = "last" if averages else options.checkpoint
         model = load_one(options, checkpoint=checkpoint, decoding=decoding)
     # Of a model without tags it is that of Moses's tokenization.
     is_tag = not options.protocol or model.vocabularies.source.tags

@@ -177,7 +177,8 @@ def _fault(argument: Argument, *, mode: str) -> UserError | None:
     except (ValueError, TypeError):
         keywords = "".join(f" or {word}" for word in KEYWORD_VALUES.get(name, {}))
         return (ConfigError if key else UserError)(
-            f"{written}={printable(value)} must be {KINDS[of]}{keywords}. Change it."
+            f"{written}={printable(value)} must be {KINDS[of]}{keywords}. "
+            f"Change {written}."
         )
     return None
 

@@ -301,7 +301,9 @@ class DistillOptions(TranslateOptions, mode="distill"):
     resume: bool = True
 
 
-_FILES = "source reference baseline protocol robustness source_language target_language"
+_OF_FILES = (
+    "source reference baseline protocol robustness source_language target_language"
+)
 
 
 class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
@@ -345,7 +347,7 @@ class EvaluateOptions(SearchOptions, PairOptions, mode="evaluate"):
     n_best: int = 1  # not a flag: the best is evaluated
     source: str = flag(FILE, required=True, unless="protocol=parsing corpus")
     reference: str = flag(FILE, required=True, unless="corpus")
-    corpus: str = flag(metavar="SPEC", excludes=_FILES)
+    corpus: str = flag(metavar="SPEC", excludes=_OF_FILES)
     protocol: str = flag(metavar="NAME", choices=PROTOCOLS, excludes="ensemble")
     baseline: str = flag(FILE)
     hypotheses: str = flag(FILE)
@@ -749,5 +751,7 @@ class DoctorOptions(
 
 def takes_keys(mode: str) -> bool:
     """Returns whether a mode takes `--config.KEY=VALUE`, or a configuration."""
-    of_run = OPTIONS[mode].uses_jax and issubclass(OPTIONS[mode], RunOptions)
-    return of_run or OPTIONS[mode].reads_config
+    options = OPTIONS[mode]
+    return options.uses_jax and (
+        options.reads_config or issubclass(options, RunOptions)
+    )

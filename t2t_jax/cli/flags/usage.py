@@ -27,8 +27,10 @@ from t2t_jax.errors import UserError
 
 _NARROWEST, _WIDEST, _USUAL = 60, 100, 88
 _COMMON = {
-    "--config=NAME": "Configuration: wmt_en_de, table3:C_N2, …, FILE.py, FILE.py:ROW.",
-    "--workdir=DIR": "Directory of the run, which training creates or resumes.",
+    "--config=NAME": "Configuration: a shipped one (wmt_en_de, table3:C_N2), "
+    "FILE.py or FILE.py:ROW.",
+    "--workdir=DIR": "Directory of the run. Training creates or resumes it; other "
+    "modes need it.",
     "--config.KEY=VALUE": "Change a key of it, such as --config.steps=5000.",
     "--version": "Print the versions of t2t_jax, Python and JAX.",
 }

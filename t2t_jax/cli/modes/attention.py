@@ -73,8 +73,9 @@ def _select(options: AttentionOptions) -> dict[str, list[int]]:
     config = options.config
     if config.architecture != "transformer":
         raise UserError(
-            f"--mode=attention needs a Transformer: {options.workdir.path} has "
-            f"architecture={config.architecture!r}. Choose another --workdir."
+            f"--mode=attention needs a Transformer, but --workdir="
+            f"{options.workdir.path} has architecture={config.architecture!r}. Choose "
+            "another --workdir."
         )
     problems = ErrorCollector()
     for flag, text in (("text", options.text), ("target", options.target)):

@@ -140,7 +140,10 @@ def _mesh(config: MeshConfig, *, devices: int) -> tuple[Mesh, str]:
     simulated = " simulated ones" * (here < fewest)
     if simulated:
         _simulate(fewest)
-    note = f"{text} does not fit {here} devices: described for {fewest}{simulated}."
+    note = (
+        f"{text} does not fit the {here} devices here: described for "
+        f"{fewest}{simulated}."
+    )
     return make_mesh(jax.devices()[:fewest], **config.axes), note
 
 

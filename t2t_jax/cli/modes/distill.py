@@ -166,10 +166,15 @@ def _reversed(options: DistillOptions) -> DistillOptions:
 
 def _with_known_languages(options: DistillOptions) -> DistillOptions:
     """Returns the options with those of the languages that the model's tags name."""
-    if not any(options.languages.values()):
+    # Not those of `options.languages`, which are None where none is given.
+    names = {
+        "source_language": options.source_language,
+        "target_language": options.target_language,
+    }
+    if not any(names.values()):
         return options
     side = options.workdir.read_vocabularies(options.config.vocabulary).source
-    known: dict[str, Any] = known_languages(side, **options.languages)
+    known: dict[str, Any] = known_languages(side, **names)
     return dataclasses.replace(options, **known)
 
 

@@ -35,7 +35,8 @@ def run(options: InspectDataOptions) -> None:
     options.workdir.require()
     if options.to and Path(options.to).suffix not in (".tsv", ".html"):
         raise UserError(
-            f"--to={options.to} must end in .tsv (pairs) or .html (a page). Change it."
+            f"--to={options.to} must end in .tsv (pairs) or .html (a page). "
+            "Change --to."
         )
     corpus = _open(options)
     total = corpus.num_pairs()

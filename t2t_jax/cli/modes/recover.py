@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import chain, count, filterfalse
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -191,8 +191,10 @@ def _set_aside(path: Path) -> None:
     """Renames a corrupt file, so that it can be inspected."""
     if not os.path.lexists(path):
         return
-    numbers = chain([""], (f"{number}-" for number in count(2)))
-    names = (path.with_name(f"corrupt-{number}{path.name}") for number in numbers)
-    aside = next(filterfalse(os.path.lexists, names))
+    aside = path.with_name(f"corrupt-{path.name}")
+    for number in count(2):
+        if not os.path.lexists(aside):
+            break
+        aside = path.with_name(f"corrupt-{number}-{path.name}")
     path.rename(aside)
     log(f"WARNING: {path} is corrupt; renamed to {aside.name}.")

@@ -65,8 +65,9 @@ class LineWindow(NamedTuple):
     def part(self, start: int, lines: list[str]) -> LineWindow:
         """Returns the window of some of its lines, from number `start` of it."""
         end = start + len(lines)
-        beside = (some and some[start:end] for some in (self.prefixes, self.terms))
-        return LineWindow(self.first + start, lines, *beside)
+        prefixes = self.prefixes and self.prefixes[start:end]
+        terms = self.terms and self.terms[start:end]
+        return LineWindow(self.first + start, lines, prefixes, terms)
 
 
 def line_files(options: TranslateOptions) -> dict[str, str]:

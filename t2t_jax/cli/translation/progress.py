@@ -18,7 +18,8 @@ _COUNTED_BYTES = 200_000_000  # on disk: two or three seconds, if packed
 
 WARNINGS = {
     "invalid_utf8": "is not UTF-8; invalid bytes were replaced",
-    "unmet_terms": "lacks terms: they did not fit, or it was translated in parts",
+    "unmet_terms": "lacks terms: they did not fit its longest translation, or it was "
+    "translated in parts",
     "unfamiliar": "is unfamiliar: the training text had less than two thirds of its "
     "words",
 }

@@ -42,10 +42,16 @@ def collate(
     scatter = partial(_scatter_side, pairs=pairs, rows=rows_P, shape=shape)
     _, source, source_segments, source_positions = scatter(cache.source)
     inputs, outputs, target_segments, target_positions = scatter(cache.target)
-    segments = source_segments, target_segments
-    positions = source_positions, target_positions
-    numbers = np.arange(rows.start, rows.stop, dtype=np.int32)
-    return Batch(source, inputs, outputs, *segments, *positions, rows=numbers)
+    return Batch(
+        source=source,
+        target_inputs=inputs,
+        target_outputs=outputs,
+        source_segments=source_segments,
+        target_segments=target_segments,
+        source_positions=source_positions,
+        target_positions=target_positions,
+        rows=np.arange(rows.start, rows.stop, dtype=np.int32),
+    )
 
 
 def _scatter_side(

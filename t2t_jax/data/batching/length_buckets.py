@@ -53,9 +53,10 @@ def choose_bucket_lengths(
     if len(candidates := np.flatnonzero(counts)) == 0:
         return []
     if candidates[-1] > slots:
-        change = "Drop longer pairs, or change config.data.tokens_per_batch."
-        rule = f"must fit a batch of {slots} slots a side. {change}"
-        raise ValueError(f"A pair of {candidates[-1]} tokens {rule}")
+        raise ValueError(
+            f"A pair of {candidates[-1]} tokens must fit a batch of {slots} slots a "
+            "side. Drop longer pairs, or change config.data.tokens_per_batch."
+        )
     cost = _slots_of_buckets(counts[candidates], candidates, slots=slots)
     # fewest[j]: minimal slots of all pairs up to candidate j, in len(before) + 1
     # buckets.

@@ -227,8 +227,11 @@ def batches(
     if isinstance(vocabulary, Vocabulary):
         vocabulary = VocabularyPair(vocabulary, vocabulary)
     cache, start = _encode(pairs, vocabulary, config), DataPosition(*start)
-    how: Any = {"config": config, "seed": seed, "log": lambda text: None}
-    sampled = SampledEpochs(cache, vocabulary, **how) if config.samples_epochs else None
+    sampled = None
+    if config.samples_epochs:
+        sampled = SampledEpochs(
+            cache, vocabulary, config=config, seed=seed, log=lambda text: None
+        )
     stream = train_stream(
         cache,
         config,
@@ -337,7 +340,8 @@ def _plan_epochs(
                 yield after, planned, sampled
         if skipped > done:
             raise DataError(
-                f"The run stopped after batch {skipped} of epoch {epoch}, which now "
-                f"has {done} batches. Restore data.train, or start a new run."
+                f"The run stopped after batch {skipped} of epoch {epoch}, which has "
+                f"only {done} batches: the data are not the same. Restore data.train, "
+                "or start a new run."
             )
         skipped = 0

@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -66,8 +65,9 @@ class SampledEpochs:
         self._tables = load_tables(self.vocabularies, self.config)
         self._modified: ModifiedPairs | None = None
         if self.config.modifier_rates:
-            how: Any = {"config": self.config, "seed": self.seed}
-            self._modified = ModifiedPairs(self.cache, self.vocabularies, **how)
+            self._modified = ModifiedPairs(
+                self.cache, self.vocabularies, config=self.config, seed=self.seed
+            )
         self._closed = threading.Event()
         self._next: tuple[int, Future[TokenCache]] | None = None
 

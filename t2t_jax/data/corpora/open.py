@@ -242,8 +242,11 @@ def _directed(
     named = {_named_languages(part.corpus) for part in parts}
     if directions[0][::-1] in named:
         first, given = ("-".join(one) for one in (directions[0][::-1], directions[0]))
-        rule = f"begin with the direction in which its text lies, #{first} by the name"
-        raise spec_error(key, spec, f"{rule} of the text, and begins with {given}")
+        rule = (
+            f"begin with the direction in which its text lies, #{first} by the name of "
+            f"the text, and begins with {given}"
+        )
+        raise spec_error(key, spec, rule)
     found = [
         DirectedCorpus(f"{one.spec}#{'-'.join(to)}", one, to, is_reversed=number > 0)
         for number, to in enumerate(directions)
@@ -281,8 +284,11 @@ def parse_part(part: str, *, key: str) -> tuple[float, str]:
         number, name = weighted["weight"], weighted["name"]
         weight = float(number) if _NUMBER.fullmatch(number) else 0.0
         if not _LEAST_WEIGHT <= weight <= _MOST_WEIGHT:
-            rule = f"be prefixed by a weight from {_LEAST_WEIGHT} to {_MOST_WEIGHT} "
-            raise spec_error(key, part, f"{rule}and *, such as 0.5*{name}")
+            rule = (
+                f"be prefixed by a weight from {_LEAST_WEIGHT} to {_MOST_WEIGHT} and "
+                f"*, such as 0.5*{name}"
+            )
+            raise spec_error(key, part, rule)
     prefix, colon, _ = name.partition(":")
     if not colon or prefix not in _KINDS:
         rule = f"begin with one of {', '.join(f'{kind}:' for kind in _KINDS)}"
@@ -324,8 +330,10 @@ def require_joined(spec: str, *, key: str) -> None:
         begin = weighted.start("name") if weighted else 0
         parts[number] = part[:begin] + _SINGLE_PLUS.sub("++", part[begin:])
     if (meant := "++".join(parts)) != spec:
-        rule = f"{key}={spec!r} must join corpora by ++; a single + joins files of one"
-        raise ConfigError(f"{rule}. Set config.{key}={meant}.")
+        raise ConfigError(
+            f"{key}={spec!r} must join corpora by ++; a single + joins files of one. "
+            f"Set config.{key}={meant}."
+        )
 
 
 def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpus:
@@ -337,8 +345,8 @@ def _slice(base: Corpus, spec: str, start: str, stop: str, *, key: str) -> Corpu
 
     first, last = bound(start or "0"), bound(stop or str(sys.maxsize))
     if first >= last:
-        of = f" of the {total:,}" if total else ""
-        raise spec_error(key, spec, f"not be an empty slice: have a pair{of}")
+        of = f" of {total:,} pairs" if total else ""
+        raise spec_error(key, spec, f"have a pair, and is an empty slice{of}")
     return SliceCorpus(spec, base, first, last)
 
 
@@ -360,9 +368,10 @@ def train_and_dev(config: DataConfig) -> tuple[str, str]:
     first, *others = split_spec(config.train) or [""]
     _, name = parse_part(first, key="data.train")
     if SLICE.fullmatch(name) or name.startswith("tfds:"):
-        why = f"{name!r}: it is a slice or a set of TFDS"
-        change = "Set config.data.dev, and config.data.dev_pairs=0."
-        raise ConfigError(f"Cannot hold data.dev_pairs={pairs} out of {why}. {change}")
+        raise ConfigError(
+            f"Cannot hold data.dev_pairs={pairs} out of {name!r}: it is a slice or a "
+            "set of TFDS. Set config.data.dev, and config.data.dev_pairs=0."
+        )
     return "++".join([f"{first}[{pairs}:]", *others]), f"{name}[:{pairs}]"
 
 

@@ -24,7 +24,7 @@ from t2t_jax.files import expand_user
 PYTHON_PAIRS = "python-pairs"
 """The name of a directory with pairs from Python, from which their digest follows."""
 
-_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
+_VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _COLUMNS = re.compile(r"(?P<files>.*)#(?P<source>[1-9]\d*),(?P<target>[1-9]\d*)")
 
 
@@ -117,8 +117,12 @@ class TsvCorpus:
             if line is None:
                 continue
             if len(fields := line.split("\t")) < needed:
-                fault = f"has {len(fields)} of the {needed} columns, separated by tabs."
-                problems.add_line(str(self.path), number, fault)
+                problems.add_line(
+                    str(self.path),
+                    number,
+                    f"has {len(fields)} of the {needed} columns that a line must have, "
+                    "separated by tabs.",
+                )
             elif not problems.count:
                 yield _undo_both(fields[source], fields[target], self.joiner)
         if not number and not problems.cut_short:
@@ -157,7 +161,8 @@ def open_text_files(
     if f"/{PYTHON_PAIRS}-" in rest:
         change = "nothing, and pass its pairs to t2t_jax.train again"
     require_files(*sources, *targets, change=change)
-    specs = [*map("text:{},{}".format, sources, targets)] if sources[1:] else [spec]
+    pairs = list(zip(sources, targets, strict=True))
+    specs = [spec] if len(pairs) == 1 else [f"text:{a},{b}" for a, b in pairs]
     files = zip(specs, sources, targets, strict=True)
     return [TextCorpus(*one, joiner) for one in files]
 
@@ -199,5 +204,5 @@ def _expand(path: str, spec: str, key: str) -> Path:
     if missing := [name for name in names if name not in os.environ]:
         fault = f"{key}={spec!r} needs the environment variable {missing[0]}, not set"
         raise ConfigError(f"{fault}. Set {missing[0]} or change config.{key}.")
-    expanded = os.path.expandvars(path)
+    expanded = _VARIABLE.sub(lambda found: os.environ[found[1] or found[2]], path)
     return expand_user(expanded, f"{expanded} of {key}={spec!r}", f"config.{key}")

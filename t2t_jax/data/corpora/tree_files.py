@@ -122,6 +122,6 @@ def open_trees(spec: str, rest: str, *, key: str) -> tuple[TreeCorpus, ...]:
     paths = expand_files(names.replace(",", "+"), spec, key)
     require_files(*paths, change=f"config.{key}")
     end = "" if words == WORD else f"#{words}"
-    specs = [f"trees:{path}{end}" for path in paths] if paths[1:] else [spec]
-    pairs = zip(specs, paths, strict=True)
-    return tuple(TreeCorpus(spec, path, words) for spec, path in pairs)
+    specs = [spec] if len(paths) == 1 else [f"trees:{path}{end}" for path in paths]
+    files = zip(specs, paths, strict=True)
+    return tuple(TreeCorpus(*one, words) for one in files)

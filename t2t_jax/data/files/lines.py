@@ -93,7 +93,7 @@ class LineProblems:
     def add(self, *messages: str) -> None:
         """Adds messages; after the twentieth only counts them."""
         for message in messages:
-            self._add(self.count, message, "", 0)
+            self._add(object(), message, "", 0)  # never merged
 
     def add_line(
         self, name: str, number: int, fault: str, advice: str = "", *, shown: str = ""
@@ -112,7 +112,8 @@ class LineProblems:
         self.count += 1
         if known := self._faults.get(kind):
             known.count += 1
-            known.numbers += [str(number)] * (len(known.numbers) < _MAX_NUMBERS)
+            if len(known.numbers) < _MAX_NUMBERS:
+                known.numbers.append(str(number))
         elif len(self._faults) < _MAX_LISTED:
             self._faults[kind] = _Fault(text, advice)
 

@@ -152,8 +152,12 @@ def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
     source, target = cache.hashes
     # The hashes are mapped from the file: only a byte a pair is in memory.
     copies, ends = source == target, np.cumsum(cache.part_pairs)
-    every = zip(cache.corpora, np.split(copies, ends[:-1]), strict=True)
-    return {x.spec: {"pairs": len(y), "copies": int(y.sum())} for x, y in every}
+    return {
+        corpus.spec: {"pairs": len(is_copy), "copies": int(is_copy.sum())}
+        for corpus, is_copy in zip(
+            cache.corpora, np.split(copies, ends[:-1]), strict=True
+        )
+    }
 
 
 def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -164,14 +168,16 @@ def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
       ['warning: 3 of the 9 pairs of text:a,b (33%) have the same text on both sides.
       Check that its files are a text and its translation.']
     """
-    return [
-        f"warning: {copies:,} of the {pairs:,} pairs of {short_name(spec)} "
-        f"({copies / pairs:.0%}) have the same text on both sides. Check that its "
-        "files are a text and its translation."
-        for spec, one in found.items()
-        for pairs, copies in [(one["pairs"], one["copies"])]
-        if copies and copies >= MANY_COPIES * pairs
-    ]
+    warnings = []
+    for spec, counts in found.items():
+        pairs, copies = counts["pairs"], counts["copies"]
+        if copies and copies >= MANY_COPIES * pairs:
+            warnings.append(
+                f"warning: {copies:,} of the {pairs:,} pairs of {short_name(spec)} "
+                f"({copies / pairs:.0%}) have the same text on both sides. Check that "
+                "its files are a text and its translation."
+            )
+    return warnings
 
 
 def _are(count: int) -> str:

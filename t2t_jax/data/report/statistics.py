@@ -69,10 +69,14 @@ def _describe_corpus(cache: TokenCache) -> dict[str, Any]:
     parts = cache.meta["parts"]
     examples: list[_Examples] = []
     for corpus, part in zip(cache.corpora, parts, strict=True):
-        locate = locator(corpus)
-        examples.append({})
-        for reason, pairs in part["examples"].items():
-            examples[-1][reason] = [x | locate(x["line"])._asdict() for x in pairs]
+        known: _Examples = part["examples"]
+        if any(known.values()):  # A mixture is counted to locate them.
+            locate = locator(corpus)
+            known = {
+                reason: [one | locate(one["line"])._asdict() for one in pairs]
+                for reason, pairs in known.items()
+            }
+        examples.append(known)
     found = {
         "spec": cache.meta["spec"],
         "fingerprint": cache.meta["corpus"],
@@ -147,7 +151,8 @@ def summary_line(cache: TokenCache) -> str:
     words |= {"too_long": f"longer than {most} subwords", "ratio": "of unequal length"}
     words |= {"copies": "copies", "duplicates": "repeated"}
     words |= {name: f"by the filter {name}" for name in FILTERS}
-    shown = [one for one in words if counts.get(one) or one in [*words][:4]]
+    always = ("read", "kept", "empty", "too_long")
+    shown = [one for one in words if counts.get(one) or one in always]
     parts = ", ".join(f"{counts[name]:,} {words[name]}" for name in shown)
     return f"{short_name(cache.meta['spec'])}: {parts}"
 

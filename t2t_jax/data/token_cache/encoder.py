@@ -88,6 +88,8 @@ class Encoded(NamedTuple):
     def without_duplicates(self, seen: DuplicateFilter) -> Encoded:
         """Drops the pairs that occurred before, and adds the others to `seen`."""
         is_new = seen.is_new(pair_hashes(self.source.hashes, self.target.hashes))
+        if is_new.all():
+            return self
         reasons = self.reasons.copy()
         reasons[reasons == KEPT] = np.where(is_new, KEPT, _DUPLICATE)
         # source_words stays: duplicates add no words.

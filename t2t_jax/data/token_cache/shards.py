@@ -93,8 +93,12 @@ def example(line: int, source: str, target: str) -> dict[str, Any]:
 def _first_examples(parts: Iterable[Examples]) -> Examples:
     """Returns the first examples of consecutive pieces of a text."""
     every = list(parts)
-    found = {r: [one for part in every for one in part.get(r, ())] for r in REASONS}
-    return {r: x[:MAX_EXAMPLES] for r, x in found.items() if x or r in ALWAYS_COUNTED}
+    found = {}
+    for reason in REASONS:
+        pairs = [one for part in every for one in part.get(reason, ())]
+        if pairs or reason in ALWAYS_COUNTED:
+            found[reason] = pairs[:MAX_EXAMPLES]
+    return found
 
 
 class EncodedChunk(NamedTuple):

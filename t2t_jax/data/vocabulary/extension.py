@@ -117,8 +117,10 @@ def _check(
     is_table = vocabulary.model.startswith(b"{")
     table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
     if table.get("kind", "sentencepiece_table") != "sentencepiece_table":
-        kind = f"The vocabulary is a table of the kind {table['kind']!r}"
-        raise UserError(f"{kind}. Choose another model, with one of SentencePiece.")
+        raise UserError(
+            f"The vocabulary is a table of the kind {table['kind']!r}, and only those "
+            "of SentencePiece can be extended. Choose another model."
+        )
     return table
 
 

@@ -104,10 +104,11 @@ class VocabularyPair(NamedTuple):
           InputMissingError: a file does not exist.
         """
         if config.shared_ids and not (config.file and config.source_file):
-            rule = "vocabulary.shared_ids requires vocabulary.file and source_file"
-            why = "two vocabularies that are trained have different pieces"
-            change = "Set both, or vocabulary.source_size=0 to train one."
-            raise DataError(f"{rule}: {why}. {change}")
+            raise DataError(
+                "vocabulary.shared_ids requires vocabulary.file and "
+                "vocabulary.source_file: two vocabularies that are trained have "
+                "different pieces. Set both, or vocabulary.source_size=0 to train one."
+            )
         how: Any = {"seed": seed, "log": log, "target_languages": target_languages}
         if not config.source_size:
             shared = _prepare(chain.from_iterable(pairs), config, side="", **how)

@@ -69,7 +69,8 @@ class SubwordEncoder:
         if missing := sorted(alphabet - self._ids.keys()):
             raise DataError(
                 "The vocabulary must have each of its characters as a subword, and has "
-                f"no {', '.join(map(repr, missing[:5]))}. Pass the whole file."
+                f"no {', '.join(map(repr, missing[:5]))}. Pass a complete vocabulary "
+                "file of tensor2tensor."
             )
         self._known = alphabet - {"\n"}
         self._longest = max(map(len, self._ids), default=0)

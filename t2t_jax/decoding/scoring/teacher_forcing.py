@@ -106,8 +106,8 @@ class RescoreResult(NamedTuple):
         generated; None if not requested.
     """
 
-    log_probabilities_BxT: Any
-    attention_BxTxS: Any
+    log_probabilities_BxT: npt.NDArray[np.float32] | None
+    attention_BxTxS: npt.NDArray[np.float32] | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,10 +156,9 @@ class Rescorer:
                 self.variables, parts, applies=applies, attends=self.attends, mesh=mesh
             )
             found.append(gather_rows(rescored))
-        joined: RescoreResult = jax.tree.map(
-            lambda *parts: np.concatenate(parts)[:rows], *found
+        return RescoreResult(
+            *jax.tree.map(lambda *parts: np.concatenate(parts)[:rows], *found)
         )
-        return joined
 
 
 def _rows_at_once(rows: int, numbers: int) -> int:
@@ -178,8 +177,8 @@ def rescore_rows(
     applies: tuple[Apply, ...],
     attends: tuple[Attend, ...] = (),
     mesh: Mesh,
-) -> RescoreResult:
-    """Rescores each device's rows.
+) -> tuple[jax.Array | None, jax.Array | None]:
+    """Rescores each device's rows; None for what is not requested.
 
     Args:
       sides: sources and outputs; all axes start with `devices`.
@@ -187,7 +186,7 @@ def rescore_rows(
 
     def rescore_device(
         variables: tuple[PyTree, ...], sides: tuple[Array, ...]
-    ) -> RescoreResult:
+    ) -> tuple[jax.Array | None, jax.Array | None]:
         source_BxS, outputs_BxT = map(jnp.asarray, sides)
         logs = [
             token_log_probabilities(
@@ -200,7 +199,7 @@ def rescore_rows(
             attend(own, source_BxS, inputs_BxT)
             for attend, own in zip(attends, variables, strict=False)
         ]
-        return RescoreResult(
+        return (
             mean_log_probabilities(logs) if logs else None,
             sum(weights[1:], weights[0]) / len(weights) if weights else None,
         )

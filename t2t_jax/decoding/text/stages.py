@@ -90,9 +90,9 @@ class Prefixes(Stage):
                 problems.add(
                     f"Line {segment.line + 1}: its prefix must be shorter than the "
                     f"longest translation allowed, {limit} tokens, but has "
-                    f"{len(prefix)}. Shorten it, or raise config.decoding."
-                    "max_extra_tokens (or config.decoding.max_length_ratio, if there "
-                    "is one)."
+                    f"{len(prefix)}. Shorten it, or raise "
+                    "config.decoding.max_extra_tokens (or "
+                    "config.decoding.max_length_ratio, if there is one)."
                 )
         problems.raise_if_any(DataError)
         longest = max((len(segment.prefix) for segment in segments), default=0)
@@ -142,8 +142,8 @@ class Trees(Stage):
             elif needed > limit:
                 problems.add(
                     f"{line}: a tree over its {segment.num_words} words needs {needed} "
-                    f"tokens and may have {limit}. Raise config.decoding."
-                    "max_extra_tokens."
+                    f"tokens and may have {limit}. Raise "
+                    "config.decoding.max_extra_tokens."
                 )
             if segment.prefix:
                 problems.add(

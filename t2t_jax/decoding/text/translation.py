@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -239,12 +239,16 @@ def _merge_column(
     column: Sequence[Hypothesis], between: Sequence[str], config: DecodingConfig
 ) -> Hypothesis:
     """Merges a hypothesis of each part into one."""
-    text, tokens, logs, attentions = "", list[str](), list[float](), list[Any]()
-    for left, (glue, one) in enumerate(zip(between, column, strict=True), -len(column)):
+    text = ""
+    tokens: list[str] = []
+    logs: list[float] = []
+    attentions: list[Attention] = []
+    for number, (glue, one) in enumerate(zip(between, column, strict=True), 1):
         # No separator beside an empty part.
         text += glue + one.text if text and one.text else one.text
         # Every eos but the last one is dropped.
-        end = len(one.tokens) - (one.ended and left < -1)
+        is_last = number == len(column)
+        end = len(one.tokens) - (one.ended and not is_last)
         tokens += one.tokens[:end]
         logs += one.token_log_probabilities[:end]
         if one.attention_TxS is not None:

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 from t2t_jax import jax_internals
 from t2t_jax.devices.distributed.signals import hard_exit, watch_signals, write_stderr
@@ -152,9 +151,13 @@ def from_slurm(environ: Mapping[str, str] = os.environ) -> ProcessInfo | None:
             f"{', '.join(missing)} is not set. Start them with srun and let it export "
             f"its variables, or pass --{', --'.join(_REQUIRED_FLAGS)}."
         )
-    how: Any = {"detected_by": "slurm", "devices": _slurm_devices(environ)}
-    index, source = int(environ["SLURM_PROCID"]), f"{_SLURM_COUNT}={count}"
-    return ProcessInfo(index=index, count=int(count), source=source, **how)
+    return ProcessInfo(
+        index=int(environ["SLURM_PROCID"]),
+        count=int(count),
+        source=f"{_SLURM_COUNT}={count}",
+        detected_by="slurm",
+        devices=_slurm_devices(environ),
+    )
 
 
 def require_single_task(mode: str, *, environ: Mapping[str, str] = os.environ) -> None:

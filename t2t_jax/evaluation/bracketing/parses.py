@@ -27,7 +27,7 @@ _WITH_INTERVALS = ("recall", "precision", "f1", "complete_match")
 
 
 def score_parses(
-    gold: Sequence[Tree], parses: Sequence[Tree], rules: Parameters = STANDARD
+    gold: Sequence[Tree], parses: Sequence[Tree], parameters: Parameters = STANDARD
 ) -> list[SentenceScore]:
     """Compares parses with gold trees over the same words.
 
@@ -40,7 +40,7 @@ def score_parses(
             f"{len(gold):,} gold trees. Pass as many of both."
         )
     pairs = zip(gold, parses, strict=True)
-    return [_score(n, a, b, rules) for n, (a, b) in enumerate(pairs, start=1)]
+    return [_score(n, a, b, parameters) for n, (a, b) in enumerate(pairs, start=1)]
 
 
 def _score(number: int, gold: Tree, parse: Tree, rules: Parameters) -> SentenceScore:
@@ -60,14 +60,14 @@ def _score(number: int, gold: Tree, parse: Tree, rules: Parameters) -> SentenceS
 
 
 def parsing_scores(
-    gold: Sequence[Tree], parses: Sequence[Parse], rules: Parameters = STANDARD
+    gold: Sequence[Tree], parses: Sequence[Parse], parameters: Parameters = STANDARD
 ) -> dict[str, Any]:
     """Computes all scores of the protocol `parsing`.
 
     Returns:
       What `scoring.summarize` returns, with `intervals` from `bracket_intervals` and
       the number of `repaired` outputs; under `short` the same of sentences of at most
-      `rules.cutoff_length` words. `tagging_accuracy` is None for parses without
+      `parameters.cutoff_length` words. `tagging_accuracy` is None for parses without
       tags.
 
     Raises:
@@ -75,9 +75,9 @@ def parsing_scores(
 
     Paper: §6.3, Table 4.
     """
-    scores = score_parses(gold, [parse.tree for parse in parses], rules)
+    scores = score_parses(gold, [parse.tree for parse in parses], parameters)
     pairs = list(zip(scores, parses, strict=True))
-    longest = rules.cutoff_length
+    longest = parameters.cutoff_length
     short = [pair for pair in pairs if pair[0].length <= longest]
     return _summary(pairs) | {"short": {"longest": longest, **_summary(short)}}
 
@@ -145,7 +145,7 @@ def development_scores(
     """
     pairs = zip(sources, references, strict=True)
     gold = [delinearize(symbols.split(), line.split()) for line, symbols in pairs]
-    parses = list(map(read_parse, sources, outputs))
+    parses = [read_parse(*pair) for pair in zip(sources, outputs, strict=True)]
     found = summarize(score_parses(gold, [parse.tree for parse in parses]))
     scores = {name: found[name] for name in ("f1", "precision", "recall")}
     return scores | {"repaired": sum(parse.repaired for parse in parses)}

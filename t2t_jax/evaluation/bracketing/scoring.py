@@ -192,7 +192,9 @@ class SentenceScore(NamedTuple):
         return self.matched == self.gold_brackets == self.test_brackets
 
 
-def score_sentence(gold: str, test: str, rules: Parameters = STANDARD) -> SentenceScore:
+def score_sentence(
+    gold: str, test: str, parameters: Parameters = STANDARD
+) -> SentenceScore:
     """Compares a parse with its gold tree.
 
     Args:
@@ -211,28 +213,28 @@ def score_sentence(gold: str, test: str, rules: Parameters = STANDARD) -> Senten
       >>> score.matched, score.gold_brackets, score.crossing, round(score.recall, 2)
       (1, 3, 1, 33.33)
     """
-    golden, found = read_spans(gold, rules), read_spans(test, rules)
+    golden, found = read_spans(gold, parameters), read_spans(test, parameters)
     error = golden.error or found.error
     if not found.words:
         return SentenceScore(golden.length, Status.SKIPPED, "the parse has no words")
     if len(golden.words) != len(found.words):
-        restore_quotes(golden, found, rules)
-    different = _difference_of_words(golden, found, rules)
+        restore_quotes(golden, found, parameters)
+    different = _difference_of_words(golden, found, parameters)
     if different:
         return SentenceScore(golden.length, Status.ERROR, error or different)
-    gold_spans = [span for span in golden.spans if _counts(span, rules)]
-    test_spans = [span for span in found.spans if _counts(span, rules)]
+    gold_spans = [span for span in golden.spans if _counts(span, parameters)]
+    test_spans = [span for span in found.spans if _counts(span, parameters)]
     tags = zip(golden.words, found.words, strict=True)
     return SentenceScore(
         golden.length,
         Status.ERROR if error else Status.VALID,
         error,
-        matched=_num_matches(gold_spans, test_spans, rules),
+        matched=_num_matches(gold_spans, test_spans, parameters),
         gold_brackets=len(gold_spans),
         test_brackets=len(test_spans),
         crossing=sum(_crosses(span, gold_spans) for span in test_spans),
         words=len(golden.words),
-        correct_tags=sum(rules.same_label(a[0], b[0]) for a, b in tags),
+        correct_tags=sum(parameters.same_label(a[0], b[0]) for a, b in tags),
     )
 
 
@@ -282,7 +284,7 @@ def _crosses(span: Span, gold: Sequence[Span]) -> bool:
 
 
 def score_corpus(
-    gold: Iterable[str], test: Iterable[str], rules: Parameters = STANDARD
+    gold: Iterable[str], test: Iterable[str], parameters: Parameters = STANDARD
 ) -> list[SentenceScore]:
     """Compares parses with their gold trees, line by line.
 
@@ -296,7 +298,7 @@ def score_corpus(
             f"parses of {len(golden):,} gold trees. Pass files of one length."
         )
     pairs = zip(golden, found, strict=True)
-    return [score_sentence(a, b, rules) for a, b in pairs]
+    return [score_sentence(a, b, parameters) for a, b in pairs]
 
 
 def summarize(scores: Sequence[SentenceScore]) -> dict[str, Any]:

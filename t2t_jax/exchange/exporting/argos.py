@@ -26,6 +26,7 @@ from t2t_jax.exchange.exporting.base import (
     untagged,
 )
 from t2t_jax.exchange.exporting.ctranslate2 import (
+    SUPPORTED,
     CTranslate2Backend,
     write_ctranslate2,
 )
@@ -45,7 +46,7 @@ class ArgosFormat(ExportFormat):
 
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and that there is one vocabulary."""
-        require_transformer(config, "argos")
+        require_transformer(config, "argos", SUPPORTED)
         require_package("ctranslate2", user="--format=argos", extra="export")
         if config.vocabulary.source_size:
             raise UserError(

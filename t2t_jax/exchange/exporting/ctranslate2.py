@@ -29,6 +29,7 @@ from t2t_jax.exchange.exporting.base import (
     ExportFormat,
     ExportSpec,
     Original,
+    Supported,
     require_transformer,
     table_of,
     untagged,
@@ -42,6 +43,9 @@ _Matrix = npt.NDArray[np.float32]
 
 MIN_POSITIONS = 2048  # CTranslate2's own default number of sinusoids
 
+SUPPORTED: Supported = {"tag_position": ("first",)}
+"""Supported values by key of `config.model`."""
+
 
 class CTranslate2Format(ExportFormat):
     """CTranslate2 models, with the vocabularies beside them."""
@@ -51,7 +55,7 @@ class CTranslate2Format(ExportFormat):
 
     def check_supported(self, config: Config) -> None:
         """Checks that CTranslate2 is installed, and supports the model."""
-        require_transformer(config, "ctranslate2", {"tag_position": ("first",)})
+        require_transformer(config, "ctranslate2", SUPPORTED)
         require_package("ctranslate2", user="--format=ctranslate2", extra="export")
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
@@ -143,10 +147,11 @@ def _positions(stack: Params, config: TransformerConfig, count: int) -> _Matrix:
 
 def _fill_layer(layer: Any, params: Params, config: TransformerConfig) -> None:
     scale = np.float32(1 / math.sqrt(config.d_k))
-    for name in {"self_attention", "cross_attention"} & params.keys():
-        is_self = name == "self_attention"
-        spec = layer.self_attention if is_self else layer.attention
-        _fill_attention(spec, params[name], is_self=is_self)
+    attentions = [("self_attention", layer.self_attention)]
+    if "cross_attention" in params:
+        attentions.append(("cross_attention", layer.attention))
+    for name, spec in attentions:
+        _fill_attention(spec, params[name], is_self=name == "self_attention")
         _fill_norm(spec.layer_norm, params[f"{name}_norm"])
         spec.queries_scale = scale
     names = {"inner": "linear_0", "outer": "linear_1"}
@@ -392,11 +397,14 @@ class CTranslate2Backend:
                 self._config.longest_output(length + 1),
                 self._positions,
             )
+            prefixes = None
+            if any(forced):
+                prefixes = [self._targets(forced[n]) for n in numbers]
             some = self._translator.translate_batch(
                 [self._sources(subwords[number]) for number in numbers],
                 beam_size=1 if greedy else self._config.beam_size,
                 length_penalty=0 if greedy else self._config.length_penalty,
-                target_prefix=[self._targets(forced[n]) for n in numbers] * any(forced),
+                target_prefix=prefixes,
                 max_input_length=0,
                 max_decoding_length=limit,
                 min_decoding_length=self._config.min_tokens,

@@ -65,8 +65,11 @@ class JaxBackend:
         found = Translator(
             model.step_model, model.vocabularies, config, max_concurrent=1
         ).translations(lines, target_language="")
-        best, id_of = [one.hypotheses[0] for one in found], self._ids.__getitem__
-        return [Output(one.text, tuple(map(id_of, one.tokens))) for one in best]
+        best = [one.hypotheses[0] for one in found]
+        return [
+            Output(one.text, tuple(self._ids[piece] for piece in one.tokens))
+            for one in best
+        ]
 
     def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores all positions of a target at once."""
@@ -241,16 +244,20 @@ class Comparison:
         lower = self.bleu - self.exported_bleu
         if self.same_penalty:
             lower = max(lower, self.beam_bleu - self.exported_beam_bleu)
-        gap = f"with a gap of {self.largest_gap:.2g}"
+        gaps = f"with gaps of up to {self.largest_gap:.2g}"
         checks = (
             (unequal, most, f"{unequal} of {self.lines} greedy outputs differ"),
-            (untied, 0, f"{untied} of them are not ties, {gap}"),
+            (untied, 0, f"{untied} of them, {gaps}, are not ties"),
             (beams, of_beams, f"{beams} outputs of a beam of {self.beam_size} differ"),
-            (largest, tolerance.largest, f"a log-probability differs by {largest:.2g}"),
+            (
+                largest,
+                tolerance.largest,
+                f"a token's log-probability differs by {largest:.2g}",
+            ),
             (
                 mean,
                 tolerance.mean,
-                f"log-probabilities differ by {mean:.2g} in mean",
+                f"log-probabilities differ by {mean:.2g} on average",
             ),
             (lower, tolerance.bleu, f"BLEU is lower by {lower:.2f}"),
         )
@@ -294,7 +301,10 @@ def compare(
     subwords = vocabulary.encode_sources(text.sources, target_language="")
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
     logs, their_logs = own.score(pairs), exported.score(pairs)
-    errors = np.abs(np.concatenate(logs, dtype=np.float64) - np.concatenate(their_logs))
+    both = zip(logs, their_logs, strict=True)
+    errors = np.abs(
+        np.concatenate([np.subtract(*pair, dtype=np.float64) for pair in both])
+    )
     unequal = _unequal(*greedy)
     others = own.score([(subwords[n], greedy[1][n].subwords) for n in unequal])
     gaps = [
@@ -302,7 +312,9 @@ def compare(
         for n, other in zip(unequal, others, strict=True)
     ]
     outputs = ([one.text for one in found] for found in (*greedy, *beams))
-    scores = [corpus_scores(own, text.references, metrics=("bleu",)) for own in outputs]
+    scores = [
+        corpus_scores(lines, text.references, metrics=("bleu",)) for lines in outputs
+    ]
     return Comparison(
         text=text.name,
         lines=len(text.sources),

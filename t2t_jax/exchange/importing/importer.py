@@ -150,7 +150,8 @@ def write_imported(
         save_model_dir(
             directory, params, vocabularies=own, config=config, origin=origin
         )
-        card = _card(imported, config, sums, to.resolve().name, FORMATS[name].toolkit)
+        toolkit = FORMATS[name].toolkit
+        card = _card(imported, config, sums, name=to.resolve().name, toolkit=toolkit)
         (directory / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         write_sha256sums(directory)
     return config
@@ -213,7 +214,12 @@ def _check(imported: ImportedModel, config: Config, path: Path) -> None:
 
 
 def _card(
-    imported: ImportedModel, config: Config, sums: dict[Path, str], name: str, kind: str
+    imported: ImportedModel,
+    config: Config,
+    sums: dict[Path, str],
+    *,
+    name: str,
+    toolkit: str,
 ) -> str:
     """Fills `import_card.md`."""
     vocabulary = imported.vocabularies.source
@@ -223,7 +229,7 @@ def _card(
         "import_card",
         options=dict(needed) if vocabulary.reads_source else {},
         name=name,
-        toolkit=kind,
+        toolkit=toolkit,
         imported=imported,
         sums=sums,
         parameters=count_parameters(config.network).total,

@@ -102,8 +102,8 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
     sizes = [_rows(source, name) for name in dict.fromkeys(names)]
     decoder, files = _read_decoder(file)
     found = marian_vocabularies(file, decoder, given=options.vocabularies, sizes=sizes)
-    if (matrix := source.pop("decoder_ff_logit_out_W", None)) is not None:
-        source[_LOGITS] = matrix.T
+    if "decoder_ff_logit_out_W" in source and _LOGITS not in source:
+        source[_LOGITS] = source.pop("decoder_ff_logit_out_W").T
     ends = (sizes[0], sizes[-1])
     tables = take_matrices(source, model, ends, inputs=names, outputs=[_LOGITS])
     bias, positions = None, {}

@@ -190,8 +190,11 @@ def _read_hparams(path: Path) -> Settings:
     found = read_json_object(path, advice=_ADVICE)
     values = {key: one for key, one in found.items() if one or key not in _SIZES}
     layers, width = values.get("num_hidden_layers"), values.get("hidden_size")
-    # After the first four.
-    defaults = dict(zip(_SIZES[4:], (layers, layers, 1, width, width), strict=True))
+    defaults = {
+        **dict.fromkeys(("num_encoder_layers", "num_decoder_layers"), layers),
+        **dict.fromkeys(("attention_key_channels", "attention_value_channels"), width),
+        "vocab_divisor": 1,
+    }
     advice = "Pass the hparams.json of this model."
     return Settings({**defaults, **values}, name=path, advice=advice)
 
@@ -204,9 +207,12 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
     texts = (short_repr(hparams.get(f"layer_{one}_sequence"))[1:-1] for one in places)
     norms = tuple(re.sub("^none$|d| ", "", text) for text in texts)
     if norms not in _NORM_POSITIONS:
-        hparams.refuse("layer_postprocess_sequence", "'da' after 'n', 'dan' after none")
+        hparams.refuse(
+            "layer_postprocess_sequence", "'da' after 'n', 'dan' after 'none'"
+        )
     d_model, heads = hparams.size("hidden_size"), hparams.size("num_heads")
-    keys, values = map(hparams.size, _SIZES[-2:])
+    keys = hparams.size("attention_key_channels")
+    values = hparams.size("attention_value_channels")
     if d_model % 2 or keys % heads or values % heads:
         hparams.refuse(
             "num_heads",
@@ -251,10 +257,11 @@ def _tensor_name(source: Source, body: str, path: str, kind: str) -> str:
     stack, layer, *part = path.split("/")
     within = f"{stack}/{layer}/{_PARTS['/'.join(part)]}" if part else stack
     if not path.endswith("_norm"):
-        scope = within.replace("_attention/", "_attention/multihead_attention/")
-        return f"{body}{scope}/{kind}"
-    form = f"{body}{within}/{{}}/layer_norm/layer_norm_{kind}"
-    names = list(map(form.format, _NORM_SCOPES))
+        inner = within.replace("_attention/", "_attention/multihead_attention/")
+        return f"{body}{inner}/{kind}"
+    names = [
+        f"{body}{within}/{scope}/layer_norm/layer_norm_{kind}" for scope in _NORM_SCOPES
+    ]
     return next((name for name in names if name in source), names[0])
 
 

@@ -165,8 +165,10 @@ def fairseq_vocabularies(
         make = partial(_split_by, splitter, language_tokens=False)
         note = f"Lines are split by {splitter.name}."
     named = [read_dictionary(_text(path), name=str(path)) for path in dictionaries]
-    ids = (our_ids(len(pieces), bos=0, pad=1, eos=2, unk=3) for pieces in named)
-    sides = list(map(_Side, map(make, named), ids))
+    sides = [
+        _Side(make(pieces), our_ids(len(pieces), bos=0, pad=1, eos=2, unk=3))
+        for pieces in named
+    ]
     files = [*dictionaries, *([splitter] if splitter else [])]
     # A damaged file of pieces or of SentencePiece is found here.
     return _found(sides, [splitter or path for path in dictionaries], files, note)
@@ -240,7 +242,8 @@ def t2t_vocabularies(
     for path in () if given else sorted(directory.glob("vocab*")):
         with suppress(DataError):  # another file
             ids = _t2t_side(path, divisor=divisor).ids
-            paths += [path] * (len(ids) - ids.count(None) in sizes)
+            if len(ids) - ids.count(None) in sizes:
+                paths.append(path)
     if not given and len(paths) != 1:
         wanted = " or ".join(f"{size:,}" for size in sorted(sizes))
         raise InputMissingError(
@@ -363,8 +366,11 @@ def _marian_side(path: Path, size: int, *, splitter: Path) -> _Side:
     if is_list:
         foreign = _listed(path, content)
         names = [foreign.get(number, f"<id_{number}>") for number in range(size)]
-        first = {piece: id_ for id_, piece in reversed([*enumerate(names)])}
-        pad, eos, unk, bos = *map(first.get, ("<pad>", "</s>", "<unk>")), None
+        pad, eos, unk = (
+            names.index(piece) if piece in names else None
+            for piece in ("<pad>", "</s>", "<unk>")
+        )
+        bos = None
         count = min(len(foreign), size)  # it may have more than the model
     else:
         count = piece_count(content, name=name)

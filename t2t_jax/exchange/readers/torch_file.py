@@ -61,7 +61,9 @@ _NAMESPACE = "argparse.Namespace"
 _TENSOR = "torch._utils._rebuild_tensor_v2"
 _PARAMETER = "torch._utils._rebuild_parameter"
 _ENCODE = "_codecs.encode"  # how bytes are written
-_ALLOWED = {_ORDERED_DICT, _NAMESPACE, _TENSOR, _PARAMETER, _ENCODE, *_DTYPES}
+_ALLOWED = frozenset(
+    {_ORDERED_DICT, _NAMESPACE, _TENSOR, _PARAMETER, _ENCODE, *_DTYPES}
+)
 
 # What a damaged file raises.
 _UNREADABLE = (

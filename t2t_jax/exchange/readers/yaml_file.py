@@ -100,7 +100,8 @@ def _check_size(content: bytes, most: int) -> None:
 
 
 def _yaml() -> Any:
-    require_package("yaml", user="Reading the YAML of Marian", extra="exchange")
+    user = "Reading the YAML of Marian"
+    require_package("yaml", user=user, extra="exchange", package="pyyaml")
     import yaml  # type: ignore[import-untyped]
 
     return yaml

@@ -24,8 +24,19 @@ from t2t_jax.types import Array
 States: TypeAlias = tuple[State, ...]
 """The state of each layer of the decoder."""
 
-Attended: TypeAlias = tuple[jax.Array, ...]
-"""Of the attentive layer: its output and context [..., Dh], and weights [..., S]."""
+
+class AttentionOutput(NamedTuple):
+    """The output of the attentive layer, for every position or beam.
+
+    Attributes:
+      output: [..., Dh] of the LSTM.
+      context: [..., Dh] the attention's output.
+      weights: [..., S] float32, attention weights.
+    """
+
+    output: jax.Array
+    context: jax.Array
+    weights: jax.Array
 
 
 class AttendedMemory(NamedTuple):
@@ -97,7 +108,7 @@ class AttentiveLSTM(nn.Module):
 
     def __call__(
         self, words_BxTxD: jax.Array, memory: AttendedMemory, segments_BxT: Array
-    ) -> Attended:
+    ) -> AttentionOutput:
         """Processes rows of segments.
 
         Returns:
@@ -106,17 +117,17 @@ class AttentiveLSTM(nn.Module):
 
         def read(
             layer: AttentiveLSTM, state: State, now: tuple[jax.Array, jax.Array]
-        ) -> tuple[State, Attended]:
+        ) -> tuple[State, AttentionOutput]:
             word_BxD, mask_BxS = now
             state, attended = layer.step(
                 state, word_BxD[:, None], memory, mask_BxWxS=mask_BxS[:, None]
             )
-            return state, tuple(x_Bx1[:, 0] for x_Bx1 in attended)
+            return state, AttentionOutput(*(x_Bx1[:, 0] for x_Bx1 in attended))
 
         mask_BxTxS = segment_mask(segments_BxT, memory.segments)
         # One hypothesis a row: the beams' axis of `step` is 1.
         state = empty_state((words_BxTxD.shape[0], 1, self.config.d_hidden))
-        attended: Attended = scan_rows(
+        attended: AttentionOutput = scan_rows(
             self, read, (words_BxTxD, mask_BxTxS), state, segments_BxT
         )
         return attended
@@ -128,12 +139,12 @@ class AttentiveLSTM(nn.Module):
         memory: AttendedMemory,
         *,
         mask_BxWxS: jax.Array,
-    ) -> tuple[State, Attended]:
+    ) -> tuple[State, AttentionOutput]:
         """Processes one word of every beam: the next state, and arrays [B, W, ...]."""
         context_BxWxDh, weights_BxWxS = self.attention(state[1], memory, mask_BxWxS)
         inputs = jnp.concatenate([words_BxWxD, context_BxWxDh], axis=-1)
         state, output_BxWxDh = self.lstm.step(state, inputs)
-        return state, (output_BxWxDh, context_BxWxDh, weights_BxWxS)
+        return state, AttentionOutput(output_BxWxDh, context_BxWxDh, weights_BxWxS)
 
 
 class RNNDecoder(nn.Module):
@@ -178,13 +189,12 @@ class RNNDecoder(nn.Module):
           [B, T, D] the input of the logits.
         """
         words_BxTxD = self.word_dropout(words_BxTxD, rows_B)
-        output_BxTxDh, context_BxTxDh, weights_BxTxS = self.attentive_layer(
-            words_BxTxD, memory, segments_BxT
-        )
-        self.sow("intermediates", "weights", weights_BxTxS)
+        attended = self.attentive_layer(words_BxTxD, memory, segments_BxT)
+        self.sow("intermediates", "weights", attended.weights)
+        output_BxTxDh = attended.output
         for dropout, layer in zip(self.dropout, self.layer, strict=True):
             output_BxTxDh = layer(dropout(output_BxTxDh, rows_B), segments_BxT)
-        y_BxTxD = self._read_out(output_BxTxDh, context_BxTxDh, words_BxTxD)
+        y_BxTxD = self._read_out(output_BxTxDh, attended.context, words_BxTxD)
         return self.readout_dropout(y_BxTxD, rows_B)
 
     def step(
@@ -200,14 +210,14 @@ class RNNDecoder(nn.Module):
           states: after these words.
         """
         mask_Bx1xS = (memory.segments > 0)[:, None]
-        first, (output_BxWxDh, context_BxWxDh, _) = self.attentive_layer.step(
+        first, attended = self.attentive_layer.step(
             states[0], words_BxWxD, memory, mask_BxWxS=mask_Bx1xS
         )
-        following = [first]
+        following, output_BxWxDh = [first], attended.output
         for layer, state in zip(self.layer, states[1:], strict=True):
             state, output_BxWxDh = layer.step(state, output_BxWxDh)
             following.append(state)
-        y_BxWxD = self._read_out(output_BxWxDh, context_BxWxDh, words_BxWxD)
+        y_BxWxD = self._read_out(output_BxWxDh, attended.context, words_BxWxD)
         return y_BxWxD, tuple(following)
 
     def _read_out(

@@ -146,7 +146,7 @@ def inspect(
         ratios = np.log(found.lengths[:, 1] / found.lengths[:, 0])
         found.findings["length_ratio"] = unusual_ratios(ratios, among=found.is_scored)
         _find_rare_text(found, columns)
-        _explain(found, columns, scorer, seed=seed)
+        _find_suspects(found, columns, scorer, seed=seed)
     except BaseException:
         columns.pairs.close()
         raise
@@ -273,7 +273,9 @@ def _usual_script(counts: Counter[str]) -> str:
     return next((one for one, count in counts.items() if one and 2 * count > total), "")
 
 
-def _explain(found: Inspection, columns: _Columns, scorer: Scorer, seed: int) -> None:
+def _find_suspects(
+    found: Inspection, columns: _Columns, scorer: Scorer, *, seed: int
+) -> None:
     """Finds the likely reason for a high loss: another language, or another source."""
     scored = np.flatnonzero(found.is_scored)
     if len(scored) < 2:

@@ -283,5 +283,6 @@ def _checkpoints(config: Config) -> Iterator[Departure]:
         key, here = f"checkpoint.{next(iter(spacing))}", " and ".join(spacing.values())
         yield Departure("spacing of checkpoints", "10 minutes (§6.1)", here, key)
     if every.keep not in (5, 20):
-        name, paper = "checkpoints averaged", "the last 5, of big models the last 20"
-        yield Departure(name, f"{paper} (§6.1)", f"{every.keep}", "checkpoint.keep")
+        name, here = "checkpoints averaged", f"{every.keep}"
+        paper = "the last 5, of big models the last 20 (§6.1)"
+        yield Departure(name, paper, here, "checkpoint.keep")

@@ -130,7 +130,8 @@ class ProgramCosts:
         self.bounds["memory" if memory >= products else "products"] += times * ms
         part = self._categories[line.name].part
         direction = "backward" if "transpose(" in line.rest else "forward"
-        direction *= part not in ("optimizer", "unnamed")
+        if part in ("optimizer", "unnamed"):
+            direction = ""
         self._parts[part, direction] += times * ms
 
     def _send(self, computation: str, line: Instruction, kind: str, times: int) -> None:

@@ -106,8 +106,9 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
     usable = int(USABLE * target.memory)
     found: dict[str, Any] = {
         "fits": bool(compiled.text) and memory.total <= usable,
+        "bytes_needed": memory.total,
+        "bytes_temporary": memory.temporaries,
         "device_memory": usable,
-        **{"bytes_needed": memory.total, "bytes_temporary": memory.temporaries},
         **dict.fromkeys(("flops", "bytes_accessed", "estimated_ms", "bound_by")),
         **{"parts": [], "collectives": [], "custom_calls": {}},
     }
@@ -121,17 +122,22 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
         by_products = flops / target.peak > moved / target.bandwidth
         bound = "products" if by_products else "memory"
         bounds = {"links": bounds["links"], bound: costs.ms - bounds["links"]}
-    parts = [
-        {"part": part, "direction": direction, "ms": ms}
-        for (part, direction), ms in [*costs.parts.items()][:_MOST_PARTS]
-    ]
-    collectives = [
-        {**vars(one), "hidden": one.exposed_ms <= _MUCH * one.ms}
-        for one in costs.collectives.values()
-    ]
-    found |= {"flops": flops, "bytes_accessed": moved, "estimated_ms": costs.ms}
-    found |= {"bound_by": max(bounds, key=lambda bound: bounds[bound]), "parts": parts}
-    return found | {"collectives": collectives, "custom_calls": costs.calls}
+    found |= {
+        "flops": flops,
+        "bytes_accessed": moved,
+        "estimated_ms": costs.ms,
+        "bound_by": max(bounds, key=lambda bound: bounds[bound]),
+        "parts": [
+            {"part": part, "direction": direction, "ms": ms}
+            for (part, direction), ms in [*costs.parts.items()][:_MOST_PARTS]
+        ],
+        "collectives": [
+            {**vars(one), "hidden": one.exposed_ms <= _MUCH * one.ms}
+            for one in costs.collectives.values()
+        ],
+        "custom_calls": costs.calls,
+    }
+    return found
 
 
 def advise(config: Config, costs: Mapping[str, Any], *, mesh: Mesh) -> str:

@@ -33,7 +33,7 @@ from t2t_jax.devices.distributed.gather import (
     replicate,
 )
 from t2t_jax.devices.distributed.processes import current_processes
-from t2t_jax.devices.processor import multiplies_bfloat16
+from t2t_jax.devices.processor import resolve_search_dtype
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.evaluation.bleu import check_aligned, corpus_scores
 from t2t_jax.model.architectures import AlignmentExtractor, step_model
@@ -151,9 +151,7 @@ class TranslationModel:
         return self._step_model(self.decoding.compute_dtype)
 
     def _step_model(self, compute_dtype: str) -> StepModel:
-        on_cpu = default_platform() == "cpu"
-        if compute_dtype == "auto" and on_cpu and not multiplies_bfloat16():
-            compute_dtype = "float32"  # also where another processor trained it
+        compute_dtype = resolve_search_dtype(compute_dtype, default_platform())
         steps = [
             step_model(one.module, one.params, compute_dtype=compute_dtype)
             for one in (self, *self.others)

@@ -66,8 +66,9 @@ def save_model_dir(
     else:
         checkpoints = CheckpointWriter(target.checkpoints, keep=1)
         meta = {**origin, "config": to_dict(config), "fingerprints": prints}
-        stored: Any = {"meta": meta, "files": vocabularies.files}
-        checkpoints.save(origin["step"], params=params, **stored)
+        checkpoints.save(
+            origin["step"], meta=meta, files=vocabularies.files, params=params
+        )
         checkpoints.wait()
     target.write_json("fingerprints.json", prints)
     target.write_json("model.json", dict(origin))
@@ -126,9 +127,9 @@ def _remove_abandoned(folder: Path, prefix: str) -> None:
     A process that runs holds a lock, also where its number means another one, as in a
     container.
     """
-    for path in filter(Path.is_dir, folder.iterdir()):
+    for path in folder.iterdir():
         number = path.name.removeprefix(prefix)
-        if path.name == number or not number.isdecimal():
+        if path.name == number or not number.isdecimal() or not path.is_dir():
             continue
         try:
             os.kill(int(number), 0)

@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -201,10 +201,12 @@ def read_metrics(path: Path) -> Iterator[Record]:
     require_file(path, advice="Move it away.")
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
-            with suppress(json.JSONDecodeError):
+            try:
                 record = json.loads(line)
-                if isinstance(record, dict) and {"step", "kind"} <= record.keys():
-                    yield record
+            except json.JSONDecodeError:
+                continue
+            if isinstance(record, dict) and {"step", "kind"} <= record.keys():
+                yield record
 
 
 def open_metrics(path: Path, *, step: int) -> RetryingAppendFile:

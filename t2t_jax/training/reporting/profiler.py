@@ -280,13 +280,14 @@ def operations(plane: Any) -> Iterator[Operation]:
     """Yields the operations of a device, a plane of a `jax.profiler.ProfileData`."""
     # A CPU runs larger products in other threads. Their end is a separate event, with
     # the id of the operation.
-    events = [(one, dict(one.stats)) for line in plane.lines for one in line.events]
+    events = [event for line in plane.lines for event in line.events]
     ends = {
-        (event.name.removeprefix(_END), stats.get("_c")): event.start_ns
-        for event, stats in events
+        (event.name.removeprefix(_END), dict(event.stats).get("_c")): event.start_ns
+        for event in events
         if event.name.startswith(_END)
     }
-    for event, stats in events:
+    for event in events:
+        stats = dict(event.stats)
         if "hlo_op" in stats:
             end = ends.get((event.name, stats.get("_p")), event.end_ns)
             module = stats.get("hlo_module")

@@ -57,7 +57,7 @@ EXPORT = "export --workdir=w --format=safetensors --to=x"
         (f"{EXPORT} --languages=en,d", "--languages", "two codes"),
         ("translate --workdir=w --prefixes=x --stream", "--prefixes", "--stream are"),
         ("status --workdir=w --config.seed=1", "--config", "takes no configuration"),
-        ("compare --workdirs=a,b --config.seed=1", "--config", "takes no configuration"),
+        ("compare --workdirs=a,b --config.seed=1", "--config", "no configuration"),
         # Short forms of keys.
         (f"{TWICE} --config.decoding.beam_size=8", "--beam_size", "is short for"),
         (f"{PAIR} --top_p=1 --top_k=13 --nosample", "--top_k and --top_p", "--sample"),

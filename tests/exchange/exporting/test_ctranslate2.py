@@ -135,10 +135,7 @@ def test_every_token_is_as_probable_as_in_the_model(tmp_path, changed):
         assert best.tolist() == list(output.tokens)
 
 
-@pytest.mark.skipif(
-    lacks_vnni(),
-    reason="CTranslate2's int8 is less exact on processors without VNNI",
-)
+@pytest.mark.skipif(lacks_vnni(), reason="int8 is less exact without VNNI")
 def test_quantized_numbers_are_near_and_the_parameters_stay_as_they_are(tmp_path):
     before = jax.tree.map(np.array, tiny_params())
     found = np.concatenate(exported(tmp_path, quantization="int8").score(pairs()))
