@@ -219,7 +219,8 @@ def _advice(spec: ExportSpec) -> str:
         why = "CTranslate2's int8 is less exact on this processor, without VNNI. "
         return (
             f"{why * inexact}Use --quantization=float32, or train the model longer; if "
-            "only BLEU is too low, set the accepted loss with --max_bleu_loss."
+            "only BLEU is too low, compare more lines (--check_lines), or accept the "
+            "loss with --max_bleu_loss."
         )
     return "This is a bug of t2t_jax or of a package: please report it."
 
