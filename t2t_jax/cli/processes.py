@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_jax.cli.console.stderr import configure_stdout
+from t2t_jax.checkpointing.step_dirs import StepDirs
+from t2t_jax.cli.console.stderr import configure_stdout, log
 from t2t_jax.cli.flags.options import (
     DistributedOptions,
     EvaluateOptions,
@@ -141,6 +142,8 @@ def load_one(
 ) -> TranslationModel:
     """Loads one checkpoint of the workdir, and the models of the ensemble.
 
+    Says so where the best checkpoint is not the last.
+
     Collective: call on every process.
 
     Args:
@@ -161,7 +164,11 @@ def load_one(
         for number, folder in enumerate(options.ensemble, 1)
     ]
     decoding = decoding or options.config.decoding
-    return load(path, checkpoint=step, decoding=decoding, ensemble=others)
+    model = load(path, checkpoint=step, decoding=decoding, ensemble=others)
+    last = max(StepDirs(options.workdir.checkpoints).steps(), default=0)
+    if asked == "best" and last > model.step and processes.is_first:
+        log(f"Step {model.step:,}, the best; the last is {last:,}: --checkpoint=last.")
+    return model
 
 
 def load_mean(options: EvaluateOptions, decoding: DecodingConfig) -> TranslationModel:
