@@ -26,6 +26,7 @@ from t2t_jax.data.vocabulary.extension import extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.decoding.text.segments import make_segments
 from t2t_jax.errors import ConfigError, DataError, UserError
 from t2t_jax.main import main
 from t2t_jax.run.inference.extend import extend_model
@@ -99,9 +100,9 @@ def test_a_model_translates_into_the_language_that_is_asked_for(counting_twice):
         np.testing.assert_array_equal(source, model.encode([f">>{language}<< one two"]))
         assert model.vocabularies.source.pieces(source[0][:1]) == [f">>{language}<<"]
         tag = model.vocabularies.source.tags[language]
-        segments = model.translator(segment="sentences")._segments(
-            ["One. Two. Three."], [], first=0, tags=[[tag]]
-        )
+        text, vocabulary = ["One. Two. Three."], model.vocabularies.source
+        config = dataclasses.replace(model.decoding, segment="sentences")
+        segments = make_segments(text, vocabulary, config, tags=[[tag]])
         firsts = [(one.subwords[0], one.subwords.count(tag)) for one in segments]
         assert firsts == [(tag, 1)] * 3
     with pytest.raises(UserError, match=r"several languages.* one of de, fr, or begin"):

@@ -135,7 +135,8 @@ def _check(
         raise UserError(f"--{flag}={text!r} has no subwords. Pass a sentence.")
     if len(tokens) > most:
         raise UserError(
-            f"--{flag} has {len(tokens):,} tokens with bos or eos. Shorten to {most:,}."
+            f"--{flag} has {len(tokens):,} tokens with bos or eos, and may have at "
+            f"most {most:,}. Shorten it."
         )
 
 

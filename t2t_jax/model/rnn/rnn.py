@@ -88,7 +88,7 @@ class RNNStepModel(BoundModel):
 
     def init_cache(self, memory: AttendedMemory, num_beams: int, length: int) -> States:
         """Returns zeros [B, W, Dh], two for each layer; `length` is unused."""
-        batch = len(memory.segments)
+        batch = memory.segments.shape[0]  # symbolic in an export
         states: States = self.model.init_states(batch, num_beams=num_beams)
         return states
 
