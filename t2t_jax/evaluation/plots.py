@@ -128,15 +128,16 @@ def plot_heat_maps(layer: LayerAttention) -> Figure:
     weights_HxQxK, queries, keys, heads, title = layer
     cell = min(0.4, _MAX_PANEL / max(len(queries), len(keys)))
     width, height = (max(cell * len(words), 0.9) for words in (keys, queries))
-    columns = min(len(heads), math.ceil(math.sqrt(len(heads) * height / width)))
-    rows = math.ceil(len(heads) / columns)
+    columns, rows = _grid(len(heads), width=width, height=height)
     figure = new_figure(
         columns * (width + 0.1) + _label_length(queries) + 1.6,
         rows * (height + 0.35) + _label_length(keys) + 0.8,
     )
     selected = np.ma.masked_equal(np.asarray(weights_HxQxK)[list(heads)], 0.0)
     for n, head in enumerate(heads):
-        panel = figure.add_subplot(rows, columns, n + 1, title=f"head {head}")
+        panel = figure.add_subplot(rows, columns, n + 1)
+        panel.set_title(f"head {head}", fontsize=10)
+        panel.tick_params(length=2)
         scale: Any = {"cmap": COLOR_MAP, "vmin": 0.0, "vmax": selected.max()}
         image = panel.imshow(selected[n], **scale)
         if is_lowest := n + columns >= len(heads):
@@ -145,7 +146,8 @@ def plot_heat_maps(layer: LayerAttention) -> Figure:
             panel.set_ylabel(_QUERY, color=_GRAY, size=8)
         _set_labels(panel.xaxis, keys if is_lowest else (), cell, rotation=90)
         _set_labels(panel.yaxis, queries if is_leftmost else (), cell, rotation=0)
-    figure.colorbar(image, ax=figure.axes, label="attention weight", shrink=0.6)
+    bar: Any = {"shrink": 0.6, "aspect": 30, "pad": 0.02}
+    figure.colorbar(image, ax=figure.axes, label="attention weight", **bar)
     figure.suptitle(title)
     return figure
 
@@ -187,6 +189,12 @@ def plot_lines(layer: LayerAttention) -> Figure:
     figure.legend(loc="outside lower center", ncols=min(4, len(heads)), frameon=False)
     figure.suptitle(title)
     return figure
+
+
+def _grid(panels: int, *, width: float, height: float) -> tuple[int, int]:
+    """Returns columns and rows of the smallest grid; ties go to the wider one."""
+    grids = [(columns, math.ceil(panels / columns)) for columns in range(1, panels + 1)]
+    return min(grids, key=lambda grid: (grid[0] * width + grid[1] * height, -grid[0]))
 
 
 def _label_length(words: Sequence[str]) -> float:
@@ -238,7 +246,8 @@ def plot_schedule(last_step: int = 20_000) -> Figure:
             rates = inverse_square_root(steps, d_model, warmup_steps=warmup_steps)
             label = f"d_model {d_model}, warm-up {warmup_steps:,}"
             panel.plot(steps, np.asarray(rates), color=shade(share), label=label)
-        panel.set(title=f"By {varied}", xlabel="optimizer step")
+        panel.set_title(f"By {varied}", fontsize=10)
+        panel.set_xlabel("optimizer step")
         panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.locator_params(axis="x", nbins=5)
         panel.grid(alpha=0.3)

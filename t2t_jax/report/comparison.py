@@ -199,7 +199,8 @@ def _tests(runs: Sequence[Run]) -> Table:
     notes = [
         f"Best evaluations; {interval['level']:.0%} intervals and paired tests against "
         f"{own.name}, the first with translations, by {interval['resamples']:,} "
-        "bootstrap samples. p: chance of so large a difference of equal systems.",
+        "bootstrap samples. p is the chance of so large a difference between equally "
+        "good systems.",
         f"{first['bleu_signature']}; {first['chrf_signature']}",
         *missing,
     ]

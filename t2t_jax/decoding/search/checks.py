@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax
@@ -80,15 +81,7 @@ def check_returns(
     Raises:
       TypeError: it is not what a `StepModel` returns.
     """
-
-    def require(method: str, rule: str, wrong: str) -> None:
-        name = f"{type(model).__name__}.{method}"
-        if wrong:
-            raise TypeError(
-                f"{caller}: {name} must return {rule}; it returned {wrong}. "
-                f"Change {name}: see t2t_jax.StepModel."
-            )
-
+    require = functools.partial(_require, model, caller)
     rows, beams = tokens_BxW.shape
     by_rows = f"arrays that start with axis B={rows}"
     require("encode", by_rows, _without_rows(jax.eval_shape(lambda: memory), rows))
@@ -118,6 +111,16 @@ def check_returns(
     require(method, same, _differences(cache, after))
     grown = jax.eval_shape(lambda cache: model.grow(cache, length), cache)
     require("grow", same, _differences(cache, grown))
+
+
+def _require(model: StepModel, caller: str, method: str, rule: str, wrong: str) -> None:
+    """Raises a TypeError if a method of a model has returned something wrong."""
+    name = f"{type(model).__name__}.{method}"
+    if wrong:
+        raise TypeError(
+            f"{caller}: {name} must return {rule}; it returned {wrong}. "
+            f"Change {name}: see t2t_jax.StepModel."
+        )
 
 
 def _without_rows(tree: PyTree, rows: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -280,6 +280,16 @@ def _block_diagonal(attentions: Sequence[Attention]) -> Attention:
     return joined
 
 
+def _outputs(result: BeamResult, num_rows: int) -> tuple[Any, Any, list[list[Any]]]:
+    """Returns rows, tokens and numbers of the outputs that there are: N of each."""
+    # Missing outputs are omitted, but for the first.
+    is_output_BxW = np.asarray(result.lengths_BxW)[:num_rows] > 0
+    is_output_BxW[:, 0] = True
+    rows, ranks = np.nonzero(is_output_BxW)
+    tokens_NxT, *numbers = (np.asarray(leaf)[rows, ranks] for leaf in result)
+    return rows, tokens_NxT, [leaf.tolist() for leaf in numbers]
+
+
 def to_translations(
     result: BeamResult,
     source_BxS: npt.NDArray[np.int32],
@@ -297,12 +307,8 @@ def to_translations(
     Raises:
       DataError: a score is not finite.
     """
-    # Missing outputs are omitted, but for the first.
-    is_output_BxW = np.asarray(result.lengths_BxW)[: len(segments)] > 0
-    is_output_BxW[:, 0] = True
-    rows, ranks = np.nonzero(is_output_BxW)
-    tokens_NxT, *numbers = (np.asarray(leaf)[rows, ranks] for leaf in result)
-    scores, log_probabilities, lengths, ended = (leaf.tolist() for leaf in numbers)
+    rows, tokens_NxT, numbers = _outputs(result, len(segments))
+    scores, log_probabilities, lengths, ended = numbers
     sources_NxS = source_BxS[rows]
     logs_NxT, weights_NxTxS = (
         rescorer.rescore(sources_NxS, tokens_NxT) if rescorer else (None, None)

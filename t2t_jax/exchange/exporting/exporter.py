@@ -15,6 +15,7 @@ import numpy as np
 
 from t2t_jax.checkpointing.safetensors_io import require_safetensors
 from t2t_jax.config import Config
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.processor import lacks_vnni
 from t2t_jax.errors import UserError, rewording
 from t2t_jax.exchange.cards import fill_usage, model_card
@@ -165,16 +166,7 @@ def export(
     precision = jax.default_matmul_precision("highest")
     with atomic_directory(to, only=only) as partial, precision:
         form.write(partial, written, spec)
-        found = verification.compare(
-            JaxBackend(written.model, config.decoding),
-            form.load(partial, written),
-            text,
-            vocabulary=written.model.vocabularies.source,
-            decoding=config.decoding,
-            same_penalty=not config.decoding.length_penalty
-            or divisor(config.decoding) == "n"
-            or "CTranslate2" not in form.verified_with,
-        )
+        found = _verify(written, partial, form, text, decoding=config.decoding)
         tolerance = tolerance_of(spec)
         found.require(tolerance, advice=_advice(spec))
         checked = dataclasses.replace(found, text=spec_of_names(found.text))
@@ -184,6 +176,27 @@ def export(
         (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         provenance.write_sha256sums(partial)
     return found
+
+
+def _verify(
+    written: Original,
+    directory: Path,
+    form: ExportFormat,
+    text: VerificationText,
+    *,
+    decoding: DecodingConfig,
+) -> Comparison:
+    """Compares what was written with the model."""
+    return verification.compare(
+        JaxBackend(written.model, decoding),
+        form.load(directory, written),
+        text,
+        vocabulary=written.model.vocabularies.source,
+        decoding=decoding,
+        same_penalty=not decoding.length_penalty
+        or divisor(decoding) == "n"
+        or "CTranslate2" not in form.verified_with,
+    )
 
 
 def _original(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 from t2t_jax.data.vocabulary.tokenizers import split_tag, tag_piece
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
@@ -300,20 +301,17 @@ def compare(
     beams = [side.search(text.sources, greedy=False) for side in (own, exported)]
     subwords = vocabulary.encode_sources(text.sources, target_language="")
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
-    logs, their_logs = own.score(pairs), exported.score(pairs)
-    both = zip(logs, their_logs, strict=True)
-    errors = np.abs(
-        np.concatenate([np.subtract(*pair, dtype=np.float64) for pair in both])
-    )
+    logs = own.score(pairs)
+    errors = _errors(logs, exported.score(pairs))
     unequal = _unequal(*greedy)
     others = own.score([(subwords[n], greedy[1][n].subwords) for n in unequal])
     gaps = [
         _gap(greedy[0][n].tokens, greedy[1][n].tokens, logs[n], other)
         for n, other in zip(unequal, others, strict=True)
     ]
-    outputs = ([one.text for one in found] for found in (*greedy, *beams))
     scores = [
-        corpus_scores(lines, text.references, metrics=("bleu",)) for lines in outputs
+        corpus_scores([one.text for one in found], text.references, metrics=("bleu",))
+        for found in (*greedy, *beams)
     ]
     return Comparison(
         text=text.name,
@@ -334,6 +332,16 @@ def compare(
         bleu_signature=scores[0]["bleu_signature"],
         same_penalty=same_penalty,
     )
+
+
+def _errors(
+    logs: Sequence[Logs], their_logs: Sequence[Logs]
+) -> npt.NDArray[np.float64]:
+    """Returns the differences of all tokens, line by line."""
+    both = zip(logs, their_logs, strict=True)
+    differences = [np.subtract(*pair, dtype=np.float64) for pair in both]
+    errors: npt.NDArray[np.float64] = np.abs(np.concatenate(differences))
+    return errors
 
 
 def _unequal(ours: Sequence[Output], theirs: Sequence[Output]) -> list[int]:
