@@ -411,7 +411,10 @@ def runs_near(path: Path) -> list[Path]:
     for folder in (path, path.parent, path.parent / "runs", Path("runs")):
         configs = filter(Path.is_file, folder.glob("*/config.json"))
         newest = sorted(configs, key=os.path.getmtime, reverse=True)
-        runs |= dict.fromkeys(one.parent for one in newest)
+        workdirs = (Workdir(one.parent) for one in newest)
+        # Exports for other toolkits have a config.json, too.
+        own = (one for one in workdirs if one.is_model or one.checkpoints.exists())
+        runs |= dict.fromkeys(one.path for one in own)
     return list(runs)
 
 

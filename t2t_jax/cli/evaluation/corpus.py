@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -193,12 +194,17 @@ def warn_of_exchange(model: TranslationModel, pair: Sequence[Sequence[str]]) -> 
 
 
 def translate_corpus(
-    options: EvaluateOptions, corpus: Corpus, *, shown: Callable[..., list[str]] = list
+    options: EvaluateOptions,
+    corpus: Corpus,
+    *,
+    shown: Callable[..., list[str]] = list,
+    sets: int = 1,
 ) -> TranslatedCorpus:
     """Translates the sources, and writes the hypotheses if a file is given.
 
     Args:
       shown: makes the lines of that file of the list of hypotheses.
+      sets: that the corpus has of one size; warnings count the lines of each from 1.
 
     Raises:
       UserError: the file cannot be written.
@@ -219,8 +225,11 @@ def translate_corpus(
             TranslationProgress(len(corpus.sources)) as progress,
         ):
             window = LineWindow(0, corpus.sources)
-            output = translate_window(window, seen=progress.advance)
-            hypotheses = [*progress.count_statuses(output, first=0)]
+            output = iter(translate_window(window, seen=progress.advance))
+            hypotheses: list[str] = []
+            for _ in range(sets):
+                one = islice(output, len(corpus.sources) // sets)
+                hypotheses += progress.count_statuses(one, first=0)
         seconds = time.perf_counter() - began
         if name:
             write_lines(out, shown(hypotheses))

@@ -72,7 +72,8 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
         every = (changed_pairs(pairs, change) for change in CHANGES)
         sources, references = zip(*chain.from_iterable(every), strict=True)
         lines = Corpus([*sources], [*references], None)
-    translated = translate_corpus(options, lines)
+    sets = len(CHANGES) if options.robustness else 1
+    translated = translate_corpus(options, lines, sets=sets)
     hypotheses = translated.hypotheses[: len(corpus.references)]
 
     from t2t_jax.evaluation.bleu import BleuSettings, scores_by_direction

@@ -345,8 +345,15 @@ def locator(corpus: Corpus) -> Callable[[int], PairLocation]:
     return lambda number: PairLocation(corpus.spec, number)
 
 
-def truncate(text: str, most: int = 80) -> str:
-    """Truncates an example or a name."""
+def truncate(text: str, most: int = 80, *, showing: int = 0) -> str:
+    """Truncates an example or a name, so that it has the character `showing`.
+
+    Example:
+      >>> truncate("From Monday on: 9", 8), truncate("From Monday on: 9", 8, showing=16)
+      ('From Mo…', '…on: 9')
+    """
+    if showing >= most - 1:
+        text = f"…{text[showing - most // 2 :]}"
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

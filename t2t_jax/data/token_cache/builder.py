@@ -150,7 +150,10 @@ def _without_repeats(shards: list[Shard], parts: Sequence[Part]) -> list[Shard]:
             shown[shard.part] += len(lines)
             text = islice(parts[shard.part].corpus, max(lines, default=0))
             pairs = {line: pair for line, pair in enumerate(text, 1) if line in lines}
-            examples = [token_shards.example(line, *pairs[line]) for line in lines]
+            examples = [
+                token_shards.example(line, *pairs[line], reason="duplicate_targets")
+                for line in lines
+            ]
             left[number] = shard.without(repeated, examples)
     return left
 

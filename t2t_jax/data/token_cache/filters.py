@@ -134,21 +134,46 @@ def mark_filtered(
     return marked
 
 
-def _differ(kind: Callable[[str], object], source: str, target: str, _: Any) -> bool:
-    return kind(source) != kind(target)
+def _digits(number: str) -> str:
+    # Languages write thousands in other ways.
+    return "".join(str(unicodedata.digit(one)) for one in number if one.isdecimal())
 
 
-def _numbers(text: str) -> list[str]:
-    # Sorted, as languages write dates in other orders, and thousands otherwise.
-    return sorted(
-        "".join(str(unicodedata.digit(one)) for one in found if one.isdecimal())
-        for found in _NUMBER.findall(text)
-    )
+_ITEMS: Mapping[str, tuple[re.Pattern[str], Callable[[str], str]]] = {
+    "digits": (_NUMBER, _digits),
+    "urls": (re.compile(URL), str),
+    "placeholders": (re.compile(PLACEHOLDER), str),
+}
+"""Filter -> what must be the same on both sides, and how it is compared."""
 
 
-def _found(pattern: str) -> Callable[[str], list[str]]:
-    find = re.compile(pattern).findall
-    return lambda text: sorted(find(text))
+def _has_other_items(name: str, source: str, target: str, _: Any) -> bool:
+    pattern, read = _ITEMS[name]
+    # Sorted, as languages have them in other orders.
+    found = [sorted(map(read, pattern.findall(side))) for side in (source, target)]
+    return found[0] != found[1]
+
+
+def first_differences(name: str, source: str, target: str) -> tuple[int, int]:
+    """Returns where each side has the first item that the other lacks; 0 without one.
+
+    Args:
+      name: of a filter.
+
+    Example:
+      >>> first_differences("digits", "from 9 on", "von 9, Raum 12, an")
+      (0, 12)
+    """
+    if name not in _ITEMS:
+        return 0, 0
+    pattern, read = _ITEMS[name]
+    found = [
+        [(read(match[0]), match.start()) for match in pattern.finditer(side)]
+        for side in (source, target)
+    ]
+    alone = {item for item, _ in found[0]} ^ {item for item, _ in found[1]}
+    first, second = (next((at for x, at in own if x in alone), 0) for own in found)
+    return first, second
 
 
 def _final(text: str) -> str:
@@ -156,6 +181,10 @@ def _final(text: str) -> str:
     if end == ";" and _GREEK.search(text):
         return "?"
     return "?" if end and end in QUESTION else "." * bool(end and end in FULL_STOP)
+
+
+def _ends_otherwise(source: str, target: str, _: Any) -> bool:
+    return _final(source) != _final(target)
 
 
 def _lacks_letters(source: str, target: str, _: Any) -> bool:
@@ -215,10 +244,8 @@ def _is_other_language(source: str, target: str, gains: Mapping[str, float]) -> 
 
 
 _FILTERS: Mapping[str, Callable[[str, str, Any], bool]] = {
-    "digits": partial(_differ, _numbers),
-    "urls": partial(_differ, _found(URL)),
-    "placeholders": partial(_differ, _found(PLACEHOLDER)),
-    "punctuation": partial(_differ, _final),
+    **{name: partial(_has_other_items, name) for name in _ITEMS},
+    "punctuation": _ends_otherwise,
     "letters": _lacks_letters,
     "script": _is_other_script,
     "language": _is_other_language,

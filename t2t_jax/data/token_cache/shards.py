@@ -26,7 +26,12 @@ from t2t_jax.data.arrays import Flags
 from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.token_cache.encoder import Chunk, Encoded
-from t2t_jax.data.token_cache.filters import ALWAYS_COUNTED, KEPT, REASONS
+from t2t_jax.data.token_cache.filters import (
+    ALWAYS_COUNTED,
+    KEPT,
+    REASONS,
+    first_differences,
+)
 from t2t_jax.data.token_cache.known_words import merge_hashes
 from t2t_jax.errors import DataError
 from t2t_jax.files import fsync_directory, read_json_object, safe_child_path
@@ -81,13 +86,20 @@ def examples_of(chunk: Chunk, encoded: Encoded) -> Examples:
     for number, reason in enumerate(REASONS):
         pairs = np.flatnonzero(encoded.reasons == number)[:MAX_EXAMPLES].tolist()
         texts = ((n, chunk.sources[n], chunk.targets[n]) for n in pairs)
-        found[reason] = [example(chunk.first + n, *sides) for n, *sides in texts]
+        found[reason] = [
+            example(chunk.first + n, *sides, reason=reason) for n, *sides in texts
+        ]
     return found
 
 
-def example(line: int, source: str, target: str) -> dict[str, Any]:
-    """Returns an example of a dropped pair, as JSON values."""
-    return {"line": line, "source": truncate(source), "target": truncate(target)}
+def example(line: int, *sides: str, reason: str) -> dict[str, Any]:
+    """Returns an example of a dropped pair, as JSON values.
+
+    Long sides are truncated around what a filter found on one of them alone.
+    """
+    places = first_differences(reason, *sides)
+    shown = [truncate(one, showing=at) for one, at in zip(sides, places, strict=True)]
+    return {"line": line, **dict(zip(SIDES, shown, strict=True))}
 
 
 def _first_examples(parts: Iterable[Examples]) -> Examples:

@@ -44,7 +44,7 @@ def _files(tmp_path, monkeypatch):
 def make_run(path="run", **values):
     """Begins a run, of another size than any config file's."""
     workdir = Workdir(Path(path))
-    workdir.create()
+    workdir.checkpoints.mkdir(parents=True)
     layers = {"model": {"num_layers": 5}}
     workdir.write_config(parse({"steps": 23, "seed": 7, **layers, **values}))
     return workdir
