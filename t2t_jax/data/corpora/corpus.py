@@ -120,9 +120,9 @@ class SliceCorpus(DerivedCorpus):
                 yield pair
         if number < self.start:
             raise DataError(
-                f"{self.spec} begins after the last of {number + 1} pairs. Lower the "
-                f"{self.start} (config.data.dev_pairs, if it holds pairs out), choose "
-                "another corpus, or pass other pairs to t2t_jax.train as dev=."
+                f"{self.spec} begins after the last of {number + 1:,} pairs. If the "
+                f"{self.start:,} are held out, lower config.data.dev_pairs, or pass "
+                "other pairs to t2t_jax.train as dev=; else choose another corpus."
             )
 
     def num_pairs(self) -> int:

@@ -41,8 +41,9 @@ def describe_data(
       parts: spec, fingerprint, counts, examples by reason with their locations, and for
       both sides tokens, mean length, a histogram of lengths (eos included), and the
       share of unknown tokens. Of training: a lower bound of batches per epoch, the
-      number of distinct source words, the copies of each part, and BPE-dropout and
-      modifiers, if there are any, without which all tokens are counted. And the leaks.
+      number of distinct source words, the copies of each part, the filters that were
+      asked for, and BPE-dropout and modifiers, if there are any, without which all
+      tokens are counted. And the leaks.
     """
     report: dict[str, Any] = {
         f"{side}_vocabulary": {"size": one.size, "fingerprint": one.fingerprint}
@@ -55,6 +56,8 @@ def describe_data(
         report["dev"] = _describe_corpus(dev)
     found["batches_per_epoch_at_least"] = min_batches(train, config)
     found["copies"] = find_copies(train)
+    asked = {"copies": config.drop_copies, "duplicates": config.drop_duplicates}
+    found["filters"] = [name for name in asked if asked[name]] + [*config.filter_names]
     if any(config.bpe_dropout):
         found["bpe_dropout"] = dict(zip(SIDES, config.bpe_dropout, strict=True))
     if config.modifier_rates:
@@ -163,14 +166,15 @@ DROP_REASONS = {
     "ratio": "of unequal length, by data.max_length_ratio",
     "copies": "the same text on both sides, by data.drop_copies",
     "duplicates": "repeated, by data.drop_duplicates",
-    "digits": "with other numbers, by data.filters",
-    "urls": "with other URLs or e-mail addresses, by data.filters",
-    "placeholders": "with other placeholders, by data.filters",
-    "punctuation": "that end otherwise, by data.filters",
-    "letters": "of which less than half are letters, by data.filters",
-    "script": "in another script, by data.filters",
-    "language": "in the language of the other side, by data.filters",
-    "duplicate_targets": "whose target a better pair has, by data.filters",
+    "digits": "with other numbers, by data.filters=digits",
+    "urls": "with other URLs or e-mail addresses, by data.filters=urls",
+    "placeholders": "with other placeholders, by data.filters=placeholders",
+    "punctuation": "with other final punctuation, by data.filters=punctuation",
+    "letters": "of which less than half are letters, by data.filters=letters",
+    "script": "in another script, by data.filters=script",
+    "language": "in the language of the other side, by data.filters=language",
+    "duplicate_targets": "whose target a better pair has, by "
+    "data.filters=duplicate_targets",
 }
 """Why pairs are not trained on, by the reason in `data.json`."""
 
