@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import t2t_jax
+from t2t_jax.devices.processor import lacks_vnni
 from t2t_jax.errors import UserError
 from t2t_jax.files import cache_home, locked
 from t2t_jax.quantities import format_bytes, usable_processors
@@ -125,9 +126,11 @@ def _describe(found: Mapping[str, Any]) -> Iterator[Check]:
 
 
 _SEVERITY: tuple[Status, ...] = ("ok", "warning", "error")
+_WARNING: Mapping[bool, Status] = {False: "ok", True: "warning"}
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
 _EXTRAS = ("ctranslate2", "matplotlib", "sacremoses", "safetensors", "starlette")
 _LITTLE_SPACE, _LEAST_SPACE = 2 << 30, 200 << 20  # bytes
+_MOST_LOAD = 1.5  # of each processor
 _LEAST_MEMORY = 2 << 30  # bytes; the embedded experiment peaks at about half of it
 _VARIABLES = re.compile(
     "JAX_.*|XLA_.*|T2T_JAX_.*|TFDS_.*|LIBTPU_.*|CUDA_VISIBLE_DEVICES|HF_HOME|TMPDIR|"
@@ -212,19 +215,23 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def check_machine() -> Iterator[Check]:
-    """Checks processors and memory."""
-    total, usable = os.cpu_count() or 1, usable_processors()
+    """Checks processors, their load and memory."""
+    total, usable, load = os.cpu_count() or 1, usable_processors(), os.getloadavg()[0]
     about = f"{usable} of {total} processors can be used, {platform.platform()}"
+    about += ", without VNNI" * lacks_vnni()
     yield Check("machine", "processors", "ok", about, "", {"usable": usable})
+    is_busy = load > _MOST_LOAD * total
+    about = f"{load:.1f} on {total} processors"
+    advice = "Wait for other programs: estimates of time are for idle processors."
+    yield Check("machine", "load", _WARNING[is_busy], about, advice * is_busy)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):  # no limit
         limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")
         memory = min(memory, int(limit))
     is_little = memory < _LEAST_MEMORY
-    status: Status = "warning" if is_little else "ok"
-    advice = "Training may run out of memory. Use a smaller model." if is_little else ""
-    about = format_bytes(memory)
-    yield Check("machine", "memory", status, about, advice, {"bytes": memory})
+    advice = "Training may run out of memory. Use a smaller model." * is_little
+    about, details = format_bytes(memory), {"bytes": memory}
+    yield Check("machine", "memory", _WARNING[is_little], about, advice, details)
 
 
 def check_storage(
@@ -271,5 +278,5 @@ def check_variables(environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
         if _VARIABLES.fullmatch(name):
             bad = bool(_HARMFUL.fullmatch(f"{name}={value.strip()}"))
             advice = f"Unset {name}: it makes the program slow or wrong." * bad
-            status: Status = "warning" if bad else "ok"
-            yield Check("variables", name, status, f"{name}={value[:200]!r}", advice)
+            shown = f"{name}={value[:200]!r}"
+            yield Check("variables", name, _WARNING[bad], shown, advice)

@@ -203,8 +203,9 @@ def _scores(result: Mapping[str, Any]) -> Iterator[Row]:
     intervals = result["intervals"]
     for key in filter(intervals.get, _NAMES):
         note = interval_note(intervals[key], intervals["level"])
-        signed = f"{note}  {result[f'{key}_signature']}"
-        yield (_NAMES[key], f"{result[key]:.2f}", signed)
+        if "protocol" in result:  # Else the last lines have it.
+            note += f"  {result[f'{key}_signature']}"
+        yield (_NAMES[key], f"{result[key]:.2f}", note)
     for key in ("paper_bleu", "tokenized_bleu"):
         if tokens := result.get(key):
             note = f"{tokens['label']}  {tokens['signature']}"
