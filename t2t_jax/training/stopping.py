@@ -22,6 +22,7 @@ from t2t_jax.devices.distributed.signals import (
 from t2t_jax.errors import StoppedError
 
 _STUCK_EXIT_CODE = 70
+_LINES_OF_BAR = "\n" * 3
 
 # Steps are dispatched ahead, so the third waits for the first; and until then other
 # processes may still be compiling.
@@ -64,14 +65,20 @@ class StopRequest:
     def _on_wakeup(self, name: str) -> None:
         self._num_signals += 1
         if self._num_signals > 1:  # Python's handler may be blocked by foreign code.
-            os._exit(StoppedError.exit_code)
+            _exit_at_once(name)
         how = "saving a checkpoint, then stopping (again to exit at once)"
-        write_stderr(f"\n{name}: {how}")
+        # A progress bar erases its lines, of which the cursor is on the last.
+        write_stderr(f"\n{name}: {how}{_LINES_OF_BAR * os.isatty(2)}")
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
-            os._exit(StoppedError.exit_code)
+            _exit_at_once(signal.Signals(number).name)
         self.requested = signal.Signals(number).name
+
+
+def _exit_at_once(name: str) -> NoReturn:
+    write_stderr(f"\n{name} again: exiting without saving.")
+    os._exit(StoppedError.exit_code)
 
 
 class InterruptRequest(StopRequest):
