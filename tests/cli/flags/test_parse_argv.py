@@ -200,12 +200,9 @@ def test_a_mode_that_uses_a_run_requires_its_workdir():
 
 def test_the_newest_runs_are_listed_where_the_workdir_is_missing_or_wrong(capsys):
     for index in range(7):
-        run = make_run(f"runs/run{index}")
-        os.utime(run.path / "config.json", (index, index))
-    assert problems_of("translate").endswith(
-        "newest first: runs/run6, runs/run5, runs/run4, runs/run3, runs/run2 and 2 "
-        "more."
-    )
+        os.utime(make_run(f"runs/run{index}").path / "config.json", (index, index))
+    named = "runs/run6, runs/run5, runs/run4, runs/run3, runs/run2 and 2 more."
+    assert problems_of("translate").endswith(f"newest first: {named}")
     assert main(["translate", "--workdir=runs/rum0"]) == 66
     assert "Did you mean runs/run0?" in capsys.readouterr().err
 
