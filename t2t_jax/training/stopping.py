@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import select
 import signal
 import threading
 import time
@@ -77,8 +78,12 @@ class StopRequest:
 
 
 def _exit_at_once(name: str) -> NoReturn:
-    write_stderr(f"\n{name} again: exiting without saving.")
-    os._exit(StoppedError.exit_code)
+    try:
+        # A full pipe or a stopped terminal would let the write wait for ever.
+        if select.select([], [2], [], 0)[1]:
+            write_stderr(f"\n{name} again: exiting without saving.")
+    finally:
+        os._exit(StoppedError.exit_code)
 
 
 class InterruptRequest(StopRequest):

@@ -102,7 +102,8 @@ def test_a_second_signal_leaves_at_once_and_nothing_saved_is_lost(tmp_path, tiny
         process.send_signal(signal.SIGTERM)
         began = time.monotonic()
         code, said = end(process)
-    assert (code, said[-39:]) == (75, "SIGTERM again: exiting without saving.\n")
+    assert code == 75
+    assert "SIGTERM again: exiting without saving.\n" in said
     assert time.monotonic() - began < 20  # of no end: 2 s on an idle machine
     finish(workdir)
     require_same_end(workdir, tiny_run)

@@ -352,7 +352,7 @@ def truncate(text: str, most: int = 80, *, showing: int = 0) -> str:
       >>> truncate("From Monday on: 9", 8), truncate("From Monday on: 9", 8, showing=16)
       ('From Mo…', '…on: 9')
     """
-    if showing >= most - 1:
+    if showing >= most - 1 and len(text) > most:
         text = f"…{text[showing - most // 2 :]}"
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
