@@ -77,8 +77,10 @@ class TextCorpus:
     def _faults(self, sources: int, targets: int) -> Iterator[str]:
         """Yields what is wrong with the numbers of lines."""
         if sources != targets:
-            sizes = f"{self.source} has {sources:,} lines, {self.target} {targets:,}"
-            yield f"{sizes}: the two sides must be aligned line by line."
+            yield (
+                f"{self.source} has {sources:,} lines and {self.target} has "
+                f"{targets:,}: the two sides must be aligned line by line."
+            )
         elif not sources:
             yield f"{self.source} and {self.target} are empty."
 

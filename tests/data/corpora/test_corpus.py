@@ -31,7 +31,7 @@ def test_a_slice_reports_that_the_sides_of_its_base_are_not_equally_long(tmp_pat
     (tmp_path / "a").write_text("s\n" * 7)
     (tmp_path / "b").write_text("t\n" * 5)
     pairs = open_corpus(f"text:{tmp_path}/a,{tmp_path}/b[1:3]")
-    with pytest.raises(DataError, match=r"a has 7 lines, .*b 5"):
+    with pytest.raises(DataError, match=r"a has 7 lines and .*b has 5"):
         list(pairs)
 
 

@@ -58,7 +58,7 @@ def test_several_files_are_aligned_two_by_two(write):
     specs = [part.corpus.spec for part in parts_of(corpus)]
     assert specs == [f"text:{a},{c}", f"text:{b},{d}"]
     # In sum there are as many lines on both sides, and yet they are not aligned.
-    with pytest.raises(DataError, match=r"a\.en has 2 lines, .*b\.de 1: "):
+    with pytest.raises(DataError, match=r"a\.en has 2 lines and .*b\.de has 1: "):
         list(open_corpus(f"text:{a}+{b},{d}+{c}"))
 
 
