@@ -15,18 +15,19 @@ from typing import Any, get_type_hints
 from ml_collections import config_dict
 
 from t2t_jax.checkpointing.config import CheckpointConfig
-from t2t_jax.data.config import LAYOUTS, UNITS, DataConfig, VocabularyConfig
-from t2t_jax.decoding.config import DECODING_CHOICES, DecodingConfig
+from t2t_jax.data.config import DataConfig, VocabularyConfig
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.sharding.config import MeshConfig
-from t2t_jax.errors import ConfigError, ErrorCollector, short_repr
-from t2t_jax.evaluation.config import TOKENIZERS, EvaluationConfig
+from t2t_jax.errors import (
+    ConfigError,
+    ErrorCollector,
+    choices_of,
+    one_of,
+    short_repr,
+)
+from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.model.config import BLOCKS, ModelConfig, RNNConfig, TransformerConfig
-from t2t_jax.model.config import CHOICES as MODEL_CHOICES
 from t2t_jax.training.config import (
-    GRADIENT_DTYPES,
-    ON_NONFINITE,
-    OPTIMIZERS,
-    SCHEDULES,
     LoggingConfig,
     OptimizerConfig,
     ProfileConfig,
@@ -115,7 +116,7 @@ class Config:
     init_from: str = ""
     data: DataConfig = field(default_factory=DataConfig)
     vocabulary: VocabularyConfig = field(default_factory=VocabularyConfig)
-    architecture: str = "transformer"
+    architecture: str = one_of(*ARCHITECTURES)
     model: TransformerConfig = field(default_factory=TransformerConfig)
     rnn: RNNConfig = field(default_factory=RNNConfig)
     optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
@@ -129,12 +130,11 @@ class Config:
     profile: ProfileConfig = field(default_factory=ProfileConfig)
 
     def __post_init__(self) -> None:
-        problems, why = ErrorCollector(), "12 days at 1,000 steps per second"
-        problems.require("steps", self.steps, self.steps >= 1, "be at least 1")
-        problems.limit("steps", self.steps, _MAX_STEPS, why=why)
-        is_seed = 0 <= self.seed < 2**32
-        problems.require("seed", self.seed, is_seed, "lie in [0, 2^32)")
-        problems.choose("architecture", self.architecture, ARCHITECTURES)
+        problems = ErrorCollector(config=self)
+        problems.of("be at least 1", lambda x: x >= 1, "steps")
+        problems.limit(_MAX_STEPS, "steps", why="12 days at 1,000 steps per second")
+        problems.of("lie in [0, 2^32)", lambda x: 0 <= x < 2**32, "seed")
+        problems.choose()
         if section := ARCHITECTURES.get(self.architecture):
             self.mesh.check_divisible(problems, self.network, section=section)
             self._check_passes(problems, section=section)
@@ -313,23 +313,13 @@ def keys() -> list[str]:
 
 def choices() -> dict[str, tuple[str, ...]]:
     """Returns the values of the keys that accept only some words."""
-    words = {
-        "data.layout": LAYOUTS,
-        "vocabulary.unit": UNITS,
-        "vocabulary.source_unit": UNITS,
-        "architecture": tuple(ARCHITECTURES),
-        "optimizer.name": OPTIMIZERS,
-        "optimizer.schedule": SCHEDULES,
-        "training.gradient_dtype": GRADIENT_DTYPES,
-        "training.on_nonfinite": ON_NONFINITE,
-        "evaluation.tokenize": TOKENIZERS,
-        **{f"decoding.{name}": known for name, known in DECODING_CHOICES.items()},
+    classes = {"": Config, **{f"{one}.": _hints(Config)[one] for one in sections()}}
+    return {
+        f"{section}{name}": known
+        for section, cls in classes.items()
+        for name, known in choices_of(cls).items()
+        if isinstance(known[0], str)
     }
-    for key, default in defaults().items():
-        section, _, name = key.rpartition(".")
-        if section in ARCHITECTURES.values() and isinstance(default, str):
-            words[key] = tuple(map(str, MODEL_CHOICES[name]))
-    return words
 
 
 def sections() -> list[str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import errno
 import reprlib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import field, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -119,11 +120,39 @@ def error_chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+def one_of(*values: Any) -> Any:
+    """Makes a field of a configuration that accepts these values, by default the first.
+
+    `ErrorCollector.choose` checks it.
+
+    Example:
+      >>> @dataclass
+      ... class Config:
+      ...     layout: str = one_of("packed", "buckets")
+      >>> errors = ErrorCollector("data", Config("rows"))
+      >>> errors.choose()
+      >>> errors.messages
+      ["data.layout='rows' is not known; known are 'packed', 'buckets'. Change ..."]
+    """
+    return field(default=values[0], metadata={"choices": values})
+
+
+def choices_of(config: Any) -> dict[str, tuple[Any, ...]]:
+    """Returns the known values of the fields that `one_of` made.
+
+    Args:
+      config: a dataclass, or an object of one.
+    """
+    known = {one.name: one.metadata.get("choices") for one in fields(config)}
+    return {name: values for name, values in known.items() if values}
+
+
 class ErrorCollector:
     """Collects error messages, so that all of them are reported at once.
 
     Args:
-      section: of the configuration, for `of`.
+      section: of the configuration, whose keys `of`, `choose` and `limit` check by
+        their names; "" for keys without one.
       config: its values.
 
     Attributes:
@@ -136,8 +165,8 @@ class ErrorCollector:
       ['rows=7 must be even. Change config.rows.']
     """
 
-    def __init__(self, section: str = "", config: object = None) -> None:
-        self._section, self._config = section, config
+    def __init__(self, section: str = "", config: Any = None) -> None:
+        self._prefix, self._config = section and f"{section}.", config
         self.messages: list[str] = []
         self._kind: type[UserError] = ConfigError
         self._unlisted = 0
@@ -170,41 +199,33 @@ class ErrorCollector:
         """
         for name in names:
             value = getattr(self._config, name)
-            self.require(f"{self._section}.{name}", value, bool(holds(value)), rule)
+            self.require(f"{self._prefix}{name}", repr(value), bool(holds(value)), rule)
 
-    def choose(self, key: str, value: object, known: Collection[object]) -> None:
-        """Adds a message unless a configuration value is one of the known words.
+    def choose(self) -> None:
+        """Adds the messages of the keys of `one_of` with values that are not known."""
+        for name, known in choices_of(self._config).items():
+            key, value = f"{self._prefix}{name}", getattr(self._config, name)
+            words = ", ".join(map(repr, known))
+            about = f"{key}={value!r} is not known; known are {words}."
+            self.check(value in known, f"{about} Change config.{key}.")
 
-        Args:
-          key: of the configuration, `section.name`.
-
-        Example:
-          >>> errors = ErrorCollector()
-          >>> errors.choose("data.layout", "rows", ["packed"])
-          >>> errors.messages[0]
-          "data.layout='rows' is not known; known are 'packed'. Change config.data..."
-        """
-        words = ", ".join(map(repr, known))
-        self.check(
-            value in known,
-            f"{key}={value!r} is not known; known are {words}. Change config.{key}.",
-        )
-
-    def limit(self, key: str, value: float, most: int, *, why: str = "") -> None:
-        """Checks an upper limit of a configuration value.
+    def limit(self, most: int, *names: str, why: str = "") -> None:
+        """Adds the messages of keys whose values are above a limit.
 
         Args:
-          key: of the configuration, `section.name`.
           why: a clause for the message.
 
         Example:
-          >>> errors = ErrorCollector()
-          >>> errors.limit("data.workers", 5_000, 1_024)
+          >>> from types import SimpleNamespace
+          >>> errors = ErrorCollector("data", SimpleNamespace(workers=5_000))
+          >>> errors.limit(1_024, "workers")
           >>> errors.messages
           ['data.workers=5,000 must be at most 1,024. Change config.data.workers.']
         """
-        reason = f": {why}" if why else ""
-        self.require(key, f"{value:,}", value <= most, f"be at most {most:,}{reason}")
+        rule = f"be at most {most:,}" + f": {why}" * bool(why)
+        for name in names:
+            value = getattr(self._config, name)
+            self.require(f"{self._prefix}{name}", f"{value:,}", value <= most, rule)
 
     def try_call(
         self, function: Callable[..., Any], argument: Any, **options: Any
@@ -232,11 +253,6 @@ class ErrorCollector:
             self.messages.extend(error.problems)
             self._unlisted += error.unlisted
             return None
-
-    @property
-    def has_errors(self) -> bool:
-        """Whether a check or a call has failed."""
-        return bool(self.messages)
 
     def raise_if_any(self, kind: type[UserError] | None = None) -> None:
         """Raises one error with all messages, each listed once, if there are any.

@@ -275,7 +275,7 @@ def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
     """
     content = read_limited(path, max_bytes=MAX_JSON_BYTES, advice=advice)
     # NaN and Infinity are not JSON, but Python's parser accepts them.
-    hooks: Any = {"parse_constant": _reject, "object_pairs_hook": unique_names}
+    hooks: Any = {"parse_constant": reject_constant, "object_pairs_hook": unique_names}
     try:
         values = json.loads(content.decode(), **hooks)
     except (RecursionError, ValueError) as error:
@@ -286,11 +286,23 @@ def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
     return values
 
 
+def read_json_if_valid(path: Path) -> dict[str, Any]:
+    """Reads a file that holds one JSON object; {} if it is missing or damaged."""
+    with suppress(OSError, DataError):
+        return read_json_object(path, advice="")
+    return {}
+
+
 class _NotJSONError(ValueError):
     """What Python's JSON parser accepts: NaN, and a name that occurs twice."""
 
 
-def _reject(constant: str) -> NoReturn:
+def reject_constant(constant: str) -> NoReturn:
+    """Refuses NaN and Infinity: the `parse_constant` of parsers.
+
+    Raises:
+      ValueError: always.
+    """
     raise _NotJSONError(f"{constant} is not a number")
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from t2t_jax.errors import ConfigError, ErrorCollector
+from t2t_jax.errors import ConfigError, ErrorCollector, one_of
 
 # More tokens a batch fit no device.
 _LIMITS = {"workers": 1_024, "tokens_per_batch": 100_000_000, "row_length": 1_000_000}
 MAX_SUBWORDS = 1_000_000
 
 SIDES = ("source", "target")
-
-UNITS = ("subwords", "words")
 
 LAYOUTS = ("packed", "length_buckets")
 
@@ -124,7 +121,7 @@ class DataConfig:
     tokens_per_batch: int = 24_576
     row_length: int = 256
     packed_row_lengths: int = 1
-    layout: str = "packed"
+    layout: str = one_of(*LAYOUTS)
     max_length: int = 256
     max_length_ratio: float = 0.0
     drop_copies: bool = False
@@ -138,18 +135,17 @@ class DataConfig:
     cache_dir: str = ""
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        for name, holds, rule in self._rules():
-            problems.require(f"data.{name}", getattr(self, name), holds, rule)
+        problems = ErrorCollector("data", self)
+        self._check_sizes(problems)
         for name, most in _LIMITS.items():
-            problems.limit(f"data.{name}", getattr(self, name), most)
+            problems.limit(most, name)
         joiner, bare = self.subword_joiner, "".join(self.subword_joiner.split())
         problems.check(
             joiner == bare,
             f"data.subword_joiner={joiner!r} must not contain spaces: the one after it "
             f'is removed with it. Set config.data.subword_joiner="{bare}".',
         )
-        problems.choose("data.layout", self.layout, LAYOUTS)
+        problems.choose()
         problems.try_call(lambda one: one.modifier_rates, self)
         problems.try_call(lambda one: one.filter_names, self)
         problems.check(
@@ -159,32 +155,32 @@ class DataConfig:
         )
         problems.raise_if_any()
 
-    def _rules(self) -> Iterator[tuple[str, bool, str]]:
-        """Yields keys, whether a rule of each holds, and the rule."""
-        row, ratio = self.row_length, self.max_length_ratio
-        yield "max_length", self.max_length >= 2, "be at least 2: a subword and eos"
-        yield "row_length", row >= 2, "be at least 2"
-        yield "dev_pairs", self.dev_pairs >= 0, "be at least 1, or 0 for none held out"
-        yield "workers", self.workers >= 0, "be at least 1, or 0 for one per core"
-        for side, share in zip(SIDES, self.bpe_dropout, strict=True):
-            yield f"{side}_bpe_dropout", 0 <= share <= 1, "be a probability from 0 to 1"
-        yield "temperature", 1 <= self.temperature <= 1000, "be from 1 to 1000"
-        is_ratio = ratio == 0 or 1 <= ratio < math.inf
-        yield "max_length_ratio", is_ratio, "be at least 1, or 0 to keep every pair"
+    def _check_sizes(self, problems: ErrorCollector) -> None:
+        """Checks the numbers."""
+        of, row = problems.of, self.row_length
+        of("be at least 2: a subword and eos", lambda x: x >= 2, "max_length")
+        of("be at least 2", lambda x: x >= 2, "row_length")
+        of("be at least 1, or 0 for none held out", lambda x: x >= 0, "dev_pairs")
+        of("be at least 1, or 0 for one per core", lambda x: x >= 0, "workers")
+        dropouts = (f"{side}_bpe_dropout" for side in SIDES)
+        of("be a probability from 0 to 1", lambda x: 0 <= x <= 1, *dropouts)
+        of("be from 1 to 1000", lambda x: 1 <= x <= 1000, "temperature")
+        rule = "be at least 1, or 0 to keep every pair"
+        of(rule, lambda x: x == 0 or 1 <= x < math.inf, "max_length_ratio")
         rule = f"be at least data.row_length={row}: a batch has a row or more"
-        yield "tokens_per_batch", self.tokens_per_batch >= row, rule
+        of(rule, lambda x: x >= row, "tokens_per_batch")
         halvings = range(1, row.bit_length())
         most = 1 + sum(row % 2**k == 0 and row >> k >= 2 for k in halvings)
         rule = (
             f"be at least 1 and, for data.row_length={row}, at most {most}: each "
             "length is half of the one before, an integer of at least 2 slots"
         )
-        yield "packed_row_lengths", 1 <= self.packed_row_lengths <= most, rule
-        is_right = self.packed_row_lengths == 1 or self.layout == "packed"
-        rule = f"be 1 with data.layout={self.layout!r}: it requires 'packed'"
-        yield "packed_row_lengths", is_right, rule
+        of(rule, lambda x: 1 <= x <= most, "packed_row_lengths")
+        if self.layout != "packed":
+            rule = f"be 1 with data.layout={self.layout!r}: it requires 'packed'"
+            of(rule, lambda x: x == 1, "packed_row_lengths")
         rule = f"be at most data.row_length={row}: a pair never spans rows"
-        yield "max_length", self.max_length <= row, rule
+        of(rule, lambda x: x <= row, "max_length")
 
     @property
     def bpe_dropout(self) -> tuple[float, float]:
@@ -303,8 +299,8 @@ class VocabularyConfig:
 
     size: int = 37_000
     source_size: int = 0
-    unit: str = "subwords"
-    source_unit: str = "subwords"
+    unit: str = one_of("subwords", "words")
+    source_unit: str = one_of("subwords", "words")
     source_file: str = ""
     shared_ids: bool = False
     file: str = ""
@@ -317,32 +313,27 @@ class VocabularyConfig:
     sample_sentences: int = 1_000_000
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        symbols = self.symbol_list
+        problems, symbols = ErrorCollector("vocabulary", self), self.symbol_list
         smallest = (261 if self.byte_fallback else 5) + len(symbols)
         more = ", 256 bytes" * self.byte_fallback + ", the symbols" * bool(symbols)
-        what = f"four special ids{more} and a piece"
-        for name in ("size", "source_size"):
-            size, rule = getattr(self, name), f"be at least {smallest}: {what}"
-            is_right = size >= smallest or (name == "source_size" and size == 0)
-            problems.require(f"vocabulary.{name}", size, is_right, rule)
-            problems.limit(f"vocabulary.{name}", size, MAX_SUBWORDS)
+        rule = f"be at least {smallest}: four special ids{more} and a piece"
+        sizes = ["size"] + ["source_size"] * (self.source_size != 0)
+        problems.of(rule, lambda x: x >= smallest, *sizes)
+        problems.limit(MAX_SUBWORDS, *sizes)
         self._check_symbols(problems)
-        for name in ("unit", "source_unit"):
-            problems.choose(f"vocabulary.{name}", getattr(self, name), UNITS)
+        problems.choose()
         for name, usual in (("source_unit", "subwords"), ("source_file", "")):
             value = getattr(self, name)
             rule = f"vocabulary.{name}={value!r} requires a separate source vocabulary"
             none = "vocabulary.source_size=0. Change config.vocabulary.source_size."
             is_right = value == usual or self.source_size > 0
             problems.check(is_right, f"{rule}, but {none}")
-        size, rule = self.source_size, f"be vocabulary.size={self.size} with shared_ids"
-        is_right = not self.shared_ids or size == self.size
-        problems.require("vocabulary.source_size", size, is_right, rule)
-        share, rule = self.character_coverage, "be above 0 and at most 1"
-        problems.require("vocabulary.character_coverage", share, 0 < share <= 1, rule)
-        sample, rule = self.sample_sentences, "be at least 1"
-        problems.require("vocabulary.sample_sentences", sample, sample >= 1, rule)
+        if self.shared_ids:
+            rule = f"be vocabulary.size={self.size} with shared_ids"
+            problems.of(rule, lambda x: x == self.size, "source_size")
+        rule = "be above 0 and at most 1"
+        problems.of(rule, lambda x: 0 < x <= 1, "character_coverage")
+        problems.of("be at least 1", lambda x: x >= 1, "sample_sentences")
         problems.raise_if_any()
 
     def _check_symbols(self, problems: ErrorCollector) -> None:

@@ -9,17 +9,7 @@ from functools import partial
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
-from t2t_jax.errors import ConfigError
-
-DECODING_CHOICES = {
-    "length_normalization": ("paper", "power"),
-    "beam_rule": ("fixed", "shrinking"),
-    "segment": ("auto", "sentences", "lines"),
-    "constraint": ("none", "tree"),
-    "compute_dtype": ("auto", "float32", "bfloat16"),
-    "mbr": ("none", "chrf"),
-}
-"""Values of the keys that are words."""
+from t2t_jax.errors import ConfigError, choices_of, one_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -99,19 +89,19 @@ class DecodingConfig:
 
     beam_size: int = 4
     length_penalty: float = 0.6
-    length_normalization: str = "paper"
-    beam_rule: str = "fixed"
+    length_normalization: str = one_of("paper", "power")
+    beam_rule: str = one_of("fixed", "shrinking")
     max_extra_tokens: int = 50
     max_length_ratio: float = 0.0
     tokens_per_batch: int = 4096
     max_source_length: int = 1024
-    segment: str = "auto"
+    segment: str = one_of("auto", "sentences", "lines")
     min_tokens: int = 1
     allow_unk: bool = True
-    constraint: str = "none"
-    compute_dtype: str = "auto"
+    constraint: str = one_of("none", "tree")
+    compute_dtype: str = one_of("auto", "float32", "bfloat16")
     n_best: int = 1
-    mbr: str = "none"
+    mbr: str = one_of("none", "chrf")
     shortlist: str = ""
     sample: bool = False
     temperature: float = 1.0
@@ -273,7 +263,7 @@ _RULES: dict[str, _Rule] = {
     "max_source_length": _whole(2),  # one subword and its eos
     **{
         name: (f"is not known; known are {', '.join(map(repr, known))}", known.count)
-        for name, known in DECODING_CHOICES.items()
+        for name, known in choices_of(DecodingConfig).items()
     },
     **dict.fromkeys(
         ("allow_unk", "sample"),

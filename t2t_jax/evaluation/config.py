@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2t_jax.errors import ErrorCollector
+from t2t_jax.errors import ErrorCollector, one_of
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 """Those of sacreBLEU that need no further packages."""
@@ -40,20 +40,19 @@ class EvaluationConfig:
     bleu_sentences: int = 0
     num_samples: int = 5
     max_unfinished: float = 0.25
-    tokenize: str = "13a"
+    tokenize: str = one_of(*TOKENIZERS)
     patience: int = 0
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        for name in ("every_steps", "bleu_sentences", "num_samples", "patience"):
-            value = getattr(self, name)
-            problems.require(f"evaluation.{name}", value, value >= 0, "be 0 or more")
+        problems = ErrorCollector("evaluation", self)
+        counts = ("every_steps", "bleu_sentences", "num_samples", "patience")
+        problems.of("be 0 or more", lambda x: x >= 0, *counts)
         problems.check(
             not self.patience or self.every_steps > 0,
             f"evaluation.patience={self.patience} requires evaluations, and "
             "evaluation.every_steps=0 turns them off. Change one of them.",
         )
-        problems.choose("evaluation.tokenize", self.tokenize, TOKENIZERS)
-        share, rule = self.max_unfinished, "be between 0 and 1, which translates all"
-        problems.require("evaluation.max_unfinished", share, 0 <= share <= 1, rule)
+        problems.choose()
+        rule = "be between 0 and 1, which translates all"
+        problems.of(rule, lambda x: 0 <= x <= 1, "max_unfinished")
         problems.raise_if_any()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, repeat, zip_longest
 from typing import Any
 
@@ -37,6 +38,7 @@ def first_of_each(names: Sequence[str], most: int) -> list[int]:
 PROBE = 64  # sentences translated first, to detect translations that do not end
 
 
+@dataclass(kw_only=True)
 class Evaluator:
     """A development set: batches for the loss, raw lines for BLEU.
 
@@ -51,31 +53,25 @@ class Evaluator:
       bleu: how BLEU reads lines.
     """
 
-    def __init__(
-        self,
-        *,
-        sums: Callable[[Params, Batch], Sums],
-        batches: Callable[[], Iterable[Batch]],
-        translate: Translate,
-        pairs: Sequence[tuple[str, str]],
-        directions: Sequence[str] = (),
-        max_unfinished: float = 1.0,
-        bleu: BleuSettings = DEFAULT_BLEU,
-        progress: Callable[[str], None] = lambda text: None,
-    ):
-        self._sums, self._batches, self._translate = sums, batches, translate
-        self.sources = tuple(source for source, _ in pairs)
-        self.references = tuple(reference for _, reference in pairs)
-        self._directions = directions
-        self._max_unfinished, self._progress = max_unfinished, progress
-        self._bleu = bleu
+    sums: Callable[[Params, Batch], Sums]
+    batches: Callable[[], Iterable[Batch]]
+    translate: Translate
+    pairs: Sequence[tuple[str, str]]
+    directions: Sequence[str] = ()
+    max_unfinished: float = 1.0
+    bleu: BleuSettings = DEFAULT_BLEU
+    progress: Callable[[str], None] = lambda text: None
+
+    def __post_init__(self) -> None:
+        self.sources = tuple(source for source, _ in self.pairs)
+        self.references = tuple(reference for _, reference in self.pairs)
         # Import sacreBLEU now: on import it searches for a writable directory.
-        make_metric("bleu", self.references or [""], bleu=bleu)
+        make_metric("bleu", self.references or [""], bleu=self.bleu)
 
     def loss(self, params: Params) -> dict[str, float]:
         """Returns loss, nll, perplexity and accuracy over every pair of the set."""
         batches = self._batches_with_progress()
-        sums = fetch_pipelined(self._sums(params, batch) for batch in batches)
+        sums = fetch_pipelined(self.sums(params, batch) for batch in batches)
         metrics = summarise(total([*sums]))
         del metrics["padding_fraction"]  # of these batches, not of training
         return metrics
@@ -98,7 +94,7 @@ class Evaluator:
                 f"{unfinished} of the first {len(outputs)} translations reached their "
                 f"length limit, so the other {len(self.sources) - len(outputs):,} "
                 "sentences were not translated "
-                f"(evaluation.max_unfinished={self._max_unfinished:g})"
+                f"(evaluation.max_unfinished={self.max_unfinished:g})"
             )
         else:
             record.update(self._scores(hypotheses))
@@ -107,8 +103,8 @@ class Evaluator:
         return record, hypotheses
 
     def _scores(self, hypotheses: Sequence[str]) -> dict[str, Any]:
-        lines = hypotheses, self.references, self._directions
-        return scores_by_direction(*lines, bleu=self._bleu)
+        lines = hypotheses, self.references, self.directions
+        return scores_by_direction(*lines, bleu=self.bleu)
 
     def _translate_all(self, params: Params) -> tuple[list[Output], bool]:
         """Translates the first sentences, and the others if enough of these end."""
@@ -118,7 +114,7 @@ class Evaluator:
         if len(self.sources) <= PROBE:
             return outputs, True
         unfinished = sum(not output.ended for output in outputs)
-        if unfinished > self._max_unfinished * len(outputs):
+        if unfinished > self.max_unfinished * len(outputs):
             return outputs, False
         outputs += self._translate_part(params, PROBE, len(self.sources))
         return outputs, True
@@ -128,14 +124,14 @@ class Evaluator:
 
         def progress(done: int, total: int) -> None:
             done = start + round(len(lines) * done / total)
-            self._progress(f"translated {done:,}/{len(self.sources):,} sentences")
+            self.progress(f"translated {done:,}/{len(self.sources):,} sentences")
 
         progress(0, 1)  # The first line appears only after a batch.
-        return self._translate(params, lines, first=start, progress=progress)
+        return self.translate(params, lines, first=start, progress=progress)
 
     def _batches_with_progress(self) -> Iterator[Batch]:
-        for number, batch in enumerate(self._batches(), start=1):
-            self._progress(f"computing the loss, batch {number:,}")
+        for number, batch in enumerate(self.batches(), start=1):
+            self.progress(f"computing the loss, batch {number:,}")
             yield batch
 
     def samples(self, hypotheses: Sequence[str], count: int) -> str:
@@ -145,7 +141,7 @@ class Evaluator:
         """
         # Fewer translations than sources if the others were skipped.
         triples = zip(self.sources, self.references, hypotheses, strict=False)
-        names, of_direction = self._directions or repeat(""), defaultdict(list)
+        names, of_direction = self.directions or repeat(""), defaultdict(list)
         for direction, triple in zip(names, triples, strict=False):
             of_direction[direction].append(triple)
         in_turn = chain.from_iterable(zip_longest(*of_direction.values()))

@@ -5,30 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
-from t2t_jax.errors import ErrorCollector
+from t2t_jax.errors import ErrorCollector, one_of
 
 GATED = ("swiglu", "geglu")
 """The values of `activation` with a gate."""
-
-CHOICES = {
-    "norm": ("layer", "rms"),
-    "norm_position": ("post", "pre"),
-    "positions": ("sinusoidal", "learned", "rotary"),
-    "tying": ("all", "decoder", "none"),
-    "compute_dtype": ("auto", "float32", "bfloat16"),
-    "remat": (False, True),
-    "attention": ("auto", "plain", "cudnn", "splash"),
-    "activation": ("relu", "swish", "gelu", "quick_gelu", *GATED),
-    "position_rates": ("paper", "tensor2tensor"),
-    "start": ("bos", "zero", "eos"),
-    "tag_position": ("first", "last"),
-    "attention_biases": (False, True),
-    "output_bias": (False, True),
-    "scale_embeddings": (True, False),
-}
-"""The values of keys that are neither numbers nor free text."""
 
 BLOCKS = {"norm": ("rms",), "activation": GATED, "positions": ("rotary",)}
 """The values of keys that name a block of later Transformers than the paper's."""
@@ -57,22 +40,15 @@ def require_config(config: object, wanted: type, *, caller: str) -> None:
 def _check_common(
     config: Any, section: str, *, sizes: Sequence[str], rates: Sequence[str]
 ) -> ErrorCollector:
-    """Checks sizes, dropout rates, the keys of `CHOICES` and the vocabularies."""
-    problems = ErrorCollector()
-    for name in ("vocab_size", "num_layers", "d_model", *sizes):
-        size = getattr(config, name)
-        rule = f"be a whole number from 1 to {_LARGEST:,}"
-        problems.require(f"{section}.{name}", repr(size), is_size(size), rule)
-    problems.limit(f"{section}.num_layers", config.num_layers, MOST_LAYERS)
-    for name in rates:
-        rate = getattr(config, name)
-        # Comparisons with NaN are False, so NaN fails as well.
-        in_range = is_number(rate) and 0 <= rate < 1
-        rule = "be in [0, 1): it is the probability of being dropped (§5.4)"
-        problems.require(f"{section}.{name}", repr(rate), in_range, rule)
-    for name, known in CHOICES.items():
-        word = getattr(config, name, known[0])
-        problems.choose(f"{section}.{name}", word, known)
+    """Checks sizes, dropout rates, keys of some values and the vocabularies."""
+    problems = ErrorCollector(section, config)
+    rule = f"be a whole number from 1 to {_LARGEST:,}"
+    problems.of(rule, is_size, "vocab_size", "num_layers", "d_model", *sizes)
+    problems.limit(MOST_LAYERS, "num_layers")
+    rule = "be in [0, 1): it is the probability of being dropped (§5.4)"
+    # Comparisons with NaN are False, so NaN fails as well.
+    problems.of(rule, lambda x: is_number(x) and 0 <= x < 1, *rates)
+    problems.choose()
     size = config.source_vocab_size
     problems.check(
         size == 0 or is_size(size),
@@ -88,11 +64,20 @@ def _check_common(
     return problems
 
 
-def is_size(value: object) -> bool:
+def is_size(value: object, *, least: int = 1, most: int = _LARGEST) -> bool:
     """Returns whether a value is a whole number within bounds; True and 8.0 are not."""
     if not isinstance(value, int) or isinstance(value, bool):
         return False
-    return 1 <= value <= _LARGEST
+    return least <= value <= most
+
+
+def _is_positive(value: Any) -> bool:
+    return is_number(value) and 0 < value < math.inf
+
+
+def _is_even(size: Any) -> bool:
+    """Returns whether a size is even; of others, another rule is broken."""
+    return not is_size(size) or size % 2 == 0
 
 
 def is_number(value: object) -> bool:
@@ -199,24 +184,24 @@ class TransformerConfig:
     dropout: float = 0.1
     attention_dropout: float = 0.0
     relu_dropout: float = 0.0
-    norm: str = "layer"
-    norm_position: str = "post"
-    positions: str = "sinusoidal"
+    norm: str = one_of("layer", "rms")
+    norm_position: str = one_of("post", "pre")
+    positions: str = one_of("sinusoidal", "learned", "rotary")
     max_positions: int = 512
-    tying: str = "all"
+    tying: str = one_of("all", "decoder", "none")
     layer_norm_epsilon: float = 1e-6
-    compute_dtype: str = "auto"
-    remat: bool = False
-    attention: str = "auto"
+    compute_dtype: str = one_of("auto", "float32", "bfloat16")
+    remat: bool = one_of(False, True)
+    attention: str = one_of("auto", "plain", "cudnn", "splash")
     num_decoder_layers: int = 0
-    activation: str = "relu"
-    attention_biases: bool = False
-    output_bias: bool = False
-    scale_embeddings: bool = True
-    position_rates: str = "paper"
+    activation: str = one_of("relu", "swish", "gelu", "quick_gelu", *GATED)
+    attention_biases: bool = one_of(False, True)
+    output_bias: bool = one_of(False, True)
+    scale_embeddings: bool = one_of(True, False)
+    position_rates: str = one_of("paper", "tensor2tensor")
     first_position: int = 0
-    start: str = "bos"
-    tag_position: str = "first"
+    start: str = one_of("bos", "zero", "eos")
+    tag_position: str = one_of("first", "last")
 
     def __post_init__(self) -> None:
         sizes = ("d_ff", "num_heads", "d_k", "d_v", "max_positions")
@@ -224,27 +209,21 @@ class TransformerConfig:
         problems = _check_common(self, "model", sizes=sizes, rates=rates)
         limits = {"num_decoder_layers": MOST_LAYERS, "first_position": 1_000}
         for name, most in limits.items():
-            value = getattr(self, name)
-            in_range = type(value) is int and 0 <= value <= most
             rule = f"be a whole number from 0 to {most:,}"
-            problems.require(f"model.{name}", repr(value), in_range, rule)
-        epsilon = self.layer_norm_epsilon
-        is_positive = is_number(epsilon) and 0 < epsilon < math.inf
-        key, rule = "model.layer_norm_epsilon", "be a positive number"
-        problems.require(key, repr(epsilon), is_positive, rule)
-        is_odd = is_size(self.d_model) and self.d_model % 2 == 1
-        holds = self.positions != "sinusoidal" or not is_odd
-        rule = "be even: sinusoidal positions are pairs of a sine and a cosine (§3.5)"
-        problems.require("model.d_model", self.d_model, holds, rule)
+            problems.of(rule, partial(is_size, least=0, most=most), name)
+        positive = "be a positive number"
+        problems.of(positive, _is_positive, "layer_norm_epsilon")
+        if self.positions == "sinusoidal":
+            rule = "be even: sinusoidal positions are pairs of a sine and a cosine"
+            problems.of(f"{rule} (§3.5)", _is_even, "d_model")
         if self.positions == "rotary":
             self._check_rotary(problems)
         problems.raise_if_any()
 
     def _check_rotary(self, problems: ErrorCollector) -> None:
         """Checks that heads have pairs, and keys of added positions no other value."""
-        holds = not is_size(self.d_k) or self.d_k % 2 == 0
         rule = "be even: rotary positions turn pairs of components"
-        problems.require("model.d_k", self.d_k, holds, rule)
+        problems.of(rule, _is_even, "d_k")
         for name in ("max_positions", "position_rates", "first_position"):
             value, default = getattr(self, name), getattr(type(self), name)
             problems.check(
@@ -290,15 +269,14 @@ class RNNConfig:
     d_hidden: int = 1024
     d_attention: int = 512
     dropout: float = 0.1
-    tying: str = "all"
-    compute_dtype: str = "auto"
+    tying: str = one_of("all", "decoder", "none")
+    compute_dtype: str = one_of("auto", "float32", "bfloat16")
 
     def __post_init__(self) -> None:
         sizes, rates = ("d_hidden", "d_attention"), ("dropout",)
         problems = _check_common(self, "rnn", sizes=sizes, rates=rates)
-        holds = not is_size(self.d_hidden) or self.d_hidden % 2 == 0
         rule = "be even: half of it goes to each direction of the encoder"
-        problems.require("rnn.d_hidden", self.d_hidden, holds, rule)
+        problems.of(rule, _is_even, "d_hidden")
         problems.raise_if_any()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from t2t_jax.config import Config
@@ -250,6 +251,7 @@ def _evaluations(evaluations: Sequence[Record]) -> Table:
     return Table(title, header, rows, numbers=range(len(header)), folded=True)
 
 
+@dataclass
 class ReportWriter:
     """Writes report.html, and before it environment.json, of the run that trains here.
 
@@ -261,18 +263,14 @@ class ReportWriter:
       clock: seconds.
     """
 
-    def __init__(
-        self,
-        workdir: Workdir,
-        *,
-        log: Callable[[str], None],
-        processes: int = 1,
-        clock: Callable[[], float] = time.monotonic,
-    ):
-        self._workdir, self._log, self._processes = workdir, log, processes
-        self._clock = clock
+    workdir: Workdir
+    log: Callable[[str], None]
+    processes: int = 1
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
         self._has_environment = self._has_warned = False
-        self._not_before = clock()
+        self._not_before = self.clock()
 
     def __call__(self, is_over: bool) -> None:
         """Writes the page.
@@ -280,25 +278,25 @@ class ReportWriter:
         Args:
           is_over: whether the training of this process has ended.
         """
-        start = self._clock()
+        start = self.clock()
         if start < self._not_before and not is_over:
             return
         try:
             if not self._has_environment:
-                found = describe_environment(processes=self._processes)
-                self._workdir.write_json(ENVIRONMENT, found)
+                found = describe_environment(processes=self.processes)
+                self.workdir.write_json(ENVIRONMENT, found)
                 self._has_environment = True
-            start = self._clock()
-            page = run_page(self._workdir, is_over=is_over)
-            atomic_write(self._workdir.path / REPORT, page)
+            start = self.clock()
+            page = run_page(self.workdir, is_over=is_over)
+            atomic_write(self.workdir.path / REPORT, page)
         except Exception as error:  # A page is not worth a run.
             if not self._has_warned:
                 self._has_warned = True
-                self._log(
+                self.log(
                     f"WARNING: {REPORT} cannot be written: {error or repr(error)}. "
                     "Training continues. Write it with --mode=report later."
                 )
-        end = self._clock()
+        end = self.clock()
         self._not_before = end + (end - start) / MAX_SHARE
 
 

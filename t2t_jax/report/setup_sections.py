@@ -13,8 +13,7 @@ from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import short_name
 from t2t_jax.data.report.leakage import copy_warnings, leak_warnings
 from t2t_jax.data.report.statistics import DROP_REASONS
-from t2t_jax.errors import UserError
-from t2t_jax.files import read_json_object, sha256_of
+from t2t_jax.files import read_json_if_valid, read_json_object, sha256_of
 from t2t_jax.model.counting import count_parameters
 from t2t_jax.quantities import format_bytes
 from t2t_jax.report.page import Block, Note, Part, Table
@@ -149,10 +148,7 @@ def _fingerprints(report: Mapping[str, Any], corpora: Mapping[str, Any]) -> Part
 
 def environment(workdir: Workdir) -> Iterator[Part]:
     """Yields the machine and the packages that a run was trained with."""
-    recorded: dict[str, Any] = {}
-    with suppress(OSError, UserError):
-        recorded = read_json_object(workdir.path / "environment.json", advice="")
-    if not recorded:
+    if not (recorded := read_json_if_valid(workdir.path / "environment.json")):
         yield Note("The training did not record its environment.", "")
         return
     packages = recorded.pop("packages", {})

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from t2t_jax.config import ARCHITECTURES, Config, defaults, flatten, set_keys, t
 from t2t_jax.data.corpora.corpus import Corpus
 from t2t_jax.data.vocabulary.pair import FILES, VocabularyPair, joint_fingerprint
 from t2t_jax.errors import ConfigError, DataError, UserError, rewording
-from t2t_jax.files import read_json_object
+from t2t_jax.files import read_json_if_valid, read_json_object
 from t2t_jax.run.workdir import Workdir
 
 _FREE = {
@@ -108,13 +107,12 @@ def imported_origin(workdir: Workdir) -> dict[str, str]:
       `format` and, if known, `license` as Hugging Face names it; {} if there is none.
     """
     for _ in range(_MOST_RUNS):
-        with suppress(OSError, UserError):
-            name = "model.json" if workdir.is_model else "data.json"
-            origin = read_json_object(workdir.path / name, advice="")
-            found = origin.get("imported") or origin.get(BEGAN_WITH)
-            if isinstance(found, dict) and "format" in found:
-                known = ("format", "license")
-                return {key: str(found[key]) for key in known if key in found}
+        name = "model.json" if workdir.is_model else "data.json"
+        origin = read_json_if_valid(workdir.path / name)
+        found = origin.get("imported") or origin.get(BEGAN_WITH)
+        if isinstance(found, dict) and "format" in found:
+            known = ("format", "license")
+            return {key: str(found[key]) for key in known if key in found}
         if workdir.is_model:  # Its init_from is a name without its folder.
             break
         try:

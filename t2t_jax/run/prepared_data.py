@@ -238,7 +238,7 @@ def _open_corpora(
             "data.train and data.dev must both name their languages, as #en-de after "
             "each corpus, or neither. Change config.data.dev.",
         )
-    if errors.has_errors:  # Before a vocabulary is trained.
+    if errors.messages:  # Before a vocabulary is trained.
         errors.try_call(deque(maxlen=0).extend, train)
     errors.raise_if_any()
     return train, dev, dev_lines

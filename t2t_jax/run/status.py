@@ -20,7 +20,7 @@ from typing import Any
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
 from t2t_jax.config import Config
 from t2t_jax.errors import UserError
-from t2t_jax.files import locked, read_json_object
+from t2t_jax.files import locked, read_json_if_valid
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Record, best_by
 from t2t_jax.training.reporting.console import thinned
@@ -153,9 +153,7 @@ def _unknown(workdir: Workdir) -> dict[str, Any]:
 
 
 def _status_of_model(workdir: Workdir) -> dict[str, Any]:
-    origin: dict[str, Any] = {}
-    with suppress(OSError, UserError):
-        origin = read_json_object(workdir.path / "model.json", advice="")
+    origin = read_json_if_valid(workdir.path / "model.json")
     imported, averaged = origin.get("imported"), origin.get("averaged_steps")
     step, what = origin.get("step"), ""
     if imported:
@@ -297,10 +295,7 @@ def _newest_checkpoint(workdir: Workdir) -> tuple[int | None, Meta]:
     if not (steps := StepDirs(workdir.checkpoints).steps()):
         return None, {}
     path = workdir.checkpoints / str(steps[-1]) / "meta" / "metadata"
-    meta: Meta = {}
-    with suppress(OSError, UserError):
-        meta = read_json_object(path, advice="")
-    return steps[-1], {**meta, "step": steps[-1]}
+    return steps[-1], {**read_json_if_valid(path), "step": steps[-1]}
 
 
 def _same_process(first: Record, second: Record) -> bool:

@@ -22,7 +22,7 @@ from t2t_jax.data.corpora.open import open_corpus, split_directions, split_spec
 from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import UserError
-from t2t_jax.files import read_json_object
+from t2t_jax.files import read_json_if_valid
 from t2t_jax.run.dev_outputs import steps_in
 from t2t_jax.run.workdir import Workdir
 
@@ -202,8 +202,8 @@ def languages_of(workdir: Workdir, config: Config) -> list[Pair]:
       config: of the workdir. Of an imported model, the languages that its files name
         take precedence over those of `data.train`.
     """
-    with suppress(OSError, UserError, KeyError, TypeError, ValueError):
-        model = read_json_object(workdir.path / "model.json", advice="")
+    with suppress(KeyError, TypeError, ValueError):
+        model = read_json_if_valid(workdir.path / "model.json")
         source, target = model["imported"]["languages"]
         return [(str(source), str(target))]
     return languages_of_spec(config.data.train)
@@ -230,10 +230,9 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
     Raises:
       UserError: config.json cannot be read.
     """
-    with suppress(OSError, UserError):
-        stored = read_json_object(workdir.path / "model.json", advice="")
-        if isinstance(listed := stored.get("examples"), list) and listed:
-            return tuple(map(str, listed[:MAX_EXAMPLES]))
+    listed = read_json_if_valid(workdir.path / "model.json").get("examples")
+    if isinstance(listed, list) and listed:
+        return tuple(map(str, listed[:MAX_EXAMPLES]))
     if not workdir.has_config:
         return ()
     config = workdir.read_config()

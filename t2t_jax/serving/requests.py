@@ -10,25 +10,26 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import FormParser, parse_options_header
+from python_multipart.multipart import Field, FormParser, parse_options_header
 from starlette.exceptions import HTTPException
 
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.vocabulary.tokenizers import shown_tags
 from t2t_jax.decoding.text.segments import replace_lone_surrogates
 from t2t_jax.decoding.text.sentences import Layout, Sentence, lay_out
+from t2t_jax.decoding.text.translation import (
+    Hypothesis,
+    Translation,
+    hypothesis_fields,
+)
+from t2t_jax.files import reject_constant
 from t2t_jax.run.text import name_of_language
 from t2t_jax.serving.config import ServingConfig
 from t2t_jax.serving.html_layout import HtmlLayout
 from t2t_jax.serving.languages import AUTO, Languages
-
-if TYPE_CHECKING:
-    from python_multipart.multipart import Field
-
-    from t2t_jax.decoding.text.translation import Hypothesis, Translation
 
 Place: TypeAlias = tuple[int, int]
 """The numbers of a text and of a sentence in it."""
@@ -115,14 +116,10 @@ def parse_body(content_type: str, body: bytes, query: bytes) -> dict[str, Any]:
 def _parse_json(body: bytes) -> dict[str, Any]:
     with suppress(ValueError, RecursionError):
         # Infinity and NaN are not JSON.
-        found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        found = json.loads(body.decode("utf-8"), parse_constant=reject_constant)
         if isinstance(found, dict):
             return found
     raise RequestError(400, "Invalid JSON format")
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _parse_form(body: bytes) -> dict[str, str]:
@@ -389,18 +386,7 @@ def segment(
 
 
 def _hypothesis(one: Hypothesis, details: Collection[str]) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "translation": one.text,
-        "score": _rounded(one.score),
-        "log_probability": _rounded(one.log_probability),
-        "num_tokens": one.num_tokens,
-        "tokens": one.tokens,
-    }
-    if "token_scores" in details:
-        logs = one.token_log_probabilities
-        fields["token_log_probabilities"] = list(map(_rounded, logs))
-    if "alignments" in details:
-        fields["alignment"] = one.alignment()
+    fields = hypothesis_fields(one, details, rounded=_rounded)
     if "attention" in details and one.attention_TxS is not None:
         rows = one.attention_TxS.tolist()
         fields["attention"] = [list(map(_rounded, row)) for row in rows]

@@ -6,13 +6,11 @@ import math
 import re
 from dataclasses import dataclass
 
-from t2t_jax.errors import ConfigError, ErrorCollector
+from t2t_jax.errors import ConfigError, ErrorCollector, one_of
 
 OPTIMIZERS = ("adam", "adamw", "schedule_free", "muon", "adafactor")
 _DECAYING = ("cosine", "linear", "warmup_stable_decay")
 SCHEDULES = ("inverse_sqrt", "constant", *_DECAYING)
-GRADIENT_DTYPES = ("float32", "bfloat16")
-ON_NONFINITE = ("skip", "stop")
 
 # A trace stays in memory until its last step.
 _MAX_PROFILED = 100
@@ -86,8 +84,8 @@ class OptimizerConfig:
         that Adam updates; 0 for the same as that of the matrices.
     """
 
-    name: str = "adam"
-    schedule: str = "inverse_sqrt"
+    name: str = one_of(*OPTIMIZERS)
+    schedule: str = one_of(*SCHEDULES)
     warmup_steps: int = 4_000
     peak_learning_rate: float = 0.0
     decay_steps: int = 0
@@ -105,8 +103,7 @@ class OptimizerConfig:
     def __post_init__(self) -> None:
         problems = ErrorCollector("optimizer", self)
         problems.of("be at least 1", lambda x: x >= 1, "warmup_steps")
-        for name in ("warmup_steps", "decay_steps"):
-            problems.limit(f"optimizer.{name}", getattr(self, name), _MAX_WARMUP)
+        problems.limit(_MAX_WARMUP, "warmup_steps", "decay_steps")
         rule = "be a positive number, or 0 for the paper's"
         problems.of(rule, _is_finite, "peak_learning_rate")
         problems.of("lie in [0, 1)", _is_share, "beta1", "beta2", "muon_beta")
@@ -116,12 +113,11 @@ class OptimizerConfig:
         problems.of("be 0 or more", _is_finite, *decays, "adam_learning_rate")
         problems.of("lie in (0, 1]", lambda x: 0 < x <= 1, "decay_fraction")
         problems.of("lie in [0, 1]", lambda x: 0 <= x <= 1, "end_fraction")
-        problems.of(f"be one of {', '.join(OPTIMIZERS)}", OPTIMIZERS.count, "name")
-        problems.of(f"be one of {', '.join(SCHEDULES)}", SCHEDULES.count, "schedule")
+        problems.choose()
         steps = range(1, _MAX_NS_STEPS + 1)
         problems.of(f"lie in [1, {_MAX_NS_STEPS}]", steps.count, "ns_steps")
         self._check_used(problems)
-        if not problems.has_errors and self.decays and self.decay_steps:
+        if not problems.messages and self.decays and self.decay_steps:
             self._check_decay(problems)
         problems.raise_if_any()
 
@@ -229,9 +225,9 @@ class TrainingConfig:
     simcut_probability: float = 0.05
     r_drop: float = 0.0
     micro_batches: int = 1
-    gradient_dtype: str = "float32"
+    gradient_dtype: str = one_of("float32", "bfloat16")
     loss_chunks: int = 1
-    on_nonfinite: str = "skip"
+    on_nonfinite: str = one_of("skip", "stop")
     max_bad_steps: int = 10
     skip_gradient_norm: float = 0.0
     ema_decay: float = 0.0
@@ -251,16 +247,11 @@ class TrainingConfig:
         rule = "be at least 1: parts of each row"
         problems.of(rule, lambda x: x >= 1, "loss_chunks")
         problems.of("be at least 1", lambda x: x >= 1, "max_bad_steps")
-        dtypes, answers = ", ".join(GRADIENT_DTYPES), ", ".join(ON_NONFINITE)
-        problems.of(f"be one of {dtypes}", GRADIENT_DTYPES.count, "gradient_dtype")
-        problems.of(f"be one of {answers}", ON_NONFINITE.count, "on_nonfinite")
+        problems.choose()
         self._check_second_pass(problems)
-        for name in ("micro_batches", "loss_chunks"):
-            problems.limit(f"training.{name}", getattr(self, name), _MAX_PARTS)
-        for name in _TIMEOUTS:
-            if math.isfinite(value := getattr(self, name)):
-                why = "a year; 0 is no limit"
-                problems.limit(f"training.{name}", value, _YEAR, why=why)
+        problems.limit(_MAX_PARTS, "micro_batches", "loss_chunks")
+        finite = (name for name in _TIMEOUTS if math.isfinite(getattr(self, name)))
+        problems.limit(_YEAR, *finite, why="a year; 0 is no limit")
         problems.raise_if_any()
 
     @property

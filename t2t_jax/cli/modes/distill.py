@@ -167,10 +167,7 @@ def _reversed(options: DistillOptions) -> DistillOptions:
 def _with_known_languages(options: DistillOptions) -> DistillOptions:
     """Returns the options with those of the languages that the model's tags name."""
     # Not those of `options.languages`, which are None where none is given.
-    names = {
-        "source_language": options.source_language,
-        "target_language": options.target_language,
-    }
+    names = {name: getattr(options, name) for name in options.languages}
     if not any(names.values()):
         return options
     side = options.workdir.read_vocabularies(options.config.vocabulary).source

@@ -138,7 +138,7 @@ def _require_consistent(workdir: Workdir, saved: _CheckpointMeta) -> None:
         digests.append(vocabulary.fingerprint if vocabulary else "")
     recorded = saved.fingerprints.get("vocabulary", "")
     problems.check(
-        problems.has_errors or recorded in ("", joint_fingerprint(*digests)),
+        bool(problems.messages) or recorded in ("", joint_fingerprint(*digests)),
         f"The vocabulary in {workdir.path} is not that of {checkpoint}, whose SHA-256 "
         f"begins with {recorded[:12]}. {_RESTORE}",
     )

@@ -8,7 +8,11 @@ from typing import Any, TypeAlias
 
 from t2t_jax.cli.flags.options import TranslateOptions
 from t2t_jax.data.corpora.open import reads_trees
-from t2t_jax.decoding.text.translation import Hypothesis, Translation
+from t2t_jax.decoding.text.translation import (
+    Hypothesis,
+    Translation,
+    hypothesis_fields,
+)
 from t2t_jax.errors import ConfigError, UserError
 
 _COLUMNS = ("score", "log_probability", "num_tokens", "translation")
@@ -124,16 +128,6 @@ def _jsonl(number: int, translation: Translation, options: TranslateOptions) -> 
 
 
 def _fields(hypothesis: Hypothesis, options: TranslateOptions) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "translation": hypothesis.text,
-        "score": float32_repr(hypothesis.score),
-        "log_probability": float32_repr(hypothesis.log_probability),
-        "num_tokens": hypothesis.num_tokens,
-        "tokens": hypothesis.tokens,
-    }
-    if options.token_scores:
-        logs = hypothesis.token_log_probabilities
-        fields["token_log_probabilities"] = list(map(float32_repr, logs))
-    if options.alignments:
-        fields["alignment"] = hypothesis.alignment()
-    return fields
+    names = ("token_scores", "alignments")
+    details = [name for name in names if getattr(options, name)]
+    return hypothesis_fields(hypothesis, details, rounded=float32_repr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -108,6 +108,29 @@ class Hypothesis:
             for target, source in enumerate(weights_TxS.argmax(axis=1))
             if weights_TxS[target, source] > 0
         ]
+
+
+def hypothesis_fields(
+    one: Hypothesis, details: Collection[str], *, rounded: Callable[[float], Any]
+) -> dict[str, Any]:
+    """Returns what an output is in JSON, of the command line and of the server.
+
+    Args:
+      details: "token_scores" and "alignments" are added if they are among these.
+    """
+    fields: dict[str, Any] = {
+        "translation": one.text,
+        "score": rounded(one.score),
+        "log_probability": rounded(one.log_probability),
+        "num_tokens": one.num_tokens,
+        "tokens": one.tokens,
+    }
+    if "token_scores" in details:
+        logs = map(rounded, one.token_log_probabilities)
+        fields["token_log_probabilities"] = list(logs)
+    if "alignments" in details:
+        fields["alignment"] = one.alignment()
+    return fields
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -36,12 +36,10 @@ class MeshConfig:
     shard_optimizer: bool = False
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector()
-        sizes = self.axes
+        problems, sizes = ErrorCollector("mesh", self), self.axes
         rule = "be at least 1, or -1 for the rest of the devices"
-        for name, size in sizes.items():
-            problems.require(f"mesh.{name}", size, size >= 1 or size == -1, rule)
-            problems.limit(f"mesh.{name}", size, _MAX_DEVICES)
+        problems.of(rule, lambda x: x >= 1 or x == -1, *sizes)
+        problems.limit(_MAX_DEVICES, *sizes)
         rest = [name for name, size in sizes.items() if size == -1]
         problems.check(
             len(rest) <= 1,

@@ -246,20 +246,14 @@ class Comparison:
         if self.same_penalty:
             lower = max(lower, self.beam_bleu - self.exported_beam_bleu)
         gaps = f"with gaps of up to {self.largest_gap:.2g}"
+        of_one = f"a token's log-probability differs by {largest:.2g}"
+        of_all = f"log-probabilities differ by {mean:.2g} on average"
         checks = (
             (unequal, most, f"{unequal} of {self.lines} greedy outputs differ"),
             (untied, 0, f"{untied} of them, {gaps}, are not ties"),
             (beams, of_beams, f"{beams} outputs of a beam of {self.beam_size} differ"),
-            (
-                largest,
-                tolerance.largest,
-                f"a token's log-probability differs by {largest:.2g}",
-            ),
-            (
-                mean,
-                tolerance.mean,
-                f"log-probabilities differ by {mean:.2g} on average",
-            ),
+            (largest, tolerance.largest, of_one),
+            (mean, tolerance.mean, of_all),
             (lower, tolerance.bleu, f"BLEU is lower by {lower:.2f}"),
         )
         return [
