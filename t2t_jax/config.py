@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Any, get_type_hints
 
 from ml_collections import config_dict
@@ -195,6 +195,12 @@ class Config:
         """The configuration of the selected architecture."""
         network: ModelConfig = getattr(self, ARCHITECTURES[self.architecture])
         return network
+
+    def with_network(self, **changes: Any) -> Config:
+        """Changes keys of the selected architecture."""
+        section = ARCHITECTURES[self.architecture]
+        network: Any = {section: replace(self.network, **changes)}
+        return replace(self, **network)
 
 
 def default() -> config_dict.ConfigDict:

@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -342,6 +342,11 @@ def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
     # The only other error that Python raises.
     many = "a number has too many digits"
     return str(error) if isinstance(error, _NotJSONError) else many
+
+
+def free_path(paths: Iterable[Path]) -> Path:
+    """Returns the first path that does not exist, not even as a broken link."""
+    return next(path for path in paths if not os.path.lexists(path))
 
 
 def sha256_of(path: Path) -> str:

@@ -34,7 +34,7 @@ class RestoredState(NamedTuple):
     meta: dict[str, Any]
 
 
-class Checkpoints:
+class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
     """Checkpoints of a state of one's own: verified, and written by background threads.
 
     A checkpoint has a checksum of every array, and gets its name when it is complete;
@@ -149,9 +149,6 @@ class Checkpoints:
     def close(self) -> None:
         """Completes the current save, and lets other programs use the directory."""
         self.__exit__(None)
-
-    def __enter__(self) -> Checkpoints:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         with self._held:

@@ -11,10 +11,12 @@ import contextlib
 import os
 import re
 import shutil
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from t2t_jax.errors import OutputError
+from t2t_jax.files import free_path
 
 Meta = dict[str, Any]
 """The JSON object of a checkpoint."""
@@ -129,11 +131,9 @@ class StepDirs:
 
     def _rename(self, step: int, prefix: str) -> Path:
         """Renames a step to the first free name of that prefix."""
-        target, number = self.directory / f"{prefix}-{step}", 1
-        while os.path.lexists(target):
-            number += 1
-            target = self.directory / f"{prefix}-{step}-{number}"
-        return self.path(step).rename(target)
+        marks = chain([""], (f"-{number}" for number in count(2)))
+        names = (f"{prefix}-{step}{mark}" for mark in marks)
+        return self.path(step).rename(free_path(map(self.directory.joinpath, names)))
 
 
 def _is_step(path: Path) -> bool:

@@ -12,13 +12,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from t2t_jax.data.corpora.open import train_and_dev
+from t2t_jax.data.vocabulary.vocabulary import table_of
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exchange.exporting.base import (
     ExportFormat,
     ExportSpec,
     Original,
     divisor,
-    table_of,
 )
 from t2t_jax.exchange.exporting.verification import TIE, Comparison
 from t2t_jax.model.config import ModelConfig, TransformerConfig

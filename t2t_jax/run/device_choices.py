@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jax.sharding import Mesh
 
@@ -86,7 +86,5 @@ def choose_for_devices(
             "The run keeps it. A run in float32 begins with config."
             f"{section}.compute_dtype=float32."
         )
-        network = dataclasses.replace(network, compute_dtype="bfloat16")
-        changes: Any = {section: network}
-        config = dataclasses.replace(config, **changes)
+        config = config.with_network(compute_dtype="bfloat16")
     return DeviceChoices(config, "float32", list(filter(None, (precision, attention))))

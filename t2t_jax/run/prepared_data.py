@@ -120,8 +120,7 @@ class PreparedData(NamedTuple):
     @property
     def batch_shapes(self) -> list[tuple[int, int]]:
         """(rows, tokens per row) of the training batches, short rows first."""
-        lengths = (self.train.source_lengths, self.train.target_lengths)
-        return train_shapes(self.config, lengths)
+        return train_shapes(self.config, self.train.lengths)
 
     def sampled_epochs(self, *, log: Log, ahead: bool = True) -> SampledEpochs | None:
         """Returns the tokens of each epoch; None if they are those of the text.

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from t2t_jax.config import ARCHITECTURES, Config, flatten, parse, to_dict
+from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.run.text import absolute_spec
 
@@ -71,9 +71,7 @@ def with_resolved_values(config: Config, *, saved: Config | None) -> Config:
         optimizer = replace(config.optimizer, decay_steps=steps or config.steps)
         config = replace(config, optimizer=optimizer)
     if saved and config.network.compute_dtype == "auto":
-        network = replace(config.network, compute_dtype=saved.network.compute_dtype)
-        changes: Any = {ARCHITECTURES[config.architecture]: network}
-        config = replace(config, **changes)
+        config = config.with_network(compute_dtype=saved.network.compute_dtype)
     return config
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +20,12 @@ from t2t_jax.config import Config, parse_saved
 from t2t_jax.data.vocabulary.pair import FILES, joint_fingerprint
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError, DataError, ErrorCollector, UserError
-from t2t_jax.files import MAX_VOCABULARY_BYTES, read_json_object, read_limited
+from t2t_jax.files import (
+    MAX_VOCABULARY_BYTES,
+    free_path,
+    read_json_object,
+    read_limited,
+)
 from t2t_jax.run.resume_rules import forbidden_changes, require_resumable
 from t2t_jax.run.workdir import Workdir
 
@@ -191,10 +196,7 @@ def _set_aside(path: Path) -> None:
     """Renames a corrupt file, so that it can be inspected."""
     if not os.path.lexists(path):
         return
-    aside = path.with_name(f"corrupt-{path.name}")
-    for number in count(2):
-        if not os.path.lexists(aside):
-            break
-        aside = path.with_name(f"corrupt-{number}-{path.name}")
+    marks = chain([""], (f"{number}-" for number in count(2)))
+    aside = free_path(path.with_name(f"corrupt-{mark}{path.name}") for mark in marks)
     path.rename(aside)
     log(f"WARNING: {path} is corrupt; renamed to {aside.name}.")

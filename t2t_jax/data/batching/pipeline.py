@@ -5,10 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, count, islice, pairwise
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from t2t_jax.data.batching.collate import UNSHARDED, collate
 from t2t_jax.data.batching.planner import (
@@ -34,7 +35,7 @@ Item = TypeVar("Item")
 _AHEAD = 4  # items
 
 
-class Prefetcher(Iterator[Item]):
+class Prefetcher(Iterator[Item], AbstractContextManager["Prefetcher[Item]"]):
     """An iterator that prefetches in a thread, whose exceptions `next` raises.
 
     Closing stops the thread; a closed iterator is exhausted.
@@ -71,9 +72,6 @@ class Prefetcher(Iterator[Item]):
             self.close()
             raise result
         return result[0]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -134,7 +132,7 @@ def train_stream(
 
 
 @dataclass(eq=False)
-class Batches(Iterator[Batch]):
+class Batches(Iterator[Batch], AbstractContextManager["Batches"]):
     """The batches of `t2t_jax.batches`: an endless iterator, to be closed.
 
     Attributes:
@@ -149,9 +147,6 @@ class Batches(Iterator[Batch]):
     def __next__(self) -> Batch:
         self.position, batch = next(self._stream)
         return self._place(batch)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -62,7 +62,7 @@ class ProgressLabels(NamedTuple):
 ENCODING = ProgressLabels("encoded", "pairs")
 
 
-class ProgressBar:
+class ProgressBar(contextlib.AbstractContextManager["ProgressBar"]):
     """Shows units done, their rate and the time left; a context manager.
 
     On a terminal they are the columns of a bar, elsewhere lines of the same columns.
@@ -210,9 +210,6 @@ class ProgressBar:
         if self.has_bar:
             _bars.pop(self._stream).stop()
         self._progress = None
-
-    def __enter__(self) -> ProgressBar:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -8,7 +8,6 @@ NLLB-200 the pieces stand before the languages, as in their tokenizers.
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE, table_file
 from t2t_jax.data.vocabulary.vocabulary import (
     Vocabulary,
     sample_lines,
+    table_of,
     train_sentencepiece,
 )
 from t2t_jax.errors import DataError, UserError
@@ -114,8 +114,7 @@ def _check(
         code = f"language={language} must be a new code, such as {such}"
         rest = f"whose tag is no piece, and like={like} one of {', '.join(tags)}"
         raise UserError(f"{code}, {rest}. Change them.")
-    is_table = vocabulary.model.startswith(b"{")
-    table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
+    table = table_of(vocabulary)
     if table.get("kind", "sentencepiece_table") != "sentencepiece_table":
         raise UserError(
             f"The vocabulary is a table of the kind {table['kind']!r}, and only those "

@@ -283,6 +283,13 @@ class Vocabulary:
         return self._tokenizer.pieces(ids)
 
 
+def table_of(vocabulary: Vocabulary) -> dict[str, Any]:
+    """Returns the table of a vocabulary of another toolkit; {} for SentencePiece's."""
+    is_table = vocabulary.model.startswith(b"{")
+    table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
+    return table
+
+
 def has_piece(vocabulary: Vocabulary, text: str) -> bool:
     """Returns whether a text is encoded with itself as a piece that is not split."""
     return text in vocabulary.pieces(vocabulary.encode([text])[0])

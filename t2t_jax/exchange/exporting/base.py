@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.tokenizers import split_tag
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary, table_of
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.exporting.verification import (
@@ -178,13 +178,6 @@ def even_heads(config: Config) -> dict[str, tuple[Fraction]]:
     """Returns the supported depths of formats whose heads share d_model."""
     depth = Fraction(config.model.d_model, config.model.num_heads)
     return {"d_k": (depth,), "d_v": (depth,)}
-
-
-def table_of(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Returns the table of a vocabulary of another toolkit; {} for SentencePiece's."""
-    is_table = vocabulary.model.startswith(b"{")
-    table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
-    return table
 
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import table_of
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
 from t2t_jax.decoding.shortlist import Shortlist, load_shortlist
@@ -31,7 +32,6 @@ from t2t_jax.exchange.exporting.base import (
     Original,
     Supported,
     require_transformer,
-    table_of,
     untagged,
 )
 from t2t_jax.exchange.exporting.verification import Backend, Output

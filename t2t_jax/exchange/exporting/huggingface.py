@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from t2t_jax.checkpointing.safetensors_io import require_safetensors, write_safetensors
 from t2t_jax.config import Config
-from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary, table_of
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
@@ -30,7 +30,6 @@ from t2t_jax.exchange.exporting.base import (
     even_heads,
     imported_backend,
     require_transformer,
-    table_of,
     write_json,
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Backend

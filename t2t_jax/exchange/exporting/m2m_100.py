@@ -13,6 +13,7 @@ from typing import Any
 
 from t2t_jax.checkpointing.safetensors_io import require_safetensors, write_safetensors
 from t2t_jax.config import Config
+from t2t_jax.data.vocabulary.vocabulary import table_of
 from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
@@ -23,7 +24,6 @@ from t2t_jax.exchange.exporting.base import (
     even_heads,
     imported_backend,
     require_transformer,
-    table_of,
     untagged,
     write_json,
 )

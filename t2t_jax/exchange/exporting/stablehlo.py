@@ -23,6 +23,7 @@ from jax import export
 
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.vocabulary.vocabulary import table_of
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.engine.batching import padded_rows
 from t2t_jax.decoding.scoring.scorer import Logs, Subwords
@@ -39,7 +40,6 @@ from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
     divisor,
-    table_of,
     write_json,
 )
 from t2t_jax.exchange.exporting.verification import (

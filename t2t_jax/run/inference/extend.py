@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from t2t_jax.config import ARCHITECTURES, Config
+from t2t_jax.config import Config
 from t2t_jax.data.line_arguments import as_directory, as_lines
 from t2t_jax.data.vocabulary.extension import Extension, extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -82,9 +82,8 @@ def extend_model(
 
 def _with_size(config: Config, size: int) -> Config:
     """Returns a configuration with another size of the vocabulary."""
-    network: Any = replace(config.network, vocab_size=size)
-    sections: Any = {ARCHITECTURES[config.architecture]: network}
-    return replace(config, vocabulary=replace(config.vocabulary, size=size), **sections)
+    vocabulary = replace(config.vocabulary, size=size)
+    return replace(config, vocabulary=vocabulary).with_network(vocab_size=size)
 
 
 def with_rows(params: Params, rows: Sequence[Sequence[int]]) -> Params:
