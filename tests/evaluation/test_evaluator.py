@@ -55,7 +55,7 @@ def test_a_model_whose_translations_do_not_end_translates_the_first_ones_only():
 def test_bleu_is_the_mean_of_that_of_each_direction():
     case = LongSet(endless=0)
     said = [*SOURCES[:1] * 50, *case.sources[50:]]
-    case.evaluator._directions = ["en-de"] * 50 + ["en-fr"] * 50
+    case.evaluator.directions = ["en-de"] * 50 + ["en-fr"] * 50
     samples = case.evaluator.samples(said, 3)
     shown = [f"number {n} of the set\n  reference" in samples for n in (0, 1, 50, 51)]
     assert shown == [True, True, True, False]

@@ -15,7 +15,6 @@ import numpy as np
 
 from t2t_jax.checkpointing.safetensors_io import require_safetensors
 from t2t_jax.config import Config
-from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.processor import lacks_vnni
 from t2t_jax.errors import UserError, rewording
 from t2t_jax.exchange.cards import fill_usage, model_card
@@ -166,7 +165,7 @@ def export(
     precision = jax.default_matmul_precision("highest")
     with atomic_directory(to, only=only) as partial, precision:
         form.write(partial, written, spec)
-        found = _verify(written, partial, form, text, decoding=config.decoding)
+        found = _verify(written, partial, form, text)
         tolerance = tolerance_of(spec)
         found.require(tolerance, advice=_advice(spec))
         checked = dataclasses.replace(found, text=spec_of_names(found.text))
@@ -179,14 +178,10 @@ def export(
 
 
 def _verify(
-    written: Original,
-    directory: Path,
-    form: ExportFormat,
-    text: VerificationText,
-    *,
-    decoding: DecodingConfig,
+    written: Original, directory: Path, form: ExportFormat, text: VerificationText
 ) -> Comparison:
     """Compares what was written with the model."""
+    decoding = written.config.decoding
     return verification.compare(
         JaxBackend(written.model, decoding),
         form.load(directory, written),
