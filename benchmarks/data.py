@@ -79,13 +79,11 @@ def measure(source: str, options: argparse.Namespace) -> dict[str, Any]:
             began = time.perf_counter()
             cache = build_or_open(open_corpus(spec), vocabularies, config=config)
             seconds = time.perf_counter() - began
-            figures = measure_layouts(
-                (cache.source_lengths, cache.target_lengths), options, cache=cache
-            )
+            figures = measure_layouts(cache.lengths, options, cache=cache)
         return {
             "corpus": source or f"made-up text, spread {options.spread}",
             "pairs": cache.num_pairs,
-            "mean_length": round(float(np.mean(cache.target_lengths)), 2),
+            "mean_length": round(float(np.mean(cache.lengths[1])), 2),
             "workers": num_workers(options.workers),
             "prepare_pairs_per_second": round(cache.counts["read"] / seconds),
             "peak_memory_mb": round(most[0]),

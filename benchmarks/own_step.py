@@ -67,7 +67,7 @@ class OwnLoop:
 
     def __init__(self, work: Work):
         cache = work.text.open()
-        lengths = (cache.source_lengths, cache.target_lengths)
+        lengths = cache.lengths
         mesh = make_mesh(jax.devices()[:1])
         module = make_module(work.config, devices=jax.devices()[:1])
         optimizer = make_optimizer(OptimizerConfig(), d_model=work.config.d_model)

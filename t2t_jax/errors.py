@@ -272,7 +272,7 @@ def require_package(name: str, *, user: str, extra: str, package: str = "") -> N
     Args:
       name: of the module.
       user: what requires it, for the message.
-      package: its name for pip, if it is not that of the module.
+      package: its name for pip, if that of the module is not one.
 
     Raises:
       UserError: it is not installed.

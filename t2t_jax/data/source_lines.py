@@ -84,7 +84,7 @@ def measure_source_lines(
     Args:
       vocabulary: of the source, which decodes the lines.
     """
-    lengths = cache.source_lengths - 1
+    lengths = cache.lengths[0] - 1
 
     def sentences(pairs: npt.NDArray[np.intp]) -> list[int]:
         return list(map(count_sentences, vocabulary.decode(cache.source.ids(pairs))))

@@ -239,7 +239,7 @@ class Trainer:
             estimate=partial(
                 estimate,
                 self.config,
-                dev_tokens=int(dev.target_lengths[:decoded].sum()) if dev else 0,
+                dev_tokens=int(dev.lengths[1][:decoded].sum()) if dev else 0,
                 parameters=self._num_parameters,
                 on_cpu=self._platform == "cpu",
             ),

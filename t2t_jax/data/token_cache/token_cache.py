@@ -113,19 +113,9 @@ class TokenCache:
         return len(self.line_numbers)
 
     @cached_property
-    def source_lengths(self) -> Integers:
-        """[N] tokens of each source sentence, eos included."""
-        return self.source.lengths
-
-    @cached_property
-    def target_lengths(self) -> Integers:
-        """[N] tokens of each target sentence, eos included."""
-        return self.target.lengths
-
-    @property
     def lengths(self) -> Lengths:
-        """Both sides' lengths."""
-        return self.source_lengths, self.target_lengths
+        """[N] tokens of each sentence, eos included, of both sides."""
+        return self.source.lengths, self.target.lengths
 
     @property
     def part_pairs(self) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ from t2t_jax.exchange.exporting.verification import (
     VerificationText,
 )
 from t2t_jax.exchange.formats import FILE_SUFFIXES, FORBIDDING_FORMATS
+from t2t_jax.exchange.importing.layout import NO_PROBABILITY
 from t2t_jax.model.architectures import make_module
 from t2t_jax.run.inference import provenance
 from t2t_jax.run.inference.load import load
@@ -233,10 +234,6 @@ def _advice(spec: ExportSpec) -> str:
     return "This is a bug of t2t_jax or of a package: please report it."
 
 
-# A logit whose exponential is 0 in float32. Not -inf, which quantization cannot scale.
-_NO_PROBABILITY = -200.0
-
-
 def without_forbidden_tokens(original: Original, *, unk: bool = True) -> Original:
     """Returns a model that gives no probability to what the search never generates.
 
@@ -255,7 +252,7 @@ def without_forbidden_tokens(original: Original, *, unk: bool = True) -> Origina
     names = ("pre_softmax", "target_embedding", "embedding")
     output = params[next(name for name in names if name in params)]
     output.setdefault("bias", np.zeros(len(output["table"]), np.float32))
-    output["bias"][forbidden] = _NO_PROBABILITY
+    output["bias"][forbidden] = NO_PROBABILITY
     if config.model.start == "zero":
         for name in params.keys() & {"source_embedding", *names}:
             params[name]["table"][[PAD, BOS]] = 0

@@ -120,8 +120,9 @@ class Source(dict[str, npt.NDArray[Any]]):
             )
 
 
-# A logit whose exponential is 0 in float32. Not -inf: label smoothing adds up logits.
-_NO_PROBABILITY = -200.0
+# A logit whose exponential is 0 in float32. Not -inf: label smoothing adds up logits,
+# and quantization cannot scale it.
+NO_PROBABILITY = -200.0
 
 
 def interleaved_from_halves(d_model: int) -> npt.NDArray[np.intp]:
@@ -315,7 +316,7 @@ def read_params(
         of_target = [*ids[1]]
         if of_target[BOS] in (of_target[PAD], of_target[EOS]):
             of_target[BOS] = None  # A second copy of a row would take probability.
-        own = _select_rows(bias, of_target, fill=_NO_PROBABILITY)
+        own = _select_rows(bias, of_target, fill=NO_PROBABILITY)
         params[f"{[*tables][-1]}/bias"] = own
     source.check_all_taken(ignored=ignored)
     nested: Params = unflatten_dict(params, sep="/")  # type: ignore[no-untyped-call]

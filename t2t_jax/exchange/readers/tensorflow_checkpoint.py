@@ -73,12 +73,8 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
       DataError: the checkpoint is damaged, or of another kind.
       UserError: the package google-crc32c is not installed.
     """
-    require_package(
-        "google_crc32c",
-        user="A checkpoint of TensorFlow",
-        extra="exchange",
-        package="google-crc32c",
-    )
+    user = "A checkpoint of TensorFlow"
+    require_package("google_crc32c", user=user, extra="exchange")
     index = prefix.with_name(f"{prefix.name}.index")
     try:
         content = read_limited(

@@ -39,7 +39,7 @@ def _small_windows(monkeypatch):
 
 
 def _batches_of_an_epoch(cache, config=CONFIG):
-    lengths = (cache.source_lengths, cache.target_lengths)
+    lengths = cache.lengths
     return len(list(plan_epoch(lengths, config=config, seed=5, epoch=0)))
 
 
@@ -67,7 +67,7 @@ def equal(one, other):
 
 @CONFIGS
 def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
-    lengths = (cache.source_lengths, cache.target_lengths)
+    lengths = cache.lengths
     shapes = batch_shapes(config, lengths)
     assert len(shapes) == 1 or config is not CONFIG
     for multiple in (1, 5):

@@ -88,7 +88,7 @@ def test_threads_sample_what_one_does(make):
 
 @CONFIGS
 def test_an_epoch_has_every_pair_once_in_shapes_that_stay(make, cache, config):
-    shapes = train_shapes(config, (cache.source_lengths, cache.target_lengths))
+    shapes = train_shapes(config, cache.lengths)
     assert shapes[-1][1] == 61
     seen, epoch = [], make().sample(0)
     with train_stream(cache, config, seed=5, tokens=make()) as batches:

@@ -26,7 +26,7 @@ def test_the_data_are_described_for_the_record(cache, vocabularies, vocabulary):
     train = told["train"]
     assert train["spec"].startswith("text:")
     assert train["counts"]["read"] == 211
-    mean = cache.target_lengths.mean()
+    mean = cache.lengths[1].mean()
     assert train["mean_length"]["target"] == pytest.approx(mean, abs=0.005)
     assert train["tokens"]["source"] == len(cache.source.tokens)
     assert train["unknown_rate"] == {"source": 0, "target": 0}

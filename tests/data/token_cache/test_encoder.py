@@ -26,7 +26,7 @@ def test_the_files_hold_the_encoded_sentences_with_eos(encode, vocabulary, monke
     cache = encode(source, target)
     ids = [[(*ids, EOS) for ids in vocabulary.encode(x)] for x in (source, target)]
     assert list(pairs_of(cache)) == list(zip(*ids, strict=True))
-    assert cache.target_lengths.tolist() == [len(one) for one in ids[1]]
+    assert cache.lengths[1].tolist() == [len(one) for one in ids[1]]
     assert cache.source.tokens.dtype == np.uint16
 
 
@@ -76,7 +76,7 @@ def test_the_maximum_length_counts_eos(encode, vocabulary):
     shorter = encode(*both, max_length=len(ids))
     assert shorter.counts["too_long"] == 1
     exact = encode(*both, max_length=len(ids) + 1)
-    assert exact.source_lengths.max() == len(ids) + 1
+    assert exact.lengths[0].max() == len(ids) + 1
 
 
 def test_a_line_of_a_megabyte_is_counted_and_never_encoded(encode, monkeypatch):
