@@ -126,7 +126,8 @@ def one_of(*values: Any) -> Any:
     `ErrorCollector.choose` checks it.
 
     Example:
-      >>> @dataclass
+      >>> import dataclasses
+      >>> @dataclasses.dataclass
       ... class Config:
       ...     layout: str = one_of("packed", "buckets")
       >>> errors = ErrorCollector("data", Config("rows"))
