@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 import jax
@@ -19,7 +20,6 @@ from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
 from t2t_jax.errors import ConfigError, StorageError
-from t2t_jax.evaluation.protocol import installed_versions
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.progress_and_patience import Kinds, Record, RunProgress
@@ -120,7 +120,8 @@ class RunCheckpointer:
           state: its buffers may be donated once this returns.
           scores: of this state on the development set, `bleu` and of trees `f1`.
         """
-        versions = {"t2t-jax": __version__, **installed_versions(_PACKAGES)}
+        packages = {name: metadata.version(name) for name in _PACKAGES}
+        versions = {"t2t-jax": __version__, **packages}
         meta: Meta = {"step": progress.step, "kinds": list(kinds)}
         meta |= {"progress": progress.to_dict(), "config": to_dict(self.config)}
         meta |= {"fingerprints": self.fingerprints, "versions": versions, **scores}
