@@ -273,7 +273,7 @@ def require_package(name: str, *, user: str, extra: str, package: str = "") -> N
     Args:
       name: of the module.
       user: what requires it, for the message.
-      package: its name for pip, if that of the module is not one.
+      package: its name for pip, if pip does not know the module's.
 
     Raises:
       UserError: it is not installed.

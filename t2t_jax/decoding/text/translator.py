@@ -135,18 +135,26 @@ class Translator:
         )
         return [translation.text for translation in found]
 
-    def translations(self, lines: Iterable[str], **options: Any) -> list[Translation]:
+    def translations(
+        self,
+        lines: Iterable[str],
+        *,
+        first: int = 0,
+        prefixes: Iterable[str] | None = None,
+        terms: Iterable[Iterable[str]] | None = None,
+        **languages: str | None,
+    ) -> list[Translation]:
         """Translates every line, with scores, tokens and status.
 
-        Args:
-          options: those of `iter_translations`.
+        The arguments are those of `iter_translations`.
 
         Raises:
           DataError: the model's scores are not finite.
           TypeError: as in `translate`, of prefixes too.
           UserError: as in `iter_translations`.
         """
-        found = dict(self.iter_translations(lines, **options))
+        options: Any = {"prefixes": prefixes, "terms": terms, **languages}
+        found = dict(self.iter_translations(lines, first=first, **options))
         return [found[number] for number in range(len(found))]
 
     def iter_translations(
