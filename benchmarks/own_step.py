@@ -67,11 +67,12 @@ class OwnLoop:
 
     def __init__(self, work: Work):
         cache = work.text.open()
-        lengths = cache.lengths
         mesh = make_mesh(jax.devices()[:1])
         module = make_module(work.config, devices=jax.devices()[:1])
         optimizer = make_optimizer(OptimizerConfig(), d_model=work.config.d_model)
-        layout = BatchLayout(planned=batch_shapes(work.text.data, lengths), mesh=mesh)
+        layout = BatchLayout(
+            planned=batch_shapes(work.text.data, cache.lengths), mesh=mesh
+        )
         step = make_train_step(module, optimizer, mesh=mesh, config=work.training)
         self._steps = StepCompiler(
             lambda _: step,

@@ -149,7 +149,6 @@ class PeerLoop:
 
     def _endless(self, tokens: int) -> Iterator[tuple[Any, Any]]:
         chance, cache = np.random.default_rng(0), self._cache
-        lengths = cache.lengths
         while True:
-            for pairs in sorted_batches(*lengths, tokens=tokens, chance=chance):
+            for pairs in sorted_batches(*cache.lengths, tokens=tokens, chance=chance):
                 yield padded(cache.source, pairs), padded(cache.target, pairs)

@@ -16,7 +16,7 @@ from t2t_jax.config import default
 def get_config():
     """Returns the configuration."""
     config = default()
-    config.init_from = "runs/phrasebook"
+    config.init_from = "MODEL"  # a run or model
     config.steps = 2_000
     config.data.train = "text:train.en,train.de"
     config.data.dev_pairs = 500

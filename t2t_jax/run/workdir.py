@@ -142,6 +142,14 @@ class Workdir:
             reason = f"{error.strerror}. Choose another workdir."
             raise InputMissingError(f"{self.path} cannot be read: {reason}") from error
 
+    @property
+    def has_other_files(self) -> bool:
+        """Whether there are visible files that no start of a run has written."""
+        with suppress(OSError):
+            names = {name for name in os.listdir(self.path) if not name.startswith(".")}
+            return not names <= {*_FILES, *_FOLDERS}
+        return False
+
     def _run_files(self) -> list[str]:
         """Lists the names here that only a run or a model creates."""
         matches = (next(self._glob(pattern), "") for pattern in _RUN_PATTERNS)
@@ -183,7 +191,7 @@ class Workdir:
             reason = "it is a file and not a directory"
         if self.path.is_dir():
             reason = "config.json is missing"
-        near = _suggest(self.path)
+        near = suggest_runs(self.path)
         raise InputMissingError(f"{self.path} is not {what}: {reason}.{near} {advice}")
 
     def _require_utf8(self, error: type[UserError]) -> None:
@@ -418,7 +426,7 @@ def runs_near(path: Path) -> list[Path]:
     return list(runs)
 
 
-def _suggest(path: Path) -> str:
+def suggest_runs(path: Path) -> str:
     """Suggests the run that a wrong path may mean, or lists the runs near it."""
     for folder, step in ((path, ""), (path.parent, path.name)):
         if folder.name == "checkpoints" and Workdir(folder.parent).has_config:

@@ -11,7 +11,13 @@ from t2t_jax import config_files
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.flags.arguments import check, parse_key, split
 from t2t_jax.cli.flags.modes import FLAGS, MODES, flag_help, flags_of, modes_of
-from t2t_jax.cli.flags.options import OPTIONS, SAMPLING_FLAGS, Options, takes_keys
+from t2t_jax.cli.flags.options import (
+    OPTIONS,
+    SAMPLING_FLAGS,
+    Options,
+    RunOptions,
+    takes_keys,
+)
 from t2t_jax.config import (
     ARCHITECTURES,
     Config,
@@ -25,7 +31,7 @@ from t2t_jax.config import (
 from t2t_jax.errors import ConfigError, InputMissingError, UserError, rewording
 from t2t_jax.run.first_start import adopt_model
 from t2t_jax.run.resume_rules import require_resumable, with_resolved_values
-from t2t_jax.run.workdir import Workdir, runs_near
+from t2t_jax.run.workdir import Workdir, runs_near, suggest_runs
 
 _MAX_RUNS = 5
 
@@ -230,6 +236,9 @@ def _combine(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any
                 workdir.require()
     if not workdir.has_config:
         require_own(workdir)
+        if "workdir" in command.given and not command.config_given:
+            if not issubclass(OPTIONS[command.mode], RunOptions):
+                _announce_phrasebook(workdir)
         chosen = command.overrides
         config = parse(adopt_model(command.values, saved=None, chosen=chosen))
         return with_resolved_values(config, saved=None), chosen
@@ -241,6 +250,18 @@ def _combine(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any
     config = with_resolved_values(parse(set_keys(values, overrides)), saved=saved)
     require_resumable(saved, config, workdir=workdir.path)
     return config, overrides
+
+
+def _announce_phrasebook(workdir: Workdir) -> None:
+    """Says which run begins in a new workdir, which may be misspelt.
+
+    Raises:
+      InputMissingError: the directory has other files than those of a run.
+    """
+    if workdir.has_other_files:
+        workdir.refuse("a run", "Pass --config to begin one there, or another workdir.")
+    what = f"--workdir={workdir.path} is new, and without --config a phrasebook run."
+    log(f"{what}{suggest_runs(workdir.path)}")
 
 
 def _require_used(

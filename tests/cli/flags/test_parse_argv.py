@@ -217,3 +217,13 @@ def test_a_run_to_describe_must_be_there():
     assert "is a file" in problems_of(*argv, error=InputMissingError)
     # What a configuration would make there.
     parse_argv(["describe", "--workdir=runs/new", "--config=phrasebook"])
+
+
+def test_without_a_config_a_new_workdir_is_said_and_a_filled_one_refused(capsys):
+    make_run("runs/mine")
+    parse_argv(["prepare", "--workdir=runs/mien"])
+    assert "phrasebook run. Did you mean runs/mine?" in capsys.readouterr().err
+    Path("text").mkdir()
+    Path("text/train.en").touch()
+    assert "is not a run" in problems_of("--workdir=text", error=InputMissingError)
+    parse_argv(["--workdir=text", "--config=phrasebook"])

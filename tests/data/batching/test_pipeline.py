@@ -39,8 +39,7 @@ def _small_windows(monkeypatch):
 
 
 def _batches_of_an_epoch(cache, config=CONFIG):
-    lengths = cache.lengths
-    return len(list(plan_epoch(lengths, config=config, seed=5, epoch=0)))
+    return len(list(plan_epoch(cache.lengths, config=config, seed=5, epoch=0)))
 
 
 def sentences_of(batch):
@@ -67,8 +66,7 @@ def equal(one, other):
 
 @CONFIGS
 def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
-    lengths = cache.lengths
-    shapes = batch_shapes(config, lengths)
+    shapes = batch_shapes(config, cache.lengths)
     assert len(shapes) == 1 or config is not CONFIG
     for multiple in (1, 5):
         how = {"row_multiple": multiple, "share": BatchShard()}
