@@ -128,7 +128,7 @@ def _describe(found: Mapping[str, Any]) -> Iterator[Check]:
 _SEVERITY: tuple[Status, ...] = ("ok", "warning", "error")
 _WARNING: Mapping[bool, Status] = {False: "ok", True: "warning"}
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
-_EXTRAS = ("ctranslate2", "matplotlib", "sacremoses", "safetensors", "starlette")
+_EXTRAS = ("exchange", "export", "paper", "plots", "serve")
 _LITTLE_SPACE, _LEAST_SPACE = 2 << 30, 200 << 20  # bytes
 _MOST_LOAD = 1.5  # of each processor
 _LEAST_MEMORY = 2 << 30  # bytes; the embedded experiment peaks at about half of it
@@ -180,7 +180,7 @@ def check_environment(workdir: Path, *, is_given: bool) -> dict[str, Any]:
 
 
 def check_versions() -> Iterator[Check]:
-    """Checks Python and the required packages, and names installed optional ones."""
+    """Checks Python and the required packages, and names optional ones."""
     group = "versions"
     yield Check(group, "python", "ok", f"Python {platform.python_version()}")
     required: list[str] = []
@@ -198,9 +198,20 @@ def check_versions() -> Iterator[Check]:
         details = {"version": version or None, "least": least}
         status: Status = "error" if is_old else "ok"
         yield Check(group, name.lower(), status, about, advice, details)
-    found = {name: version for name in _EXTRAS if (version := _version(name))}
+    found: dict[str, str] = {}
+    lacking: list[str] = []
+    for extra in _EXTRAS:
+        of_extra = (line for line in required if re.search(f"extra == .{extra}", line))
+        names = [_REQUIREMENT.findall(line)[0][0] for line in of_extra]
+        found |= {name: version for name in names if (version := _version(name))}
+        if missing := [name for name in names if name not in found]:
+            lacking.append(f"{extra} ({', '.join(missing)})")
     words = ", ".join(f"{name} {version}" for name, version in found.items())
-    yield Check(group, "optional", "ok", f"optional: {words or 'none'}", "", found)
+    advice = (
+        "Run pip install 't2t-jax[NAME]' for an extra that you need; not complete: "
+    )
+    advice = f"{advice}{', '.join(lacking)}." if lacking else ""
+    yield Check(group, "optional", "ok", f"optional: {words or 'none'}", advice, found)
 
 
 def _version(name: str) -> str:

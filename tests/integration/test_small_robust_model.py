@@ -67,6 +67,8 @@ def test_the_report_has_what_a_filter_drops_and_the_table_each_change(reader):
 
 def test_the_package_translates_as_the_student(reader):
     place, said = reader
+    assert "Train it longer" in "".join(said)
+    assert "different beams: --mode=evaluate --beam_size=4" in said[5]
     table = [line.split() for line in said[5].splitlines()]
     for name in ("teacher-mean", "student", "student-int8"):
         quality, cost = (row for row in table if row[:1] == [name])

@@ -60,6 +60,14 @@ def test_devices_are_described_and_an_unused_gpu_is_a_warning(
     assert ("unused cuda" in found) == (platform == "cpu")
 
 
+def test_a_package_of_an_extra_that_is_missing_is_named_with_it(monkeypatch):
+    names = ("uvicorn", "ctranslate2")
+    monkeypatch.setattr(doctor, "_version", lambda name: "9" * (name not in names))
+    (check,) = (one for one in doctor.check_versions() if one.name == "optional")
+    assert check.status == "ok"
+    assert "export (ctranslate2), serve (uvicorn)." in check.advice
+
+
 @pytest.mark.parametrize(
     ("free", "status"), [(3 << 30, "ok"), (1 << 30, "warning"), (1 << 20, "error")]
 )

@@ -79,6 +79,9 @@ def _compare_models(options: CompareOptions) -> list[Table]:
         "Lines a second of a second translation of all lines, each as it is, on "
         f"{os.cpu_count()} processors, beside what else runs there. MB of parameters."
     )
+    if len({beam for _, beam, *_ in costs}) > 1:
+        alike = "--mode=evaluate --beam_size=4 of each compares the networks alone."
+        tests += f" The models search with different beams: {alike}"
     header = ("model", "beam", "lines/s", "MB")
     title, notes = f"Test set {options.source}", [tests, signatures]
     return [

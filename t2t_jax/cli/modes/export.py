@@ -16,7 +16,7 @@ from t2t_jax.run.dev_outputs import FOLDER, REFERENCE, SOURCE
 from t2t_jax.run.first_start import imported_origin
 
 if TYPE_CHECKING:
-    from t2t_jax.exchange.exporting.verification import Comparison
+    from t2t_jax.exchange.exporting.verification import Comparison, Tolerance
 
 
 def run(options: ExportOptions) -> None:
@@ -64,7 +64,7 @@ def run(options: ExportOptions) -> None:
     comparison = exporter.export(
         model, to, spec=spec, workdir=workdir, config=config, text=text
     )
-    _report(comparison, max_bleu_loss=exporter.tolerance_of(spec).bleu)
+    _report(comparison, exporter.tolerance_of(spec))
     log(f"Wrote {to}.{' See its README.md for usage.' * to.is_dir()}")
 
 
@@ -104,9 +104,9 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
         raise type(error)([*reasons, hint]) from error
 
 
-def _report(comparison: Comparison, *, max_bleu_loss: float) -> None:
+def _report(comparison: Comparison, tolerance: Tolerance) -> None:
     """Prints the result of the verification on stdout, and logs it."""
-    result = {**dataclasses.asdict(comparison), "max_bleu_loss": max_bleu_loss}
+    result = {**dataclasses.asdict(comparison), "max_bleu_loss": tolerance.bleu}
     print(json.dumps(result), flush=True)
     log(
         f"{comparison.equal:,} of {comparison.lines:,} greedy outputs are the same "
@@ -116,3 +116,8 @@ def _report(comparison: Comparison, *, max_bleu_loss: float) -> None:
         f"{comparison.bleu:.2f} and {comparison.exported_bleu:.2f}, with the beam "
         f"{comparison.beam_bleu:.2f} and {comparison.exported_beam_bleu:.2f}."
     )
+    if tolerance.unequal == 1 and comparison.bleu < 10 * tolerance.bleu:
+        log(
+            f"WARNING: a BLEU of {comparison.bleu:.1f} is too low for its check, which "
+            f"allows a loss of {tolerance.bleu:g}. Train it longer, or pass more text."
+        )
