@@ -236,10 +236,11 @@ def _combine(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any
                 workdir.require()
     if not workdir.has_config:
         require_own(workdir)
-        if "workdir" in command.given and not command.config_given:
+        chosen = command.overrides
+        has_text = command.config_given or "data.train" in chosen
+        if "workdir" in command.given and not has_text:
             if not issubclass(OPTIONS[command.mode], RunOptions):
                 _announce_phrasebook(workdir)
-        chosen = command.overrides
         config = parse(adopt_model(command.values, saved=None, chosen=chosen))
         return with_resolved_values(config, saved=None), chosen
     overrides = {**workdir.read_overrides(), **command.overrides}
