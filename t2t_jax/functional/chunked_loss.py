@@ -136,8 +136,7 @@ def scan_sum(
         term, stacked = function(part)
         return jax.tree.map(jnp.add, total, term), stacked
 
-    summed: tuple[PyTree, Any] = jax.lax.scan(add, zeros, parts)
-    return summed
+    return jax.lax.scan(add, zeros, parts)
 
 
 def _split(x_BxTx: Array, *, size: int) -> jax.Array:

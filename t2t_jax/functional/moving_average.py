@@ -30,5 +30,4 @@ def moving_average(
     share = 1 - jnp.minimum(decay, (1 + t) / (10 + t))
     # Of parameters that do not change, the average does not change by a bit either:
     # -0.0 - share * 0.0 is -0.0.
-    moved: Params = jax.tree.map(lambda a, p: a - share * (a - p), average, params)
-    return moved
+    return jax.tree.map(lambda a, p: a - share * (a - p), average, params)

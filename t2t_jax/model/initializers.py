@@ -25,8 +25,7 @@ def declare(
       ValueError: the module was given a value of another shape.
     """
     if not module.has_variable("params", name):
-        initial: jax.Array = module.param(name, initializer, shape, jnp.float32)
-        return initial
+        return module.param(name, initializer, shape, jnp.float32)
     value: jax.Array = module.get_variable("params", name)
     if np.shape(value) != shape:
         raise ValueError(

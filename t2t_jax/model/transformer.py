@@ -224,8 +224,7 @@ class EncoderDecoder(nn.Module):
 
     def _embed_targets(self, tokens_BxT: Array) -> jax.Array:
         """Embeds target tokens: [B, T, D]."""
-        x_BxTxD: jax.Array = self.target_embedding(tokens_BxT)
-        return x_BxTxD
+        return self.target_embedding(tokens_BxT)
 
 
 class Transformer(EncoderDecoder):

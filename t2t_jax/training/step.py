@@ -193,8 +193,7 @@ def accumulate_gradients(
                 jax.lax.psum(others, "data"),
             )
 
-        mapped: tuple[Params, Aux] = _map_devices(of_device, mesh)(params, batch)
-        return mapped
+        return _map_devices(of_device, mesh)(params, batch)
     # XLA cannot split a table over some axes where others are mapped by hand.
     shards = jax.tree.map(lambda x: _shards(x, mesh), batch)
     map_shards = jax.vmap(of_shard, in_axes=(None, 0), spmd_axis_name="data")
@@ -208,14 +207,13 @@ def _map_devices(function: Callable[..., Aux], mesh: Mesh) -> Callable[..., Aux]
 
     Kernels of an accelerator need this: JAX cannot split them by itself.
     """
-    mapped: Callable[..., Aux] = jax.shard_map(
+    return jax.shard_map(
         function,
         mesh=mesh,
         in_specs=(PartitionSpec(), PartitionSpec(ROW_AXES)),
         out_specs=PartitionSpec(),
         check_vma=False,
     )
-    return mapped
 
 
 def _shards(x_Bx: Array, mesh: Mesh) -> jax.Array:
@@ -364,7 +362,7 @@ def make_train_step(
         mesh=mesh,
         loss=loss,
     )
-    jitted: Step = jax.jit(
+    return jax.jit(
         skip_bad_updates(
             with_injected_nan(step), skip_gradient_norm=config.skip_gradient_norm
         ),
@@ -372,7 +370,6 @@ def make_train_step(
         out_shardings=(shardings, replicated(mesh)),
         donate_argnums=0,
     )
-    return jitted
 
 
 def lower_step(

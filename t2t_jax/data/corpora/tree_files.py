@@ -86,8 +86,7 @@ class TreeCorpus:
     def num_pairs(self) -> int:
         """Counts the trees."""
         name = f"trees {_VERSION}"
-        count: int = cached_fact(self.path, name, lambda path: sum(1 for _ in self))
-        return count
+        return cached_fact(self.path, name, lambda path: sum(1 for _ in self))
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the file's bytes and of what is made of them."""

@@ -84,8 +84,7 @@ def _rows_with(held_out: Hashes, hashes: Hashes) -> Integers:
     blocks = ((n, hashes[n : n + _BLOCK]) for n in range(0, len(hashes), _BLOCK))
     rows = [n + np.flatnonzero(possible[one & np.uint64(_BITS)]) for n, one in blocks]
     candidates = np.concatenate([np.zeros(0, np.int64), *rows])
-    found: Integers = candidates[np.isin(hashes[candidates], held_out)]
-    return found
+    return candidates[np.isin(hashes[candidates], held_out)]
 
 
 def _first_rows(held_out: Hashes, hashes: Hashes, rows: Integers) -> Integers:

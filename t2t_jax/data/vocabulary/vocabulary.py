@@ -286,8 +286,7 @@ class Vocabulary:
 def table_of(vocabulary: Vocabulary) -> dict[str, Any]:
     """Returns the table of a vocabulary of another toolkit; {} for SentencePiece's."""
     is_table = vocabulary.model.startswith(b"{")
-    table: dict[str, Any] = json.loads(vocabulary.model) if is_table else {}
-    return table
+    return json.loads(vocabulary.model) if is_table else {}
 
 
 def has_piece(vocabulary: Vocabulary, text: str) -> bool:

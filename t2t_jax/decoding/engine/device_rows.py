@@ -115,10 +115,9 @@ def per_device(
     whole, split = PartitionSpec(), PartitionSpec(_AXIS)
     # The check looks for values that were not reduced over devices. Nothing is reduced
     # here, and it rejects the loops of ordinary models.
-    run: Callable[[PyTree, PyTree], Result] = jax.shard_map(
+    return jax.shard_map(
         on_one, mesh=mesh, in_specs=(whole, split), out_specs=split, check_vma=False
     )
-    return run
 
 
 def gather_rows(results: Tree) -> Tree:

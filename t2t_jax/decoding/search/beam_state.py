@@ -119,8 +119,7 @@ def run_until(
     def continues(state: Any) -> jax.Array:
         return jnp.asarray(state.position < until) & ~jnp.all(is_done(state))
 
-    reached: State = jax.lax.while_loop(continues, step, state)
-    return reached
+    return jax.lax.while_loop(continues, step, state)
 
 
 def where_rows(old_B: jax.Array, old: Tree, *, new: Tree) -> Tree:

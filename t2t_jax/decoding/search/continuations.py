@@ -159,8 +159,7 @@ def order(scores_BxN: Array, banks_BxN: Array) -> jax.Array:
     numbers_BxN = jax.lax.broadcasted_iota(jnp.int32, scores_BxN.shape, 1)
     keys = jnp.isneginf(scores_BxN), -jnp.asarray(banks_BxN), -scores_BxN
     *_, indices_BxN = jax.lax.sort((*keys, numbers_BxN), num_keys=3)
-    indices: jax.Array = indices_BxN
-    return indices
+    return indices_BxN
 
 
 def divide_among_banks(totals_BxN: Array, banks_BxN: Array, *, count: int) -> jax.Array:
@@ -198,5 +197,4 @@ def divide_among_banks(totals_BxN: Array, banks_BxN: Array, *, count: int) -> ja
     is_none_BxN = jnp.isposinf(losses_BxN)
     rank_BxN = jnp.where(is_none_BxN, totals_BxN.shape[1], numbers_BxN - first_BxN)
     *_, chosen_BxN = jax.lax.sort((rank_BxN, -banks_BxN, order_BxN), num_keys=2)
-    chosen: jax.Array = chosen_BxN[:, :count]
-    return chosen
+    return chosen_BxN[:, :count]

@@ -130,10 +130,9 @@ def row_keys(key: Array, numbers: Array | int) -> jax.Array:
       True
     """
     numbers_B = jnp.arange(numbers) if isinstance(numbers, int) else numbers
-    keys: jax.Array = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(
         key, jnp.asarray(numbers_B).astype(jnp.uint32)
     )
-    return keys
 
 
 @jax.tree_util.register_dataclass
@@ -295,8 +294,7 @@ def _noise(state: SampleState, shape: tuple[int, ...]) -> jax.Array:
 
     row_noise = jax.vmap(sample_noise, in_axes=(None, 0))
     batch_noise = jax.vmap(row_noise, in_axes=(0, None))
-    noise: jax.Array = batch_noise(keys_B, jnp.arange(samples, dtype=jnp.uint32))
-    return noise
+    return batch_noise(keys_B, jnp.arange(samples, dtype=jnp.uint32))
 
 
 def _check_key(key: Array, rows: int) -> None:

@@ -319,8 +319,7 @@ def read_params(
         own = _select_rows(bias, of_target, fill=NO_PROBABILITY)
         params[f"{[*tables][-1]}/bias"] = own
     source.check_all_taken(ignored=ignored)
-    nested: Params = unflatten_dict(params, sep="/")  # type: ignore[no-untyped-call]
-    return nested
+    return unflatten_dict(params, sep="/")  # type: ignore[no-untyped-call]
 
 
 def _select_rows(rows: Array, ids: Ids, *, fill: float = 0) -> Array:
