@@ -105,5 +105,4 @@ def _spread_of(value: Any) -> Spread:
 
 def _spread(counts: npt.NDArray[np.integer] | Sequence[int]) -> Spread:
     values = np.asarray(counts) if len(counts) else np.zeros(1)
-    most = np.percentile(values, 99.9, method="higher")
-    return Spread(int(most), int(values.max()))
+    return Spread(int(np.percentile(values, 99.9, method="higher")), int(values.max()))

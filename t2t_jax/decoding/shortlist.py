@@ -140,8 +140,7 @@ def load_shortlist(path: str | Path, vocabularies: VocabularyPair) -> Shortlist:
             f"decoding.shortlist={path}: no such file. {_MAKE} Or set "
             "config.decoding.shortlist to another place, or to nothing."
         )
-    modified = path.stat().st_mtime_ns
-    fingerprint, always_A, best_VxK = _read(path, modified)
+    fingerprint, always_A, best_VxK = _read(path, path.stat().st_mtime_ns)
     if fingerprint != vocabularies.fingerprint:
         raise DataError(
             f"decoding.shortlist={path} was made for other vocabularies than those of "

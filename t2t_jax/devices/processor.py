@@ -30,8 +30,7 @@ def processor_lines() -> list[str]:
 
 def processor_name() -> str:
     """Returns the name of the processor, as far as the system has one."""
-    found = _value("model name")
-    return found or platform.processor() or platform.machine()
+    return _value("model name") or platform.processor() or platform.machine()
 
 
 def multiplies_bfloat16() -> bool:

@@ -324,8 +324,7 @@ def _load_vocabularies(
         vocabularies.check(settings, name=settings.file or settings.source_file)
     require_same_vocabularies(vocabularies, workdir.path)
     if (tags := vocabularies.source.tags) and not directions_of(train):
-        first = next((source for source, _ in train), "")
-        if not split_tag(first, tags)[1]:
+        if not split_tag(next((source for source, _ in train), ""), tags)[1]:
             raise ConfigError(
                 f"data.train={config.data.train!r} must name its languages, as #en-de "
                 f"after each corpus: the vocabulary has tags of {shown_tags(tags)}. "

@@ -104,8 +104,7 @@ class Languages:
           `confidence`, from 0 to 100, and `language` of each code, the best first.
         """
         words = words_of(text)
-        codes = among or self.codes
-        scores = {code: self._score(code, words, text) for code in codes}
+        scores = {code: self._score(code, words, text) for code in among or self.codes}
         total = sum(scores.values()) or 1.0
         # A few words prove little.
         most = 100 * min(1.0, len(words) / _CONFIDENT_WORDS)

@@ -370,8 +370,7 @@ def segment(
     """Makes the details of a sentence, with the names of `--format=jsonl`."""
     sentence = request.sentences[place]
     hypotheses = translation.hypotheses[: 1 + request.alternatives]
-    others = repeat(request.details - {"attention"})
-    details = chain([request.details], others)
+    details = chain([request.details], repeat(request.details - {"attention"}))
     return {
         "gap": sentence.gap,  # the white space before it
         "source": sentence.text,

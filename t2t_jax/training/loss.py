@@ -180,8 +180,7 @@ def forward_loss(
         )
 
     if has_head(module):  # It computes the loss in place of the logits.
-        with_loss = module.clone(head=loss)
-        found = _apply(with_loss, params, batch, dropout_key=dropout_key)
+        found = _apply(module.clone(head=loss), params, batch, dropout_key=dropout_key)
     else:
         found = loss_sums(
             _apply(module, params, batch, dropout_key=dropout_key),

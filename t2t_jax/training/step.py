@@ -112,8 +112,7 @@ def train_step(
     ema = state.ema
     if ema is not None:
         ema = moving_average(ema, params, decay=config.ema_decay, count=state.step)
-    output = StepOutput(sums, norm)
-    return TrainState(state.step + 1, params, moments, ema), output
+    return TrainState(state.step + 1, params, moments, ema), StepOutput(sums, norm)
 
 
 def _sums_of_own(

@@ -93,8 +93,7 @@ class TranslationProgress:
         for status in WARNINGS.keys() & set(statuses):
             if (found := self.statuses[status]) <= _MAX_WARNINGS:
                 last = " (further lines are counted)" * (found == _MAX_WARNINGS)
-                text = f"warning: line {number:,} {WARNINGS[status]}{last}."
-                self._bar.log(text)
+                self._bar.log(f"warning: line {number:,} {WARNINGS[status]}{last}.")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bar.close()

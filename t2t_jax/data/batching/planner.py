@@ -125,8 +125,7 @@ def plan_epoch(
 
 def plan_eval(lengths: Lengths, *, config: DataConfig) -> Iterator[PlannedBatch]:
     """Plans one deterministic pass over all pairs; arguments as for `plan_epoch`."""
-    order = np.arange(len(lengths[0]), dtype=np.int32)
-    return _plan(lengths, order, (), config, None)
+    return _plan(lengths, np.arange(len(lengths[0]), dtype=np.int32), (), config, None)
 
 
 def batch_shapes(config: DataConfig, lengths: Lengths | None = None) -> list[Shape]:

@@ -239,8 +239,7 @@ def _directed(
     if not directions:
         return corpus
     parts = parts_of(corpus)
-    named = {_named_languages(part.corpus) for part in parts}
-    if directions[0][::-1] in named:
+    if directions[0][::-1] in {_named_languages(part.corpus) for part in parts}:
         first, given = ("-".join(one) for one in (directions[0][::-1], directions[0]))
         rule = (
             f"begin with the direction in which its text lies, #{first} by the name of "

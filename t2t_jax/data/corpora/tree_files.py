@@ -122,5 +122,4 @@ def open_trees(spec: str, rest: str, *, key: str) -> tuple[TreeCorpus, ...]:
     require_files(*paths, change=f"config.{key}")
     end = "" if words == WORD else f"#{words}"
     specs = [spec] if len(paths) == 1 else [f"trees:{path}{end}" for path in paths]
-    files = zip(specs, paths, strict=True)
-    return tuple(TreeCorpus(*one, words) for one in files)
+    return tuple(TreeCorpus(*one, words) for one in zip(specs, paths, strict=True))

@@ -49,8 +49,7 @@ def _symbols(tree: Tree, words: str, numbers: Iterator[int]) -> Iterator[str]:
         _check_spaces(str(tree.children[0]))
         if tree.label[:1] in ("(", ")"):
             raise ValueError(f"the tag {tree.label!r} must not begin with a bracket")
-        number = next(numbers)
-        yield {"tags": tree.label, "numbers": str(number)}.get(words, WORD)
+        yield {"tags": tree.label, "numbers": str(next(numbers))}.get(words, WORD)
         return
     yield f"({tree.label}"
     for child in tree.subtrees():

@@ -148,5 +148,4 @@ def piece_of(symbol: str) -> str:
 
 def join_pieces(pieces: Iterable[str]) -> str:
     """Joins pieces to words, separated by spaces."""
-    text = " ".join(pieces) + " "
-    return text.replace(f"{_CONTINUES} ", "").strip()
+    return f"{' '.join(pieces)} ".replace(f"{_CONTINUES} ", "").strip()

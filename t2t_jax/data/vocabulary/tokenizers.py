@@ -353,8 +353,7 @@ class _Table:
         self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
     ) -> list[list[int]]:
         del num_threads  # Python's lock serialises them
-        end = [EOS] if add_eos else []
-        return [[*self._split(line), *end] for line in lines]
+        return [self._split(line) + [EOS] * add_eos for line in lines]
 
 
 def _sentencepiece_table(

@@ -270,8 +270,7 @@ class Vocabulary:
           TypeError, UserError: as in `encode` and `split_tags`.
         """
         texts, tags, _ = self.split_tags([*lines], **languages)
-        encoded = zip(tags, self.encode(texts), strict=True)
-        return [[*tag, *ids] for tag, ids in encoded]
+        return [[*tag, *ids] for tag, ids in zip(tags, self.encode(texts), strict=True)]
 
     def decode(self, sequences: Iterable[Iterable[int]]) -> list[str]:
         """Decodes ids into lines, without pad, bos and eos; line ends become spaces."""

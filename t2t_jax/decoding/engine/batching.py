@@ -56,8 +56,7 @@ def source_lengths(max_source_length: int) -> tuple[int, ...]:
 
 def max_batch_rows(config: DecodingConfig) -> int:
     """Returns the rows of a device's largest batch, one of short sentences."""
-    shortest = source_lengths(config.max_source_length)[0]
-    return _rows_in_memory(config, shortest)
+    return _rows_in_memory(config, source_lengths(config.max_source_length)[0])
 
 
 def _rows_in_memory(config: DecodingConfig, length: int) -> int:

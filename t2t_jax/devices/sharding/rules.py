@@ -251,8 +251,7 @@ def _split_over_data(
 ) -> list[tuple[str, ...]]:
     data = mesh.shape["data"]
     for number, (axes, size) in enumerate(zip(split, shape, strict=True)):
-        parts = _parts(axes, mesh)
-        if data > 1 and size % (parts * data) == 0:
+        if data > 1 and size % (_parts(axes, mesh) * data) == 0:
             return [*split[:number], (*axes, "data"), *split[number + 1 :]]
     return split
 

@@ -35,7 +35,6 @@ from t2t_jax.types import Params
 _STACKS = ("encoder", "decoder")
 _CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt", "model.pt")
 _FIRST_BYTES = (b"PK\x03\x04", b"\x80\x02\x8a\x0a")  # of a zip; of a pickle of magic
-_LAYER_NORM_EPSILON = 1e-5
 _FIRST_POSITION = 2  # after that of pad
 _LANGUAGE = re.compile(r"[\w-]{1,40}")  # a part of file names
 _MAX_SHOWN = 100  # characters of an argument
@@ -49,10 +48,7 @@ _UNSUPPORTED = (
     "no_cross_attention no_token_positional_embeddings quant_noise_pq "
     "quant_noise_scalar tie_adaptive_weights"
 )
-_EQUAL_IN_BOTH = (
-    "attention_heads embed_dim ffn_embed_dim learned_pos normalize_before".split()
-)
-_ACTIVATIONS = {"relu": "relu", "gelu": "gelu"}
+_EQUAL_IN_BOTH = "attention_heads embed_dim ffn_embed_dim learned_pos normalize_before"
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 _SIZES = (
     "encoder_embed_dim encoder_attention_heads encoder_ffn_embed_dim encoder_layers "
@@ -167,7 +163,7 @@ def _plain(value: Any) -> str | float | None:
 def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     """Returns `config.model`, by key."""
     settings.require(allowed((_UNSUPPORTED, (None, False, ""))))
-    settings.require_equal(*_EQUAL_IN_BOTH)
+    settings.require_equal(*_EQUAL_IN_BOTH.split())
     sizes = settings.sizes(*_SIZES)
     width = (sizes["d_model"], None)
     settings.require(dict.fromkeys(("decoder_input_dim", "decoder_output_dim"), width))
@@ -176,14 +172,16 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
         **sizes,
         **settings.dropouts(*_DROPOUTS),
         "norm_position": "pre" if settings.get("encoder_normalize_before") else "post",
-        "activation": settings.choice("activation_fn", _ACTIVATIONS, default="relu"),
+        "activation": settings.choice(
+            "activation_fn", ("relu", "gelu"), default="relu"
+        ),
         "attention_biases": True,
         "position_rates": "tensor2tensor",
         "first_position": _FIRST_POSITION,
         "start": "eos",
         "scale_embeddings": not settings.get("no_scale_embedding"),
         "tying": "all" if settings.get("share_all_embeddings") else tied,
-        "layer_norm_epsilon": _LAYER_NORM_EPSILON,
+        "layer_norm_epsilon": 1e-5,
     }
     if settings.get("encoder_learned_pos"):
         shapes = [source.shape(f"{s}.embed_positions.weight") for s in _STACKS]

@@ -96,6 +96,7 @@ COMPUTED = {
 """Values of `config.model` by key, of what HF computes without stored positions."""
 
 _MARIAN = {**COMPUTED, "position_rates": "tensor2tensor", "layer_norm_epsilon": 1e-6}
+_RATES = ("paper", "tensor2tensor")
 _BIASES = ("attention_biases", "output_bias")
 _TRAINING_FILES = ("trainer_state.json", "training_args.bin", "optimizer.pt")
 MOST_FIRST_POSITION = 2
@@ -164,9 +165,9 @@ def read_architecture(directory: Path, model_type: str = "marian") -> Architectu
     target_size = values.size("decoder_vocab_size", default=size)
     if shared and target_size != size:
         values.refuse("decoder_vocab_size", "vocab_size, as embeddings are shared")
-    model["activation"] = values.choice(
-        "activation_function", _ACTIVATIONS, default="relu" if is_m2m_100 else "gelu"
-    )
+    usual = "relu" if is_m2m_100 else "gelu"
+    word = values.choice("activation_function", _ACTIVATIONS, default=usual)
+    model["activation"] = _ACTIVATIONS[word]
     model["scale_embeddings"] = values.flag("scale_embedding", default=is_m2m_100)
     model["tying"] = "all" if shared else "decoder" if tied else "none"
     names, most = ["pad", "decoder_start", "eos"], target_size - 1
@@ -299,7 +300,7 @@ def _stored_positions(source: Source, architecture: Architecture) -> dict[str, A
     if not tables:
         return {}
     firsts = range(MOST_FIRST_POSITION + 1)
-    for first, rates in product(firsts, ("paper", "tensor2tensor")):
+    for first, rates in product(firsts, _RATES):
         sinusoids = position_table(*shape, rates=rates, first=first)
         if np.abs(np.stack(tables) - sinusoids).max() < _TABLE_TOLERANCE:
             return {"position_rates": rates, "first_position": first}
@@ -328,10 +329,9 @@ def _noted(marker: Mapping[str, Any], directory: Path) -> dict[str, Any]:
     """Reads what an export of this package noted."""
     name, advice = f"{directory}: {MARKER} in {CONFIG}", "Export the model again."
     values = Settings(marker, name=name, advice=advice)
-    rates = {name: name for name in ("paper", "tensor2tensor")}
     first = values.size("first_position", least=0, most=MOST_FIRST_POSITION)
     return {
-        "position_rates": values.choice("position_rates", rates),
+        "position_rates": values.choice("position_rates", _RATES),
         "first_position": first,
         "layer_norm_epsilon": values.number("layer_norm_epsilon", most=1),
         **{key: values.flag(key) for key in _BIASES},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -171,12 +171,12 @@ class Settings:
             self.refuse(key, "true and false")
         return found
 
-    def choice(self, key: str, known: Mapping[str, str], *, default: str = "") -> str:
-        """Returns our word for one of the toolkit's."""
+    def choice(self, key: str, known: Collection[str], *, default: str = "") -> str:
+        """Returns one of some words."""
         found = self.get(key, default)
         if not isinstance(found, str) or found not in known:
             self.refuse(key, ", ".join(known))
-        return known[found]
+        return found
 
     def dropouts(self, *names: str) -> dict[str, float]:
         """Returns the dropouts of the training, which no output depends on.

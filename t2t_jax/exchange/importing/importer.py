@@ -69,8 +69,7 @@ FORMATS: Mapping[str, Format] = {
 
 def find_format(path: Path) -> str | None:
     """Returns the format of a foreign model, or None."""
-    found = (name for name, known in FORMATS.items() if known.matches(path))
-    return next(found, None)
+    return next((name for name, known in FORMATS.items() if known.matches(path)), None)
 
 
 def explain_foreign(path: Path) -> str:

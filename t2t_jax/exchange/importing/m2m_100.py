@@ -240,12 +240,11 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
     if values.get("tokenizer_class") not in (None, *_CLASSES):
         values.refuse("tokenizer_class", ", ".join(_CLASSES))
     if is_m2m:
-        names = values.choice("language_codes", LANGUAGES, default="m2m100").split()
-        yield from enumerate((f"__{name}__" for name in names), used)
+        names = LANGUAGES[values.choice("language_codes", LANGUAGES, default="m2m100")]
+        yield from enumerate((f"__{name}__" for name in names.split()), used)
     listed = fast.get("added_tokens")
     tokens = [*map(_object, listed if isinstance(listed, list) else [])]
-    numbered = _object(tokenizer, "added_tokens_decoder")
-    for id_, one in numbered.items():
+    for id_, one in _object(tokenizer, "added_tokens_decoder").items():
         number = int(id_) if re.fullmatch("[0-9]{1,7}", id_) else None
         tokens.append({**_object(one), "id": number})
     _refuse_ordinary(tokens, _read(directory, ADDED), directory)

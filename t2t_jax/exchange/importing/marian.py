@@ -36,7 +36,6 @@ from t2t_jax.files import read_limited
 from t2t_jax.model.config import is_size
 
 _OPTIONS, _LOGITS = "special:model.yml", "decoder_ff_logit_out_Wt"
-_LAYER_NORM_EPSILON = 1e-6
 # Options whose other values would be another model.
 _REQUIRED = allowed(
     ("type", ("transformer",)),
@@ -54,9 +53,8 @@ _REQUIRED = allowed(
 _SIZES = "dim-emb transformer-heads transformer-dim-ffn enc-depth dec-depth".split()
 _NORM_POSITIONS = {"post": ["", "dan", ""], "pre": ["n", "da", "n"]}
 # Its gelu is the exact one: measured with 1.12.42 on a CPU.
-_ACTIVATIONS = {"relu": "relu", "swish": "swish", "gelu": "gelu"}
+_ACTIVATIONS = ("relu", "swish", "gelu")
 
-_MAX_BEAM_SIZE = 10_000
 _MAX_NUMBER = 1e6  # of the decoder's other settings
 _HF_POSITIONS = (
     "Positions are computed as Hugging Face computes them, not as Marian, with which "
@@ -156,7 +154,7 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
         **({"max_positions": _rows(source, "Wpos")} if learned else {}),
         "start": "zero",
         "tying": "all" if settings.get("tied-embeddings-all") else tying,
-        "layer_norm_epsilon": _LAYER_NORM_EPSILON,
+        "layer_norm_epsilon": 1e-6,
     }
 
 
@@ -198,8 +196,7 @@ def marian_name(path: str, kind: str) -> str:
     stack, layer, *part = path.split("/")
     if not part:
         return f"{stack}_top_ln_{kind}"
-    is_norm = path.endswith("_norm")
-    word = kind if is_norm else {"kernel": "W", "bias": "b"}[kind]
+    word = kind if path.endswith("_norm") else {"kernel": "W", "bias": "b"}[kind]
     number = int(layer.removeprefix("layer_")) + 1
     return f"{stack}_l{number}_{_PARTS['/'.join(part)].format(word)}"
 
@@ -244,9 +241,8 @@ def _read_decoder(model: Path) -> tuple[Settings, list[Path]]:
 def _search(decoder: Settings, model: Mapping[str, Any]) -> dict[str, Any]:
     # Marian's own defaults.
     number = functools.partial(decoder.number, most=_MAX_NUMBER)
-    beam_size = decoder.size("beam-size", default=12, most=_MAX_BEAM_SIZE)
     return {
-        "decoding.beam_size": beam_size,
+        "decoding.beam_size": decoder.size("beam-size", default=12, most=10_000),
         "decoding.length_penalty": number("normalize", default=0.0),
         "decoding.length_normalization": "power",
         "decoding.beam_rule": "shrinking",

@@ -114,10 +114,8 @@ def _ends(given: Sequence[Path]) -> tuple[Path, Path]:
 
 def _split_by(splitter: Path, pieces: Sequence[str], *, language_tokens: bool) -> bytes:
     """Returns pieces that a SentencePiece model makes of text."""
-    kind, model = "sentencepiece_table", _read(splitter)
-    return table_file(
-        kind, pieces, sentencepiece=model, language_tokens=language_tokens
-    )
+    own = {"sentencepiece": _read(splitter), "language_tokens": language_tokens}
+    return table_file("sentencepiece_table", pieces, **own)
 
 
 def _read(path: Path) -> bytes:

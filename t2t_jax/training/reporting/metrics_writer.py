@@ -136,8 +136,7 @@ class EventFile(RetryingAppendFile):
         super().__init__(directory / f"events.out.tfevents.{suffix}")
         self._append(file_version="brain.Event:2")
         if step:
-            start = SessionLog(status=SessionLog.START)
-            self._append(step=step + 1, session_log=start)
+            self._append(step=step + 1, session_log=SessionLog(status=SessionLog.START))
 
     def append(self, step: int, metrics: dict[str, float]) -> None:
         """Writes metrics by their tags, `kind/name`.
