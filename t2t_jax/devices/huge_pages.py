@@ -60,7 +60,6 @@ def _needs_request() -> bool:
     numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
     if library != "glibc" or numbers < (2, 35):  # the first that has the tunable
         return False
-    try:
+    with suppress(OSError):
         return "[madvise]" in _MODES.read_text(encoding="ascii")
-    except OSError:
-        return False
+    return False

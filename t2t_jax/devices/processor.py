@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 from t2t_jax.errors import ConfigError
@@ -21,11 +22,9 @@ def processor_lines() -> list[str]:
 
     They are "key : value". There are none on systems without that file, such as macOS.
     """
-    try:
-        with Path("/proc/cpuinfo").open(errors="replace") as lines:
-            return list(itertools.takewhile(str.strip, lines))
-    except OSError:
-        return []
+    with suppress(OSError), Path("/proc/cpuinfo").open(errors="replace") as lines:
+        return list(itertools.takewhile(str.strip, lines))
+    return []
 
 
 def processor_name() -> str:

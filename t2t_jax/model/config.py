@@ -211,8 +211,7 @@ class TransformerConfig:
         for name, most in limits.items():
             rule = f"be a whole number from 0 to {most:,}"
             problems.of(rule, partial(is_size, least=0, most=most), name)
-        positive = "be a positive number"
-        problems.of(positive, _is_positive, "layer_norm_epsilon")
+        problems.of("be a positive number", _is_positive, "layer_norm_epsilon")
         if self.positions == "sinusoidal":
             rule = "be even: sinusoidal positions are pairs of a sine and a cosine"
             problems.of(f"{rule} (§3.5)", _is_even, "d_model")

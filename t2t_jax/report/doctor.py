@@ -29,7 +29,6 @@ from t2t_jax.files import cache_home, locked
 from t2t_jax.quantities import format_bytes, usable_processors
 from t2t_jax.version import __version__
 
-_TIMEOUT = 60.0  # seconds
 _PROBE = (sys.executable, "-m", "t2t_jax.model.device_probe")
 _ACCELERATORS = {"/dev/nvidia0": "cuda", "/dev/accel0": "tpu", "/dev/vfio/0": "tpu"}
 
@@ -63,7 +62,7 @@ def check_devices(
     *,
     command: Sequence[str] = _PROBE,
     environ: Mapping[str, str] = os.environ,
-    timeout: float = _TIMEOUT,
+    timeout: float = 60.0,
 ) -> Iterator[Check]:
     """Starts JAX in another process, which may fail or hang, and checks its devices.
 

@@ -39,7 +39,7 @@ from t2t_jax.serving.requests import (
     TranslateRequest,
     invalid,
     parse_body,
-    read_text,
+    read_texts,
     read_translate_request,
     segment,
     to_json,
@@ -173,8 +173,8 @@ class _Api:
 
     async def detect(self, request: Request) -> Response:
         """Lists the languages that a text may be in."""
-        text = read_text(await self._fields(request), self._config)
-        return _json(await self._in_thread(self._languages.detect, text))
+        texts, _ = read_texts(await self._fields(request), self._config)
+        return _json(await self._in_thread(self._languages.detect, " ".join(texts)))
 
     async def languages(self, request: Request) -> Response:
         """Lists the languages."""

@@ -162,7 +162,7 @@ def read_translate_request(
     Raises:
       RequestError: one is missing or wrong, or the text is too long.
     """
-    texts, is_list = _texts(fields, config)
+    texts, is_list = read_texts(fields, config)
     source, target = (_code(fields, name) for name in ("source", "target"))
     split, is_html = _how_to_read(fields)
     alternatives = _number(fields, "alternatives", most=_MAX_ALTERNATIVES)
@@ -242,17 +242,17 @@ def _require_short(size: int, most: int, unit: str) -> None:
         )
 
 
-def read_text(fields: Mapping[str, Any], config: ServingConfig) -> str:
-    """Checks the text of a request to detect its language.
+def read_texts(
+    fields: Mapping[str, Any], config: ServingConfig
+) -> tuple[list[str], bool]:
+    """Checks the texts of a request.
+
+    Returns:
+      The texts, and whether they were sent as a list.
 
     Raises:
-      RequestError: it is missing, not a string, or too long.
+      RequestError: they are missing, not strings, too many or too long.
     """
-    texts, _ = _texts(fields, config)
-    return " ".join(texts)
-
-
-def _texts(fields: Mapping[str, Any], config: ServingConfig) -> tuple[list[str], bool]:
     q = fields.get("q")
     if not q and q not in (0, False):
         raise invalid("missing q parameter")

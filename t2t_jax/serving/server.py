@@ -27,10 +27,7 @@ from t2t_jax.serving.requests import to_json
 
 _Call: TypeAlias = Callable[[], None]
 
-_HEADER_BYTES = 16 * 1024
-_KEEP_ALIVE = 15  # seconds without a request until a connection is closed
 _GRACE = 5.0  # seconds beyond the timeout of a request, for its response to be sent
-_BACKLOG = 512
 _PROBE_SECONDS = 0.5
 _READ_BYTES = 1 << 16  # at a time, so that parts of other requests come in between
 # Bytes of a body that are not its own: of chunks, which cost more than what they hold.
@@ -96,10 +93,10 @@ def serve(
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            backlog=_BACKLOG,
-            timeout_keep_alive=_KEEP_ALIVE,
+            backlog=512,
+            timeout_keep_alive=15,  # seconds without a request
             timeout_graceful_shutdown=int(config.request_timeout + _GRACE),
-            h11_max_incomplete_event_size=_HEADER_BYTES,
+            h11_max_incomplete_event_size=16 * 1024,
         ),
         on_ready,
     )

@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -46,10 +47,8 @@ class _DroppingFile(io.FileIO):
             return len(data)
 
     def close(self) -> None:
-        try:
+        with suppress(OSError):  # Some file systems report a full disk only now.
             super().close()
-        except OSError:  # Some file systems report a full disk only now.
-            return
 
 
 def open_log(path: Path) -> TextIO:

@@ -34,7 +34,6 @@ from t2t_jax.run.workdir import require_outside_runs
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LINES_PER_WRITE = 1000
-_LOCK_TIMEOUT = 2.0  # seconds
 
 _write_lock = Lock()
 _partial_files: set[Path] = set()
@@ -94,7 +93,7 @@ def flush_before_exit() -> None:
 
     To be called from another thread than the writer, which it blocks for good.
     """
-    if not _write_lock.acquire(timeout=_LOCK_TIMEOUT):
+    if not _write_lock.acquire(timeout=2.0):
         # The reader of stdout has stopped reading: the flush at exit would block.
         sys.stdout = io.StringIO()
     for partial in _partial_files.copy():

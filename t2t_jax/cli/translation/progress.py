@@ -12,7 +12,6 @@ from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
 from t2t_jax.errors import UserError
 
-_PATIENCE = 2.0  # seconds
 _MAX_WARNINGS = 3
 _COUNTED_BYTES = 200_000_000  # on disk: two or three seconds, if packed
 
@@ -131,7 +130,7 @@ def start_progress(
       done: units done before, excluded from the rate.
     """
     log = print_line if is_enabled else None
-    return ProgressBar(log, work=work, patience=_PATIENCE).start(total=total, done=done)
+    return ProgressBar(log, work=work, patience=2.0).start(total=total, done=done)
 
 
 def total_lines(name: str) -> int | None:

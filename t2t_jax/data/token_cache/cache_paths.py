@@ -102,9 +102,9 @@ def exclusive_lock(building: Path, progress: ProgressBar) -> Iterator[None]:
 
 def remove_stale_build(building: Path) -> None:
     """Removes an unfinished build, unless a process holds its lock."""
-    with suppress(OSError):  # the lock holder removes it itself
-        with locked(building / "lock"):
-            shutil.rmtree(building, ignore_errors=True)
+    # The lock holder removes it itself.
+    with suppress(OSError), locked(building / "lock"):
+        shutil.rmtree(building, ignore_errors=True)
 
 
 def remove_abandoned_builds(home: Path) -> None:

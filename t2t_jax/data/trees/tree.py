@@ -43,10 +43,8 @@ class Tree(NamedTuple):
                 yield from child.leaves()
 
     def subtrees(self) -> Iterator[Tree]:
-        """Yields the constituents and words directly below."""
-        for child in self.children:
-            if isinstance(child, Tree):
-                yield child
+        """Returns the constituents and words directly below."""
+        return (child for child in self.children if isinstance(child, Tree))
 
     def __str__(self) -> str:
         """Writes the tree on one line.

@@ -72,11 +72,9 @@ class ModelDirFormat(ExportFormat):
         """Writes parameters, configuration and vocabularies."""
         save_model_dir(
             to,
-            original.model.params,
-            vocabularies=original.model.vocabularies,
+            original.model,
             config=original.config,
             origin=original.origin,
-            known_words=original.model.known_words,
             as_safetensors=self._safetensors,
         )
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import jax
 import numpy as np
-import numpy.typing as npt
 
 from t2t_jax.data.vocabulary.tokenizers import split_tag, tag_piece
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
@@ -296,7 +295,9 @@ def compare(
     subwords = vocabulary.encode_sources(text.sources, target_language="")
     pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
     logs = own.score(pairs)
-    errors = _errors(logs, exported.score(pairs))
+    both = zip(logs, exported.score(pairs), strict=True)
+    differences = [np.subtract(*one, dtype=np.float64) for one in both]
+    errors = np.abs(np.concatenate(differences))
     unequal = _unequal(*greedy)
     others = own.score([(subwords[n], greedy[1][n].subwords) for n in unequal])
     gaps = [
@@ -326,16 +327,6 @@ def compare(
         bleu_signature=scores[0]["bleu_signature"],
         same_penalty=same_penalty,
     )
-
-
-def _errors(
-    logs: Sequence[Logs], their_logs: Sequence[Logs]
-) -> npt.NDArray[np.float64]:
-    """Returns the differences of all tokens, line by line."""
-    both = zip(logs, their_logs, strict=True)
-    differences = [np.subtract(*pair, dtype=np.float64) for pair in both]
-    errors: npt.NDArray[np.float64] = np.abs(np.concatenate(differences))
-    return errors
 
 
 def _unequal(ours: Sequence[Output], theirs: Sequence[Output]) -> list[int]:

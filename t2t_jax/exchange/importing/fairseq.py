@@ -49,7 +49,6 @@ _UNSUPPORTED = (
     "quant_noise_scalar tie_adaptive_weights"
 )
 _EQUAL_IN_BOTH = "attention_heads embed_dim ffn_embed_dim learned_pos normalize_before"
-_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
 _SIZES = (
     "encoder_embed_dim encoder_attention_heads encoder_ffn_embed_dim encoder_layers "
     "decoder_layers"
@@ -170,7 +169,7 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
     tied = "decoder" if settings.get("share_decoder_input_output_embed") else "none"
     config = {
         **sizes,
-        **settings.dropouts(*_DROPOUTS),
+        **settings.dropouts("dropout", "attention_dropout", "activation_dropout"),
         "norm_position": "pre" if settings.get("encoder_normalize_before") else "post",
         "activation": settings.choice(
             "activation_fn", ("relu", "gelu"), default="relu"

@@ -134,7 +134,7 @@ def write_imported(
     _check_options(options, name)
     imported = FORMATS[name].read(path, options)
     config = _config_of(imported, path)
-    _check(imported, config, path)
+    model = _model_of(imported, config, path)
     sums = {path: sha256_of(path) for path in imported.files}
     known = {
         "format": name,
@@ -145,10 +145,7 @@ def write_imported(
     described = {key: value for key, value in known.items() if value}
     origin = {"step": 0, "kinds": ["imported"], "imported": described}
     with atomic_directory(to) as directory:
-        params, own = imported.params, imported.vocabularies
-        save_model_dir(
-            directory, params, vocabularies=own, config=config, origin=origin
-        )
+        save_model_dir(directory, model, config=config, origin=origin)
         toolkit = FORMATS[name].toolkit
         card = _card(imported, config, sums, name=to.resolve().name, toolkit=toolkit)
         (directory / "README.md").write_bytes(card.encode(errors="backslashreplace"))
@@ -202,14 +199,16 @@ def _config_of(imported: ImportedModel, path: Path) -> Config:
         raise DataError([*problems, "Such models are not supported."]) from error
 
 
-def _check(imported: ImportedModel, config: Config, path: Path) -> None:
+def _model_of(imported: ImportedModel, config: Config, path: Path) -> TranslationModel:
     """Checks that parameters and vocabularies are those of the configuration."""
+    module, params = make_module(config.network), imported.params
     try:
-        require_params_of(make_module(config.network), imported.params)
+        require_params_of(module, params)
     except ValueError as error:
         raise DataError(f"{path}: {error}") from error
-    own, advice = config.vocabulary, "Pass its own."
-    imported.vocabularies.check(own, name=str(path), advice=advice)
+    own, advice = imported.vocabularies, "Pass its own."
+    own.check(config.vocabulary, name=str(path), advice=advice)
+    return TranslationModel(module, params, own, config.decoding, step=0)
 
 
 def _card(

@@ -55,7 +55,6 @@ _NORM_POSITIONS = {"post": ["", "dan", ""], "pre": ["n", "da", "n"]}
 # Its gelu is the exact one: measured with 1.12.42 on a CPU.
 _ACTIVATIONS = ("relu", "swish", "gelu")
 
-_MAX_NUMBER = 1e6  # of the decoder's other settings
 _HF_POSITIONS = (
     "Positions are computed as Hugging Face computes them, not as Marian, with which "
     "the model was trained: for comparisons."
@@ -240,7 +239,7 @@ def _read_decoder(model: Path) -> tuple[Settings, list[Path]]:
 
 def _search(decoder: Settings, model: Mapping[str, Any]) -> dict[str, Any]:
     # Marian's own defaults.
-    number = functools.partial(decoder.number, most=_MAX_NUMBER)
+    number = functools.partial(decoder.number, most=1e6)
     return {
         "decoding.beam_size": decoder.size("beam-size", default=12, most=10_000),
         "decoding.length_penalty": number("normalize", default=0.0),

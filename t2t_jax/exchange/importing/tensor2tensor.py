@@ -43,7 +43,6 @@ _Tensors: TypeAlias = Mapping[str, npt.NDArray[Any]]
 _HPARAMS = "hparams.json"
 _SPACE = "target_space_id"
 _INDEX = ".index"
-_MAX_STATE_BYTES = 1 << 20
 _ADVICE = "Pass the directory of a training of tensor2tensor."
 
 # Hyper-parameters whose other values would be another model; the first is the default.
@@ -145,7 +144,7 @@ def _checkpoint_of(directory: Path) -> Path:
     """Returns the checkpoint that `checkpoint` names, or that of most steps."""
     state = directory / "checkpoint"
     if state.is_file():
-        content = read_limited(state, max_bytes=_MAX_STATE_BYTES, advice=_ADVICE)
+        content = read_limited(state, max_bytes=1 << 20, advice=_ADVICE)
         named = re.search(rb'^model_checkpoint_path: *"([^"\n\0]+)"', content, re.M)
         # It may be a path on the machine of the training.
         name = Path(named[1].decode(errors="replace")).name if named else ""

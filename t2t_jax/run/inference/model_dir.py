@@ -20,8 +20,7 @@ from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.line_arguments import as_directory, with_article
-from t2t_jax.data.token_cache.known_words import FILE, KnownWords
-from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.data.token_cache.known_words import FILE
 from t2t_jax.errors import OutputError, UserError, rewording
 from t2t_jax.files import atomic_write, locked
 from t2t_jax.model.architectures import make_module, module_name, require_params_of
@@ -30,25 +29,21 @@ from t2t_jax.run.inference.model import TranslationModel, learned_positions
 from t2t_jax.run.inference.provenance import changed_origin, provenance_of
 from t2t_jax.run.workdir import Workdir, require_outside_runs
 from t2t_jax.training.config import PythonConfig
-from t2t_jax.types import Params
 
 
 def save_model_dir(
     to: Path,
-    params: Params,
+    model: TranslationModel,
     *,
-    vocabularies: VocabularyPair,
     config: Config,
     origin: Mapping[str, Any],
-    known_words: KnownWords | None = None,
     as_safetensors: bool = False,
 ) -> None:
     """Writes a model with its configuration and vocabularies.
 
     Args:
-      params: nested dict of float32 arrays.
+      model: its parameters, vocabularies and known words are written.
       origin: JSON values for `model.json`, such as `step` and `kinds`.
-      known_words: the source words of the training text.
       as_safetensors: whether to write `model.safetensors` instead of a checkpoint.
 
     Raises:
@@ -57,9 +52,10 @@ def save_model_dir(
     """
     target = Workdir(to)
     target.create()
+    vocabularies, params = model.vocabularies, model.params
     vocabularies.save(to)
-    if known_words is not None:
-        atomic_write(to / FILE, known_words.to_bytes())
+    if model.known_words is not None:
+        atomic_write(to / FILE, model.known_words.to_bytes())
     prints = {"vocabulary": vocabularies.fingerprint}
     if as_safetensors:
         write_safetensors(to / SAFETENSORS, params)
@@ -80,14 +76,7 @@ def write_model(
 ) -> None:
     """Writes a model to a new directory, as `save_model_dir` does."""
     with atomic_directory(to) as partial:
-        save_model_dir(
-            partial,
-            model.params,
-            vocabularies=model.vocabularies,
-            config=config,
-            origin=origin,
-            known_words=model.known_words,
-        )
+        save_model_dir(partial, model, config=config, origin=origin)
 
 
 @contextmanager

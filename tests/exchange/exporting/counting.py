@@ -63,11 +63,8 @@ def write_model(to, config, *, corpus, **origin):
     vocabularies = VocabularyPair.load_or_train(
         open_corpus(corpus), config=config.vocabulary, seed=0, log=print
     )
-    save_model_dir(
-        to,
-        tiny_params(config.model),
-        vocabularies=vocabularies,
-        config=config,
-        origin={"step": 200, "kinds": ["final"], **origin},
-    )
+    params = tiny_params(config.model)
+    model = TranslationModel(None, params, vocabularies, config.decoding, step=200)
+    origin = {"step": 200, "kinds": ["final"], **origin}
+    save_model_dir(to, model, config=config, origin=origin)
     return to

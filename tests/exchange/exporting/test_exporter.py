@@ -111,10 +111,11 @@ def tensor_changed(to_tensors, *args, **kwargs):
     return tensors
 
 
-def bit_changed(save, to, params, **kwargs):
-    leaves, tree = jax.tree.flatten(params)
+def bit_changed(save, to, model, **kwargs):
+    leaves, tree = jax.tree.flatten(model.params)
     leaves[3] = np.nextafter(leaves[3], 9, dtype=np.float32)
-    save(to, jax.tree.unflatten(tree, leaves), **kwargs)
+    changed = dataclasses.replace(model, params=jax.tree.unflatten(tree, leaves))
+    save(to, changed, **kwargs)
 
 
 def another_alpha(search, model, decoding):
@@ -216,8 +217,7 @@ def test_the_licence_of_an_import_follows_what_is_trained_from_it(tmp_path, caps
         prepare_data(config, workdir=workdir, log=print)  # as to resume
     save_model_dir(
         tmp_path / "model",
-        model.params,
-        vocabularies=model.vocabularies,
+        model,
         config=without_folders(config),
         origin={"step": 1, "kinds": ["last"], **run_facts(workdir)},
     )
