@@ -63,8 +63,7 @@ def rank_and_count() -> tuple[int, int]:
 
     Imports nothing: a thread asks after a signal, while another one may import JAX.
     """
-    module = sys.modules.get("jax._src.distributed")
-    state = getattr(module, "global_state", None)
+    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     rank, count = (getattr(state, x, 0) for x in ("process_id", "num_processes"))
     return rank or 0, count or 1
 

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections import Counter, deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.decoding.engine.batching import max_batch_rows
@@ -122,10 +123,11 @@ class TranslationWorker:
 
     def _work(self, short: bool) -> None:
         taken: Taken = []
+        take = self.queue.take_short if short else partial(self.queue.take, self._most)
         try:
             if not short:
                 self._work_on_warm_ups()
-            while taken := self._take(short):
+            while taken := take():
                 start = time.perf_counter()
                 self._translate(taken)
                 self._count(groups=1)
@@ -156,9 +158,6 @@ class TranslationWorker:
     def _count(self, **counts: int) -> None:
         with self._lock:
             self.counts.update(counts)
-
-    def _take(self, short: bool) -> Taken:
-        return self.queue.take_short() if short else self.queue.take(self._most)
 
     def _most(self, kind: Kind) -> int:
         """Returns the most sentences of a kind that are translated together."""

@@ -11,7 +11,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from t2t_jax.config import Config
 from t2t_jax.data.line_arguments import as_directory, as_lines
 from t2t_jax.data.vocabulary.extension import Extension, extend_vocabulary
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -71,19 +70,15 @@ def extend_model(
     extension = extend_vocabulary(
         both.target, language, like=like, lines=text, pieces=pieces, kept=words
     )
-    config = _with_size(workdir.read_config(), extension.vocabulary.size)
+    config, size = workdir.read_config(), extension.vocabulary.size
+    vocabulary = replace(config.vocabulary, size=size)
+    config = replace(config, vocabulary=vocabulary).with_network(vocab_size=size)
     origin = changed_origin(provenance_of(workdir, model.step), "extended")
     params = with_rows(model.params, extension.rows)
     both = VocabularyPair(*[extension.vocabulary] * 2)
     extended = replace(model, params=params, vocabularies=both)
     write_model(target, extended, config=config, origin=origin)
     return extension
-
-
-def _with_size(config: Config, size: int) -> Config:
-    """Returns a configuration with another size of the vocabulary."""
-    vocabulary = replace(config.vocabulary, size=size)
-    return replace(config, vocabulary=vocabulary).with_network(vocab_size=size)
 
 
 def with_rows(params: Params, rows: Sequence[Sequence[int]]) -> Params:
