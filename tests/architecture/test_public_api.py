@@ -87,8 +87,7 @@ def test_every_public_name_has_an_example_that_is_run():
     shown = {*re.findall(r"\bt2t_jax\.(\w+)", code), *re.findall(r"\w+", str(imported))}
     returned = {"__version__", "Config", "Hypothesis", "Translation", "UserError"}
     for name in [*{*t2t_jax.__all__} - shown - returned, "Vocabulary.load"]:
-        documented = found(name).__doc__ or ""
-        prompts = re.findall(r"(?:>>>|\.\.\.) (.*)", documented)
+        prompts = re.findall(r"(?:>>>|\.\.\.) (.*)", found(name).__doc__ or "")
         assert any(f"{name}(" in line for line in prompts), name
 
 

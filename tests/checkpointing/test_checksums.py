@@ -103,8 +103,7 @@ def test_each_single_bit_counts_in_both_sums(array, data):
 def test_the_order_of_elements_counts():
     array = drawn((6, 7), np.uint8)
     others = [array[::-1], array[:, ::-1], array.T, np.roll(array, 1), array * 0]
-    sums = {tuple(checksum_numpy(other)) for other in [array, *others]}
-    assert len(sums) == 6
+    assert len({tuple(checksum_numpy(other)) for other in [array, *others]}) == 6
 
 
 def test_zeros_at_the_end_count():

@@ -137,8 +137,7 @@ def test_a_process_that_does_not_see_the_checkpoint_names_it(run):
     )
     assert [found[0], found[2]] == [(5, 7), (5, 7)]
     assert isinstance(found[1], InputMissingError)
-    message = str(found[1])
-    assert message.startswith("Process 0 uses step 7, but process 1 does not see")
+    assert str(found[1]).startswith("Process 0 uses step 7, but process 1 does not see")
 
 
 def test_a_checkpoint_that_appears_late_is_waited_for(run):

@@ -50,8 +50,7 @@ def text_corpus(tmp_path: Path) -> Callable[..., Corpus]:
 
 @pytest.fixture(scope="session")
 def vocabulary() -> Vocabulary:
-    lines = sentences(ENGLISH + GERMAN, 300, seed=1)
-    return Vocabulary.train(lines, 97)
+    return Vocabulary.train(sentences(ENGLISH + GERMAN, 300, seed=1), 97)
 
 
 @pytest.fixture

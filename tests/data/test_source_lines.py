@@ -21,8 +21,7 @@ def test_an_entry_is_read_as_it_was_written(tmp_path):
     lines = SourceLines(Spread(31, 53), Spread(1, 3))
     assert SourceLines.load(tmp_path) is None
     for name in ("data.json", "model.json"):
-        content = {"source_lines": lines.to_json()}
-        (tmp_path / name).write_text(json.dumps(content))
+        (tmp_path / name).write_text(json.dumps({"source_lines": lines.to_json()}))
         assert SourceLines.load(tmp_path) == lines
         (tmp_path / name).write_text("{}")  # as of an older run
         assert SourceLines.load(tmp_path) is None

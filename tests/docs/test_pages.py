@@ -65,8 +65,7 @@ def _prepare(folder):
     _write_toolkits(folder)
     (folder / "marian").mkdir()
     marian_save.save(folder / "marian/model.npz")
-    vocabulary = marian_save.sentencepiece_model()
-    (folder / "marian/vocab.spm").write_bytes(vocabulary)
+    (folder / "marian/vocab.spm").write_bytes(marian_save.sentencepiece_model())
 
 
 def _write_toolkits(folder):

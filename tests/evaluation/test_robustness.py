@@ -22,8 +22,7 @@ def test_the_references_themselves_have_the_best_scores():
     assert {change: changed_pairs(PAIRS, change) for change in CHANGES} == SETS
     assert SETS["unchanged"] == PAIRS
     assert len(CHANGES) == len(set(map(tuple, SETS.values()))) == 9
-    scores = robustness_scores(PAIRS, REFERENCES)
-    for change, one in scores.items():
+    for change, one in robustness_scores(PAIRS, REFERENCES).items():
         assert one["bleu"] == pytest.approx(100.0)
         assert one["chrf"] == pytest.approx(100.0)
         items = {"numbers_and_links": 2 * COUNT, "emoji": COUNT}.get(change, 0)
@@ -32,8 +31,7 @@ def test_the_references_themselves_have_the_best_scores():
 
 
 def test_an_item_that_is_not_in_its_own_line_is_lost():
-    others = [*REFERENCES[1:], REFERENCES[0]]
-    scores = robustness_scores(PAIRS, others)
+    scores = robustness_scores(PAIRS, [*REFERENCES[1:], REFERENCES[0]])
     assert scores["numbers_and_links"]["copied"] < 0.1  # a short number is in another
     scores = robustness_scores(PAIRS, len(CHANGES) * [target for _, target in PAIRS])
     assert scores["upper"]["bleu"] < 30.0

@@ -65,5 +65,4 @@ def test_a_broken_config_file_names_its_line(tmp_path):
         "    return config\n",
         encoding="utf-8",
     )
-    done = tiny.run(f"--config={path}")
-    refused(done, 78, "broken.py, line 4")
+    refused(tiny.run(f"--config={path}"), 78, "broken.py, line 4")

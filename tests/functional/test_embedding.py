@@ -26,8 +26,7 @@ def test_logits_are_products_with_every_vector_unscaled_and_the_same_bias_for_al
 
 def test_logits_are_float32_sums_of_bfloat16_products():
     # 256 + 1 is not a bfloat16.
-    y = jnp.array([1.0, 1.0], jnp.bfloat16)
-    scores = logits(y, jnp.array([[256.0, 1.0]]))
+    scores = logits(jnp.array([1.0, 1.0], jnp.bfloat16), jnp.array([[256.0, 1.0]]))
     assert scores.dtype == jnp.float32
     assert_array_equal(scores, [257.0])
 

@@ -18,8 +18,7 @@ HEADER = ["steps", "first", "newest", "average_bleu", "newest_bleu", "gaps"]
 
 def run(workdir, *flags):
     """Runs the mode in this process."""
-    options = parse_argv(["--mode=average", f"--workdir={workdir}", *flags])
-    return average.run(options)
+    return average.run(parse_argv(["--mode=average", f"--workdir={workdir}", *flags]))
 
 
 @pytest.fixture

@@ -48,8 +48,7 @@ def run(home, tmp_path, monkeypatch):
 
     def run(*argv, **given):
         cache = f"--config.data.cache_dir={tmp_path / 'cache'}"
-        done = tiny.succeed(*argv, f"--workdir={tmp_path / 'run'}", cache, **given)
-        return done
+        return tiny.succeed(*argv, f"--workdir={tmp_path / 'run'}", cache, **given)
 
     return run
 

@@ -33,8 +33,7 @@ def test_a_users_mistake_ends_the_run_and_a_stop_is_free():
     mistakes = {kind.exit_code for kind in kinds} - {69, 74, 75}
     assert mistakes == {64, 65, 66, 73, 76, 78}
     rules = [rule.get("onExitCodes") for rule in JOB["podFailurePolicy"]["rules"]]
-    codes = [rule["values"] for rule in rules if rule]
-    assert codes == [sorted(mistakes), [75]]
+    assert [rule["values"] for rule in rules if rule] == [sorted(mistakes), [75]]
     mistake, stop = JOBSET["spec"]["failurePolicy"]["rules"]
     (pattern,) = mistake["onJobFailureMessagePatterns"]
     # As the documentation of Kubernetes has the message of a Job that failed.

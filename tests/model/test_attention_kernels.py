@@ -61,8 +61,7 @@ def test_each_device_gets_what_it_can_run(
     ids=str,
 )
 def test_a_model_that_no_kernel_fits_is_plain(changes, reason):
-    config = TransformerConfig(**{"attention": "cudnn", **changes})
-    choice = choose(config, gpus("9.0"))
+    choice = choose(TransformerConfig(**{"attention": "cudnn", **changes}), gpus("9.0"))
     assert choice.kernel == choose(RNNConfig(), gpus("9.0")).kernel == "plain"
     assert reason in choice.reason
 

@@ -52,8 +52,7 @@ def test_auto_is_the_default_and_follows_the_platform(config, monkeypatch):
 @pytest.mark.parametrize("config", [TINY, TINY_RNN])
 def test_a_module_for_a_platform_has_decided_and_what_is_said_holds(config):
     tpus = [SimpleNamespace(platform="tpu")]
-    decided = make_module(config, devices=tpus).config
-    assert decided.compute_dtype == "bfloat16"
+    assert make_module(config, devices=tpus).config.compute_dtype == "bfloat16"
     assert make_module(config).config == config
     said = dataclasses.replace(config, compute_dtype="float32")
     assert make_module(said, devices=tpus).config.compute_dtype == "float32"

@@ -38,8 +38,7 @@ def padded_pair():
 
 def test_neither_padding_nor_the_order_of_the_batch_changes_anything():
     whole, turned = tiny_apply(SOURCE, TARGET), jnp.array([2, 0, 1])
-    moved = tiny_apply(SOURCE[turned], TARGET[turned])
-    assert_allclose(moved, whole[turned], **CLOSE)
+    assert_allclose(tiny_apply(SOURCE[turned], TARGET[turned]), whole[turned], **CLOSE)
     padded = tiny_apply(*padded_pair())
     assert_allclose(padded[:, :7][REAL], whole[REAL], **CLOSE)
 

@@ -7,8 +7,7 @@ TRIPLES = [Sample("Ein  Haus.", "A house.", ""), Sample("source x", " b", "refer
 
 def test_what_the_evaluator_formats_is_parsed():
     pairs = [(one.source, one.reference) for one in TRIPLES]
-    text = formatted(pairs, [one.translation for one in TRIPLES])
-    assert parse(text) == TRIPLES
+    assert parse(formatted(pairs, [one.translation for one in TRIPLES])) == TRIPLES
 
 
 def test_sentences_are_followed_through_the_steps(tmp_path):

@@ -121,8 +121,7 @@ def test_a_run_of_another_host_may_run_as_long_as_it_writes_records(make_run):
 
 
 def test_a_stop_signal_leaves_a_checkpoint_of_its_kind(make_run):
-    workdir = make_run(*TRAINED, checkpoint=163, kinds=["stopped"])
-    status = read_status(workdir)
+    status = read_status(make_run(*TRAINED, checkpoint=163, kinds=["stopped"]))
     assert (status["state"], status["step"]) == ("stopped", 163)
     assert status["reason"] == "saved at step 163, where training resumes"
 

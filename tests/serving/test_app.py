@@ -91,8 +91,7 @@ def test_detection(app):
 
 def test_details_of_sentences(app):
     fields = {**FIELDS, "q": "aa bb. Cc", "token_scores": True, "alignments": "true"}
-    response = post(app, "/translate", fields)
-    first, second = response.json["segments"]
+    first, second = post(app, "/translate", fields).json["segments"]
     assert (first["gap"], first["source"], second["gap"]) == ("", "aa bb.", " ")
     (best,) = first["hypotheses"]
     assert best["tokens"] == ["\u2581AA", "\u2581BB.", "</s>"]
@@ -107,8 +106,7 @@ def test_languages_settings_spec_and_health(app):
     settings = ask(app, "GET", "/frontend/settings").json
     assert settings["language"]["target"] == {"code": "de", "name": "German"}
     # What GNOME Dialect asks for, besides translations.
-    names = ("keyRequired", "apiKeys", "suggestions")
-    assert not any(settings[name] for name in names)
+    assert not any(settings[name] for name in ("keyRequired", "apiKeys", "suggestions"))
     assert post(app, "/suggest", {"q": "a", "s": "b"}).status == 403
     assert ask(app, "GET", "/spec").json["info"]["title"] == "LibreTranslate"
     assert ask(app, "GET", "/health").json == {"status": "ok"}

@@ -137,8 +137,7 @@ def test_the_second_pass_sees_zeros_in_place_of_some_tokens_of_both_sides(module
     )
     assert ((source == nothing).any(0) != (target == nothing).any(0)).any()
     masked = BATCH._replace(source=source, target_inputs=target)
-    expected = jax.jit(partial(logits, module))(params, masked)
-    assert_allclose(found, expected, atol=1e-6)
+    assert_allclose(found, jax.jit(partial(logits, module))(params, masked), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -161,8 +160,7 @@ def test_padding_and_layers_computed_twice_change_nothing(padding, remat):
 
 
 def test_packed_pairs_are_cut_off_each_but_for_its_first_and_last_token():
-    pairs = drawn_pairs(4, 3, longest=5)
-    row = packed(pairs, length=19)
+    row = packed(drawn_pairs(4, 3, longest=5), length=19)
     module = Transformer(CONFIG, cutoff=0.9)
     _, is_cut = cut_off(module, params_of(MODULES[0]), row)
     sides = (row.source, EOS), (row.target_inputs, BOS)

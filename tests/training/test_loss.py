@@ -21,8 +21,7 @@ def test_figures_are_a_sum_over_a_sum_and_never_a_mean_of_means():
 def test_perplexity_is_of_the_unsmoothed_loss_and_finite_but_a_nan_is_not_hidden():
     assert summarise(LARGE)["perplexity"] == math.exp(1.0)
     assert math.isfinite(summarise(SMALL._replace(nll=1e9))["perplexity"])
-    sums = total([SMALL, LARGE._replace(loss=math.nan)])
-    assert math.isnan(summarise(sums)["loss"])
+    assert math.isnan(summarise(total([SMALL, LARGE._replace(loss=math.nan)]))["loss"])
 
 
 def test_sums_of_many_batches_lose_nothing_and_do_not_overflow():

@@ -104,8 +104,7 @@ def test_every_line_of_one_of_several_processes_is_marked(monkeypatch, capsys):
     third = Processes(index=3, count=5)
     monkeypatch.setattr(stderr, "current_processes", lambda: third)
     assert report_error(DataError(["first", "second"])) == 65
-    said = capsys.readouterr().err
-    assert said == "[rank 3] error: first\n[rank 3] error: second\n"
+    assert capsys.readouterr().err == "[rank 3] error: first\n[rank 3] error: second\n"
     assert report_error(raised.value) == 70
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "[rank 3] FATAL Traceback (most recent call last):"

@@ -37,8 +37,7 @@ def test_slices_share_a_corpus_out_without_loss(tmp_path):
     assert [source for source, _ in dev] == ["s0", "s1", "s2"]
     assert [*dev, *train] == list(open_corpus(whole))
     assert list(open_corpus(f"{whole}[2:4]")) == [("s2", "t2"), ("s3", "t3")]
-    prints = {c.fingerprint() for c in (dev, train, open_corpus(whole))}
-    assert len(prints) == 3
+    assert len({c.fingerprint() for c in (dev, train, open_corpus(whole))}) == 3
 
 
 def test_hundredths_are_of_the_pairs_that_there_are(tmp_path):

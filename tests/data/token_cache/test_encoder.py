@@ -73,10 +73,8 @@ def test_a_filter_by_name_counts_and_has_examples_and_a_cache_of_its_own(encode)
 def test_the_maximum_length_counts_eos(encode, vocabulary):
     (ids,) = vocabulary.encode(["the cat sees"])
     both = (["a", "the cat sees"], ["ein", "der"])
-    shorter = encode(*both, max_length=len(ids))
-    assert shorter.counts["too_long"] == 1
-    exact = encode(*both, max_length=len(ids) + 1)
-    assert exact.lengths[0].max() == len(ids) + 1
+    assert encode(*both, max_length=len(ids)).counts["too_long"] == 1
+    assert encode(*both, max_length=len(ids) + 1).lengths[0].max() == len(ids) + 1
 
 
 def test_a_line_of_a_megabyte_is_counted_and_never_encoded(encode, monkeypatch):

@@ -65,14 +65,13 @@ def test_a_process_that_dies_is_an_error_and_no_hang(encoder):
     def chunks():
         for number in count():
             if number == 20:
-                victim = multiprocessing.active_children()[0]
-                os.kill(victim.pid, signal.SIGKILL)
+                os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
             yield chunk(number)
 
-    with closing(encode_chunks(chunks(), encoder, workers=2)) as results:
-        with pytest.raises(UnavailableError, match=r"died.*config\.data\.workers"):
-            for _ in results:
-                pass
+    died = pytest.raises(UnavailableError, match=r"died.*config\.data\.workers")
+    with closing(encode_chunks(chunks(), encoder, workers=2)) as results, died:
+        for _ in results:
+            pass
     deadline = time.monotonic() + 10
     while multiprocessing.active_children() and time.monotonic() < deadline:
         time.sleep(0.05)

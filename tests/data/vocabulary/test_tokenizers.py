@@ -1,4 +1,3 @@
-import io
 import json
 
 import pytest
@@ -15,6 +14,7 @@ from t2t_jax.data.vocabulary.tokenizers import SPECIAL_PIECES, table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import DataError
 from t2t_jax.types import BOS, EOS, PAD, UNK
+from tests.exchange.marian_save import sentencepiece_model
 
 WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 
@@ -22,19 +22,7 @@ WORDS = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
 @pytest.fixture(scope="module")
 def spm() -> bytes:
     """A SentencePiece model in Marian's order: </s> 0, <unk> 1, no pad, no bos."""
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(WORDS),
-        model_writer=written,
-        model_type="unigram",
-        vocab_size=14,
-        pad_id=-1,
-        bos_id=-1,
-        eos_id=0,
-        unk_id=1,
-        minloglevel=2,
-    )
-    return written.getvalue()
+    return sentencepiece_model(14, kind="unigram", sentences=WORDS)
 
 
 def pieces_of(model: bytes) -> list[str]:

@@ -73,8 +73,7 @@ def test_a_sample_is_a_bound_and_blank_or_endless_lines_teach_nothing():
 
 def test_a_saved_vocabulary_is_the_same_when_loaded(tmp_path, vocabulary):
     vocabulary.save(tmp_path / "run")
-    loaded = Vocabulary.load(tmp_path / "run" / "vocab.model")
-    assert loaded.model == vocabulary.model
+    assert Vocabulary.load(tmp_path / "run" / "vocab.model").model == vocabulary.model
     told = json.loads((tmp_path / "run" / "vocab.json").read_text())
     assert told["ids"] == {"pad": 0, "bos": 1, "eos": 2, "unk": 3}
     assert told["size"] == len(told["pieces"]) == vocabulary.size == 97

@@ -129,8 +129,7 @@ def test_every_later_shape_is_compiled_once_and_the_first_is_left_to_the_caller(
         return one.source_BxS.shape
 
     for _ in range(2):
-        found = run_batches(run, batches, compile_shape=make, **given)
-        assert list(found) == SHAPES
+        assert list(run_batches(run, batches, compile_shape=make, **given)) == SHAPES
     assert made == [(9, 32), (19, 16)]
 
 

@@ -43,8 +43,7 @@ def test_the_power_of_the_length_is_that_of_marian():
     ],
 )
 def test_a_limit_counts_subwords_and_the_extra(row, ratio, extra, bound, limit):
-    found = limits_of([row], ratio, max_extra_tokens=extra, max_length=bound)
-    assert found == [limit]
+    assert limits_of([row], ratio, max_extra_tokens=extra, max_length=bound) == [limit]
 
 
 RATIOS = (0.3, 1.1, 1.2345, 1 / 3, 2.5, 7.77, 0.98765, 1.23457, 1.99999, 2500.5)
@@ -66,5 +65,4 @@ def test_the_limit_by_ratio_is_that_of_the_configuration(ratio, lengths):
         tokens_per_batch=2 * extra,
     )
     # The subwords and max_extra_tokens: without the eos where that limit is smaller.
-    wanted = [min(config.longest_output(n + 1), n + extra) for n in lengths]
-    assert found == wanted
+    assert found == [min(config.longest_output(n + 1), n + extra) for n in lengths]

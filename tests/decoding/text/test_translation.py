@@ -57,8 +57,7 @@ def test_joined_parts_are_one_translation_with_one_end():
 
 def test_nothing_stands_beside_a_part_that_says_nothing():
     parts = [translation(hypothesis(text)) for text in ("", "a", "", "b", "")]
-    joined = merge_parts(parts, ["", " ", " ", " ", " "], CONFIG)
-    assert joined.text == "a b"
+    assert merge_parts(parts, ["", " ", " ", " ", " "], CONFIG).text == "a b"
 
 
 def test_joined_parts_have_looked_at_their_own_source_only():

@@ -98,5 +98,4 @@ def test_a_process_that_cannot_reach_process_0_ends(processes, ended, capfd):
     wait_until(lambda: ended)
     assert ended == [69]
     assert second.unresponsive_ranks() == [0]
-    stderr = capfd.readouterr().err
-    assert stderr == "[rank 1] error: process 0 cannot be reached.\n"
+    assert capfd.readouterr().err == "[rank 1] error: process 0 cannot be reached.\n"

@@ -21,8 +21,7 @@ SIZE = 44
 
 @functools.cache
 def vocabulary():
-    text = [" ".join(pair) for pair in WORDS.items()] * 9
-    return Vocabulary.train(text, SIZE)
+    return Vocabulary.train([" ".join(pair) for pair in WORDS.items()] * 9, SIZE)
 
 
 def original(network, *, vocabularies=None, params=None, decoding=None, **more):

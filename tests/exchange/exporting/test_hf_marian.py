@@ -112,8 +112,7 @@ def test_it_comes_back_bit_by_bit(tmp_path, variant):
 def test_a_model_that_hf_trained_on_keeps_its_biases(tmp_path):
     from safetensors.numpy import save_file
 
-    one = original()
-    tensors, _ = written(tmp_path, one)
+    tensors, _ = written(tmp_path, original())
     tensors["model.encoder.layers.0.self_attn.q_proj.bias"][3] = 0.5
     save_file(tensors, tmp_path / "model.safetensors")
     found = read_hf_marian(tmp_path, ImportOptions())
@@ -138,11 +137,9 @@ def zero_rows(*ids):
 
 @pytest.mark.parametrize("token", [PAD, BOS])
 def test_a_zero_vector_to_start_with_is_that_of_a_token(tmp_path, token):
-    one = original({"start": "zero"}, params=zero_rows(token))
-    _, config = written(tmp_path, one)
+    _, config = written(tmp_path, original({"start": "zero"}, params=zero_rows(token)))
     assert config["decoder_start_token_id"] == token
-    found = read_hf_marian(tmp_path, ImportOptions())
-    assert found.config["model.start"] == "zero"
+    assert read_hf_marian(tmp_path, ImportOptions()).config["model.start"] == "zero"
 
 
 def test_the_tokenizer_has_the_ids_of_the_vocabulary(tmp_path):

@@ -115,8 +115,7 @@ def test_two_vocabularies_are_two_files(tmp_path):
     config = VocabularyConfig(size=SIZE - 5, character_coverage=1.0)
     source = Vocabulary.train(text, config.size, config=config)
     model = dataclasses.replace(MODEL, source_vocab_size=SIZE - 5, tying="decoder")
-    both = VocabularyPair(source, vocabulary())
-    written = write(tmp_path, model, vocabularies=both)
+    written = write(tmp_path, model, vocabularies=VocabularyPair(source, vocabulary()))
     imported = read_marian(tmp_path, ImportOptions())
     assert [side.size for side in imported.vocabularies] == [SIZE - 5, SIZE]
     for name, part in imported.params.items():
@@ -131,8 +130,7 @@ def test_marian_itself_finds_the_same(tmp_path, changed):
     decoding = DecodingConfig(
         beam_size=1, length_penalty=0.0, max_length_ratio=3.0, allow_unk=False
     )
-    model = dataclasses.replace(MODEL, **changed)
-    written = write(tmp_path, model, decoding=decoding)
+    written = write(tmp_path, dataclasses.replace(MODEL, **changed), decoding=decoding)
     lines = ["one", "two three four", "zwei five", "drei drei vier eins"]
     path = str(tmp_path / "model.npz.decoder.yml")
     peer = pymarian.Translator(config=path, cpu_threads=1, mini_batch=1, quiet=True)

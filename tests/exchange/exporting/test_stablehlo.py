@@ -57,8 +57,7 @@ def model(tmp_path_factory):
 def exported(model, tmp_path_factory):
     place = tmp_path_factory.mktemp("exported") / "a model"
     flags = ["--format=stablehlo", f"--to={place}", "--check_lines=20"]
-    argv = ["--mode=export", f"--workdir={model}", *flags]
-    export.run(parse_argv(argv))
+    export.run(parse_argv(["--mode=export", f"--workdir={model}", *flags]))
     return place
 
 

@@ -103,8 +103,7 @@ REQUIRED |= {"sentencepiece.bpe.model"}
 
 
 def read(folder, toolkit="marian", options=DEFAULTS):
-    imported = FORMATS[toolkit].read(folder, options)
-    source, target = imported.vocabularies
+    source, target = FORMATS[toolkit].read(folder, options).vocabularies
     target.decode(source.encode(["the lower newest a"]))
 
 

@@ -94,8 +94,7 @@ def test_both_files_of_weights_are_the_same_model(tmp_path, save):
     entries = {name: torch_save.Tensor(one) for name, one in tensors.items()}
     save(directory / "pytorch_model.bin", entries)
     assert is_hf_marian(directory)
-    found = read(directory).params
-    jax.tree.map(np.testing.assert_array_equal, found, wanted.params)
+    jax.tree.map(np.testing.assert_array_equal, read(directory).params, wanted.params)
 
 
 def test_settings_of_search_and_languages_are_read(tmp_path):

@@ -69,8 +69,7 @@ def check(imported, model, sentences=SENTENCES):
 def test_a_model_computes_what_tensor2tensor_does(tmp_path, changes, space, tying):
     hparams = hparams_of(**changes)
     tensors = State(hparams, space=space).tensors
-    path = write(tmp_path, tensors, hparams)
-    imported = read_t2t(path, ImportOptions())
+    imported = read_t2t(write(tmp_path, tensors, hparams), ImportOptions())
     check(imported, reference.Model(tensors, hparams, space=space))
     assert imported.config["model.tying"] == tying
     assert imported.config["model.start"] == "zero"
@@ -190,8 +189,7 @@ def test_the_named_checkpoint_is_read_or_that_of_most_steps(tmp_path):
         (tmp_path, "gone", 10),
         (tmp_path / "model.ckpt-9.index", "gone", 9),
     ):
-        text = f'model_checkpoint_path: "{marked}"\n'
-        (tmp_path / "checkpoint").write_text(text)
+        (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{marked}"\n')
         found = read_t2t(path, DEFAULTS).files[1].name
         assert found == f"model.ckpt-{step}.index"
     assert not is_t2t(tmp_path / "checkpoint")

@@ -60,8 +60,7 @@ def table_of(network):
     ids=["base", "untied", "two vocabularies", "rnn"],
 )
 def test_parts_and_kinds_add_up_to_the_formula(network):
-    table = table_of(network)
-    counted = {part: sum(kinds.values()) for part, kinds in table.items()}
+    counted = {part: sum(kinds.values()) for part, kinds in table_of(network).items()}
     assert counted == count_parameters(network)._asdict()
 
 
@@ -128,8 +127,7 @@ def test_a_device_holds_its_part_of_parameters_and_moments():
     state = state_shapes(SMALL)
     whole = per_device_state(SMALL, state=state, mesh=mesh(2))
     assert num_bytes(whole) == num_bytes(state)
-    config = of_mesh(fsdp=2)
-    share = per_device_state(config, state=state, mesh=mesh(2, fsdp=2))
+    share = per_device_state(of_mesh(fsdp=2), state=state, mesh=mesh(2, fsdp=2))
     # Biases and norms are not split; of the table, whose 2,003 rows do not divide, the
     # columns are.
     vectors = 1021 * 2 + 254 * 2 + 5 * 2 * 254
