@@ -39,8 +39,7 @@ class Projection(nn.Module):
         glorot = glorot_uniform(self.num_inputs, len(self.shape) - self.num_inputs)
         self.kernel = declare(self, "kernel", glorot, self.shape)
         if self.has_bias:
-            shape = self.shape[self.num_inputs :]
-            self.bias = declare(self, "bias", zeros, shape)
+            self.bias = declare(self, "bias", zeros, self.shape[self.num_inputs :])
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Multiplies by the kernel, and adds the bias, in the dtype of `x`."""

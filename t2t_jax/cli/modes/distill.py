@@ -105,8 +105,7 @@ def run(options: DistillOptions) -> None:
 def _sources(options: DistillOptions) -> Iterator[str]:
     """Yields the lines to translate that are not blank, each once."""
     files = chain.from_iterable(map(read_lines, options.sources))
-    joiner = options.config.data.subword_joiner
-    given = (undo_joins(line, joiner) for line in files)
+    given = (undo_joins(line, options.config.data.subword_joiner) for line in files)
     lines = given if options.sources else _training_sources(options)
     seen = DuplicateFilter()
     while window := list(islice(lines, _WINDOW)):

@@ -145,8 +145,7 @@ class ModifiedPairs:
             for part, _ in parts_of(open_glossary(self._config)):
                 found.setdefault(self._tags_of(part), []).extend(part)
         else:
-            cache = self._cache
-            short = np.flatnonzero(np.maximum(*cache.lengths) <= _LONGEST_WORD)
+            short = np.flatnonzero(np.maximum(*self._cache.lengths) <= _LONGEST_WORD)
             short = short[:: -(-len(short) // _MOST_SHORT) or 1]  # of all parts
             for (tag, source), (own, target) in self._texts(short):
                 if len(source.split()) == len(target.split()) == 1:

@@ -171,8 +171,7 @@ class SampledEpochs:
 
 def _joined(side: TokenSide, parts: Sequence[tuple[Integers, Integers]]) -> TokenSide:
     """Joins tokens and lengths of chunks to a side, with the dtype of another."""
-    dtype = side.tokens.dtype
-    tokens = [side.tokens[:0], *(one.astype(dtype) for one, _ in parts)]
+    tokens = [side.tokens[:0], *(one.astype(side.tokens.dtype) for one, _ in parts)]
     lengths = [np.zeros(1, np.int64), *(numbers for _, numbers in parts)]
     return TokenSide(np.concatenate(tokens), np.cumsum(np.concatenate(lengths)))
 

@@ -178,8 +178,7 @@ def repeated_targets(shards: Sequence[Shard]) -> list[Flags]:
     hashes = hashes[order]
     repeated = np.zeros(len(hashes), np.bool_)
     repeated[order[1:]] = hashes[1:] == hashes[:-1]
-    ends = np.cumsum([shard.reasons[KEPT] for shard in shards])
-    return np.split(repeated, ends[:-1])
+    return np.split(repeated, np.cumsum([shard.reasons[KEPT] for shard in shards])[:-1])
 
 
 def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:

@@ -184,8 +184,7 @@ def _slurm_devices(environ: Mapping[str, str]) -> tuple[int, ...] | None:
 
 
 def _from_tpu_pod(environ: Mapping[str, str]) -> ProcessInfo | None:
-    platforms = environ.get("JAX_PLATFORMS", "tpu")
-    if "tpu" not in platforms or find_spec("libtpu") is None:
+    if "tpu" not in environ.get("JAX_PLATFORMS", "tpu") or find_spec("libtpu") is None:
         return None
     rank, hosts, kind = jax_internals.detect_tpu_pod() or (0, 1, "")
     if hosts < 2:

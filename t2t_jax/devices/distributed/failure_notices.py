@@ -99,8 +99,7 @@ class FailureMonitor:
         except RuntimeError:  # Process 0, the host of the store, has ended.
             return [0]
         keys = [key for key, beat in before if after.get(key) == beat]
-        ranks = {int(key.rpartition("/")[2]) for key in keys}
-        return sorted(ranks - {self._rank})
+        return sorted({int(key.rpartition("/")[2]) for key in keys} - {self._rank})
 
     def _publish(self, name: str, text: str) -> None:
         with suppress(RuntimeError):  # Published before, or the coordinator has ended.

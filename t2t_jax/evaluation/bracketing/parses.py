@@ -55,8 +55,7 @@ def _score(number: int, gold: Tree, parse: Tree, rules: Parameters) -> SentenceS
         tag not in rules.deleted and rules.same_label(tag, own.label)
         for tag, own in zip(tags, parse.leaves(), strict=True)
     )
-    compared = score_sentence(str(gold), retagged, rules)
-    return compared._replace(correct_tags=correct)
+    return score_sentence(str(gold), retagged, rules)._replace(correct_tags=correct)
 
 
 def parsing_scores(

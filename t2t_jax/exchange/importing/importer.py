@@ -127,8 +127,7 @@ def write_imported(
     Raises:
       UserError: as `import_model` does.
     """
-    on_hub = str(path).startswith(SCHEME)
-    path = resolve_hub(str(path)) if on_hub else Path(path)
+    path = resolve_hub(str(path)) if str(path).startswith(SCHEME) else Path(path)
     check_new_dir(Workdir(path), to)
     name = _format_of(path, toolkit)
     _check_options(options, name)
