@@ -127,9 +127,8 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         if (found := restore_latest_valid(self._writer, wanted, log=self._log)) is None:
             return None
         quarantine(self._writer, found.corrupt, self._log)
-        named = found.items["state"]
         state = jax.tree_util.tree_map_with_path(
-            lambda path, leaf: _restored(leaf, named[_name(path)]), like
+            lambda path, leaf: _restored(leaf, found.items["state"][_name(path)]), like
         )
         return RestoredState(found.step, state, found.meta["meta"])
 

@@ -186,9 +186,8 @@ def has_head(module: nn.Module) -> bool:
 
     So it is of both models, but for subclasses that do more with the logits.
     """
-    is_known = isinstance(module, EncoderDecoder)
     replaced = _replaced(type(module), EncoderDecoder)
-    return is_known and not replaced & {"__call__", "decode"}
+    return isinstance(module, EncoderDecoder) and not replaced & {"__call__", "decode"}
 
 
 def _replaced(kind: Any, base: type) -> set[str]:

@@ -147,10 +147,9 @@ class MultiHeadAttention(nn.Module):
         Args:
           memory: keys [B, H, Dk, S] and values [B, H, S, Dv].
         """
-        queries = self.query.of_position(x_BxWxD)
         keys = memory.keys.swapaxes(2, 3)  # no copy, see CrossKV.transposed
         context_BxHxWxDv = attention(
-            queries, keys, memory.values, mask_xQxK=mask_Bx1x1xS
+            self.query.of_position(x_BxWxD), keys, memory.values, mask_xQxK=mask_Bx1x1xS
         )
         return self.output(context_BxHxWxDv)
 

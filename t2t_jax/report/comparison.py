@@ -195,7 +195,6 @@ def _tests(runs: Sequence[Run]) -> Table:
         rows.append((run.name, *[NONE] * 8))
         missing.append(f"{run.name}: not tested, as {reason}.")
     interval = first["intervals"]
-    header = ("run", *TEST_COLUMNS)
     notes = [
         f"Best evaluations; {interval['level']:.0%} intervals and paired tests against "
         f"{own.name}, the first with translations, by {interval['resamples']:,} "
@@ -204,7 +203,7 @@ def _tests(runs: Sequence[Run]) -> Table:
         f"{first['bleu_signature']}; {first['chrf_signature']}",
         *missing,
     ]
-    return Table("Paired tests", header, rows, range(1, 9), notes)
+    return Table("Paired tests", ("run", *TEST_COLUMNS), rows, range(1, 9), notes)
 
 
 def test_cells(scores: Mapping[str, Any]) -> Iterator[str]:

@@ -113,10 +113,9 @@ def _new_state(
         params = module.init(key, token, token)["params"]
     else:  # Else the step would donate what it was given.
         params = jax.tree.map(jnp.copy, params)
-    step = jnp.zeros((), jnp.int32)
     # Copied: parameters and average are donated as two buffers.
     average = jax.tree.map(jnp.copy, params) if ema else None
-    return TrainState(step, params, optimizer.init(params), average)
+    return TrainState(jnp.zeros((), jnp.int32), params, optimizer.init(params), average)
 
 
 def _place(array: Any, sharding: Sharding) -> jax.Array:

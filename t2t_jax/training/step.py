@@ -88,13 +88,12 @@ def train_step(
     """
     if jnp.issubdtype(jnp.result_type(key), jnp.integer) and not jnp.ndim(key):
         key = jax.random.key(key)
-    dropout_key = jax.random.fold_in(key, state.step)
     if loss is None:
         sums_of_rows = partial(training_loss, module, config=config)
     else:
         sums_of_rows = partial(_sums_of_own, loss, module)
     gradient, sums = accumulate_gradients(
-        partial(sums_of_rows, dropout_key=dropout_key),
+        partial(sums_of_rows, dropout_key=jax.random.fold_in(key, state.step)),
         gradient_params(state.params, state.optimizer),
         batch,
         mesh=mesh,

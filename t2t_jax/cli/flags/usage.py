@@ -258,9 +258,8 @@ def _key_entry(doc: KeyDoc) -> str:
 
 
 def _everything() -> str:
-    modes = [_about_mode(mode) for mode in MODES]
     keys = [_about_section(name) for name in ("", *sections())]
-    return "\n".join([_overview(), *modes, *keys])
+    return "\n".join([_overview(), *map(_about_mode, MODES), *keys])
 
 
 def _page(*blocks: str) -> str:

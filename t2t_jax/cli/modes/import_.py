@@ -32,9 +32,8 @@ def run(options: options.ImportOptions) -> None:
             normalize=options.normalize,
         ),
     )
-    network = config.network
     command = shlex.join([*command_of("translate"), f"--workdir={to}"])
     log(
-        f"Wrote {to}: d_model={network.d_model}, a vocabulary of "
+        f"Wrote {to}: d_model={config.network.d_model}, a vocabulary of "
         f"{config.vocabulary.size:,}. See its README.md, or translate: {command}"
     )

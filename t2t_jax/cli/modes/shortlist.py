@@ -41,10 +41,9 @@ def run(options: ShortlistOptions) -> None:
             sources = vocabularies.source.encode_sources(lines, target_language="")
             yield from zip(sources, vocabularies.target.encode(targets), strict=True)
 
-    longest = config.data.max_length
     with open_output(options.to, flag="to", inputs=filter(None, files)) as out:
         found = learn_shortlist(
-            (pair for pair in pairs() if max(map(len, pair)) < longest),
+            (pair for pair in pairs() if max(map(len, pair)) < config.data.max_length),
             vocabularies,
             best=options.best,
             frequent=options.frequent,

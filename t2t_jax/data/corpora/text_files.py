@@ -93,9 +93,8 @@ class TextCorpus:
 
     def fingerprint(self) -> str:
         """Returns the SHA-256 of the two files' bytes, and of the joiner if any."""
-        head = b"text" + _joiner_bytes(self.joiner)
         sides = digest(self.source) + digest(self.target)
-        return hashlib.sha256(head + sides).hexdigest()
+        return hashlib.sha256(b"text" + _joiner_bytes(self.joiner) + sides).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -230,11 +230,10 @@ def start(
     source: Any = source_BxS if allowed_BxC is None else (source_BxS, allowed_BxC)
     memory = search.model.encode(source)
     bounds = {"max_extra_tokens": max_extra_tokens, "max_length": max_length}
-    limits_B = per_sentence_limits(source_BxS, search.params, **bounds)
     state = _module(search).init_state(
         search,
         memory,
-        limits_B=limits_B,
+        limits_B=per_sentence_limits(source_BxS, search.params, **bounds),
         max_length=max_length,
         cache_length=cache_length,
         **{name: rows for name, rows in inputs.items() if name != "allowed_BxC"},

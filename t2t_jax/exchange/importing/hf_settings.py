@@ -299,8 +299,7 @@ def _stored_positions(source: Source, architecture: Architecture) -> dict[str, A
     tables = [source.take(name, *shape) for name in POSITION_TABLES if name in source]
     if not tables:
         return {}
-    firsts = range(MOST_FIRST_POSITION + 1)
-    for first, rates in product(firsts, _RATES):
+    for first, rates in product(range(MOST_FIRST_POSITION + 1), _RATES):
         sinusoids = position_table(*shape, rates=rates, first=first)
         if np.abs(np.stack(tables) - sinusoids).max() < _TABLE_TOLERANCE:
             return {"position_rates": rates, "first_position": first}

@@ -132,9 +132,8 @@ def _read_index(content: bytes) -> tuple[int, dict[str, _Entry]]:
     numbers = _Varints(footer)
     # After the place of the index of metadata, which is empty.
     _, _, start, size = (numbers.next() for _ in range(4))
-    index = _block(content, start, size)
     header, entries, num_read, key_bytes = None, {}, 0, 0
-    for _, handle in _block_entries(index):
+    for _, handle in _block_entries(_block(content, start, size)):
         position = _Varints(handle)
         data = _block(content, position.next(), position.next())
         if (num_read := num_read + len(data)) > len(content):

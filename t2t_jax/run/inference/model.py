@@ -265,8 +265,7 @@ class TranslationModel:
           `model.translate(lines, sample=True, temperature=0.7, seed=1)`.
         """
         # Texts have no status: nobody asks for unseen words.
-        plain = dataclasses.replace(self, known_words=None)
-        translations = plain.translations(
+        translations = dataclasses.replace(self, known_words=None).translations(
             lines, n_best=n_best, attention=return_attention, **search
         )
         texts: list[str] | list[list[str]] = [one.text for one in translations]
