@@ -134,7 +134,6 @@ class Config:
         problems.of("be at least 1", lambda x: x >= 1, "steps")
         problems.limit(_MAX_STEPS, "steps", why="12 days at 1,000 steps per second")
         problems.of("lie in [0, 2^32)", lambda x: 0 <= x < 2**32, "seed")
-        problems.choose()
         if section := ARCHITECTURES.get(self.architecture):
             self.mesh.check_divisible(problems, self.network, section=section)
             self._check_passes(problems, section=section)

@@ -123,16 +123,14 @@ def error_chain(error: BaseException | None) -> Iterator[BaseException]:
 def one_of(*values: Any) -> Any:
     """Makes a field of a configuration that accepts these values, by default the first.
 
-    `ErrorCollector.choose` checks it.
+    `ErrorCollector` checks it.
 
     Example:
       >>> import dataclasses
       >>> @dataclasses.dataclass
       ... class Config:
       ...     layout: str = one_of("packed", "buckets")
-      >>> errors = ErrorCollector("data", Config("rows"))
-      >>> errors.choose()
-      >>> errors.messages
+      >>> ErrorCollector("data", Config("rows")).messages
       ["data.layout='rows' is not known; known are 'packed', 'buckets'. Change ..."]
     """
     return field(default=values[0], metadata={"choices": values})
@@ -152,9 +150,9 @@ class ErrorCollector:
     """Collects error messages, so that all of them are reported at once.
 
     Args:
-      section: of the configuration, whose keys `of`, `choose` and `limit` check by
-        their names; "" for keys without one.
-      config: its values.
+      section: of the configuration, whose keys `of` and `limit` check by their names;
+        "" for keys without one.
+      config: its values; those of `one_of` that are not known are the first errors.
 
     Attributes:
       messages: the messages collected so far.
@@ -171,6 +169,11 @@ class ErrorCollector:
         self.messages: list[str] = []
         self._kind: type[UserError] = ConfigError
         self._unlisted = 0
+        for name, known in choices_of(config).items() if config is not None else ():
+            key, value = f"{self._prefix}{name}", getattr(config, name)
+            words = ", ".join(map(repr, known))
+            about = f"{key}={value!r} is not known; known are {words}."
+            self.check(value in known, f"{about} Change config.{key}.")
 
     def check(self, holds: bool, message: str) -> None:
         """Adds `message` unless `holds`."""
@@ -202,14 +205,6 @@ class ErrorCollector:
             value = getattr(self._config, name)
             self.require(f"{self._prefix}{name}", repr(value), bool(holds(value)), rule)
 
-    def choose(self) -> None:
-        """Adds the messages of the keys of `one_of` with values that are not known."""
-        for name, known in choices_of(self._config).items():
-            key, value = f"{self._prefix}{name}", getattr(self._config, name)
-            words = ", ".join(map(repr, known))
-            about = f"{key}={value!r} is not known; known are {words}."
-            self.check(value in known, f"{about} Change config.{key}.")
-
     def limit(self, most: int, *names: str, why: str = "") -> None:
         """Adds the messages of keys whose values are above a limit.
 
@@ -217,8 +212,9 @@ class ErrorCollector:
           why: a clause for the message.
 
         Example:
-          >>> from types import SimpleNamespace
-          >>> errors = ErrorCollector("data", SimpleNamespace(workers=5_000))
+          >>> import dataclasses
+          >>> config = dataclasses.make_dataclass("DataConfig", ["workers"])(5_000)
+          >>> errors = ErrorCollector("data", config)
           >>> errors.limit(1_024, "workers")
           >>> errors.messages
           ['data.workers=5,000 must be at most 1,024. Change config.data.workers.']

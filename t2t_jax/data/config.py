@@ -145,7 +145,6 @@ class DataConfig:
             f"data.subword_joiner={joiner!r} must not contain spaces: the one after it "
             f'is removed with it. Set config.data.subword_joiner="{bare}".',
         )
-        problems.choose()
         problems.try_call(lambda one: one.modifier_rates, self)
         problems.try_call(lambda one: one.filter_names, self)
         problems.check(
@@ -321,7 +320,6 @@ class VocabularyConfig:
         problems.of(rule, lambda x: x >= smallest, *sizes)
         problems.limit(MAX_SUBWORDS, *sizes)
         self._check_symbols(problems)
-        problems.choose()
         for name, usual in (("source_unit", "subwords"), ("source_file", "")):
             value = getattr(self, name)
             rule = f"vocabulary.{name}={value!r} requires a separate source vocabulary"

@@ -52,7 +52,6 @@ class EvaluationConfig:
             f"evaluation.patience={self.patience} requires evaluations, and "
             "evaluation.every_steps=0 turns them off. Change one of them.",
         )
-        problems.choose()
         rule = "be between 0 and 1, which translates all"
         problems.of(rule, lambda x: 0 <= x <= 1, "max_unfinished")
         problems.raise_if_any()

@@ -48,7 +48,6 @@ def _check_common(
     rule = "be in [0, 1): it is the probability of being dropped (§5.4)"
     # Comparisons with NaN are False, so NaN fails as well.
     problems.of(rule, lambda x: is_number(x) and 0 <= x < 1, *rates)
-    problems.choose()
     size = config.source_vocab_size
     problems.check(
         size == 0 or is_size(size),

@@ -113,7 +113,6 @@ class OptimizerConfig:
         problems.of("be 0 or more", _is_finite, *decays, "adam_learning_rate")
         problems.of("lie in (0, 1]", lambda x: 0 < x <= 1, "decay_fraction")
         problems.of("lie in [0, 1]", lambda x: 0 <= x <= 1, "end_fraction")
-        problems.choose()
         steps = range(1, _MAX_NS_STEPS + 1)
         problems.of(f"lie in [1, {_MAX_NS_STEPS}]", steps.count, "ns_steps")
         self._check_used(problems)
@@ -247,7 +246,6 @@ class TrainingConfig:
         rule = "be at least 1: parts of each row"
         problems.of(rule, lambda x: x >= 1, "loss_chunks")
         problems.of("be at least 1", lambda x: x >= 1, "max_bad_steps")
-        problems.choose()
         self._check_second_pass(problems)
         problems.limit(_MAX_PARTS, "micro_batches", "loss_chunks")
         finite = (name for name in _TIMEOUTS if math.isfinite(getattr(self, name)))

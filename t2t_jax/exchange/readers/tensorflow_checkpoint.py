@@ -192,10 +192,8 @@ def _read_entry(message: bytes) -> _Entry:
     fields = dict(_fields(message))
     if 7 in fields:
         raise ValueError("it has sliced tensors")
-    shape = []
-    for number, dimension in _fields(fields.get(2, b"")):
-        if number == 2:
-            shape.append(dict(_fields(dimension)).get(1, 0))
+    sizes = (one for number, one in _fields(fields.get(2, b"")) if number == 2)
+    shape = [dict(_fields(one)).get(1, 0) for one in sizes]
     dtype = _DTYPES.get(fields.get(1, 0))
     if dtype is None:
         raise ValueError(f"it has tensors of type {fields.get(1)!r}")
