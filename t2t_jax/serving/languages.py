@@ -56,8 +56,7 @@ class Languages:
         sources: defaultdict[str, list[str]] = defaultdict(list)
         readers: dict[int, tuple[TranslationModel, set[str]]] = {}
         for (source, target), model in self.models.items():
-            languages = self.arguments((source, target))
-            model.vocabularies.source.split_tags([], **languages)
+            model.vocabularies.source.split_tags([], **self.arguments((source, target)))
             targets[source].append(target)
             sources[target].append(source)
             readers.setdefault(id(model), (model, set()))[1].add(source)

@@ -19,7 +19,6 @@ from typing import TypeAlias
 from t2t_jax.data.token_cache.filters import FULL_STOP, PLACEHOLDER, QUESTION, TAG, URL
 
 Pair: TypeAlias = tuple[str, str]
-Modifier: TypeAlias = Callable[[str, str, Random], Pair]
 _Make: TypeAlias = Callable[[Random], str]
 
 VERSION = "2"
@@ -150,7 +149,7 @@ def _double_spaces(source: str, target: str, rng: Random) -> Pair:
     return _change(source, lambda text: text.replace(" ", "  ")), target
 
 
-_FUNCTIONS: Mapping[str, Modifier] = {
+_FUNCTIONS: Mapping[str, Callable[[str, str, Random], Pair]] = {
     **{name: partial(_put_in, make) for name, make in ITEMS.items()},
     "no_punctuation": _no_punctuation,
     "lower": partial(_both, str.lower),

@@ -248,7 +248,6 @@ MODEL, GREEDY, SCORE = "model.stablehlo", "greedy.stablehlo", "score.stablehlo"
 PARAMETERS = "parameters.npz"
 
 _ROWS = 16  # of a batch: all have one shape, as each shape is compiled
-_Integers: TypeAlias = npt.NDArray[np.int32]
 
 
 class StableHLOBackend:
@@ -285,7 +284,7 @@ class StableHLOBackend:
         return jax.jit(export.deserialize(written).call)
 
 
-def _batches(rows: Sequence[Sequence[int]]) -> Iterator[_Integers]:
+def _batches(rows: Sequence[Sequence[int]]) -> Iterator[npt.NDArray[np.int32]]:
     """Yields the rows with their eos, then pad; the last batch has empty rows."""
     longest = 1 + max(map(len, rows), default=0)
     for start in range(0, len(rows), _ROWS):
