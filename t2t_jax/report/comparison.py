@@ -189,9 +189,8 @@ def _tests(runs: Sequence[Run]) -> Table:
             first = first or scores
             rows.append((run.name, *test_cells(scores)))
             continue
-        other = "its development set is another one"
         none = "no translations of its development set are saved"
-        reason = other if run.output else none
+        reason = "its development set is another one" if run.output else none
         rows.append((run.name, *[NONE] * 8))
         missing.append(f"{run.name}: not tested, as {reason}.")
     interval = first["intervals"]

@@ -112,9 +112,8 @@ def _leaks(report: Mapping[str, Any]) -> Iterator[Part]:
         return
     title = "Held-out text in the training text"
     header = ("held-out text", "pairs", "both found", "source found", "target found")
-    names = ("pairs", "both", *SIDES)
     rows = [
-        (short_name(spec), *(f"{counts[name]:,}" for name in names))
+        (short_name(spec), *(f"{counts[name]:,}" for name in ("pairs", "both", *SIDES)))
         for spec, counts in leaks.items()
     ]
     yield Table(title, header, rows, numbers=range(1, 5), text=(0,), headed=True)
