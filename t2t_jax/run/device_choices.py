@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 from jax.sharding import Mesh
@@ -42,8 +41,7 @@ def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
                 reason = f"data.row_length={data.row_length} is no multiple of 128"
     if kernel == network.attention or (kernel == "plain" and not reason):
         return config, ""
-    model = dataclasses.replace(config.model, attention=kernel)
-    chosen = dataclasses.replace(config, model=model)
+    chosen = config.with_network(attention=kernel)
     since = f", since {reason}" if reason else ""
     return chosen, f"model.attention={network.attention}: {kernel} is used{since}."
 
