@@ -65,7 +65,8 @@ def _prepare(folder):
     _write_toolkits(folder)
     (folder / "marian").mkdir()
     marian_save.save(folder / "marian/model.npz")
-    (folder / "marian/vocab.spm").write_bytes(marian_save.sentencepiece_model())
+    vocabulary = marian_save.sentencepiece_model()
+    (folder / "marian/vocab.spm").write_bytes(vocabulary)
 
 
 def _write_toolkits(folder):

@@ -65,4 +65,5 @@ def test_a_broken_config_file_names_its_line(tmp_path):
         "    return config\n",
         encoding="utf-8",
     )
-    refused(tiny.run(f"--config={path}"), 78, "broken.py, line 4")
+    done = tiny.run(f"--config={path}")
+    refused(done, 78, "broken.py, line 4")

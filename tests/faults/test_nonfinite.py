@@ -96,7 +96,8 @@ def test_many_bad_steps_end_the_run_with_the_last_good_state_saved(tmp_path):
     again = running.finish(workdir, code=76, fault="nan@5-24", steps=40, **KEYS)
     assert "Resuming from step 13" in again
     assert "skipped the updates of steps 5 to 14" in again
-    skipped = [r["step"] for r in running.metrics(workdir) if r["kind"] == "skipped"]
+    records = running.metrics(workdir)
+    skipped = [r["step"] for r in records if r["kind"] == "skipped"]
     assert skipped == list(range(5, 15))
     # And where it was an accident, the same command goes on to the end.
     running.finish(workdir, steps=16, **KEYS)

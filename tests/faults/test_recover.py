@@ -61,7 +61,8 @@ def test_what_is_damaged_is_set_aside_and_restored(copy, capsys, name, damage):
     before = hashes(copy)
     (copy / name).unlink()
     damage(copy / name)
-    assert f"renamed to corrupt-{name}" in recover(copy, capsys)
+    said = recover(copy, capsys)
+    assert f"renamed to corrupt-{name}" in said
     assert os.path.lexists(copy / f"corrupt-{name}")
     after = hashes(copy)
     assert [after.get(name) for name in NEEDED] == [before[name] for name in NEEDED]

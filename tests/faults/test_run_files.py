@@ -181,7 +181,8 @@ def _writes_of_a_first_start(workdir, monkeypatch, *, end_after=None, **own):
         for name in ("link", "replace"):
             patch.setattr(files.os, name, counted(getattr(os, name)))
         try:
-            assert main(tiny.arguments(workdir, **own)) == 0
+            code = main(tiny.arguments(workdir, **own))
+            assert code == 0
         except Killed:
             assert end_after is not None
     return count

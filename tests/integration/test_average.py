@@ -18,7 +18,8 @@ HEADER = ["steps", "first", "newest", "average_bleu", "newest_bleu", "gaps"]
 
 def run(workdir, *flags):
     """Runs the mode in this process."""
-    return average.run(parse_argv(["--mode=average", f"--workdir={workdir}", *flags]))
+    options = parse_argv(["--mode=average", f"--workdir={workdir}", *flags])
+    return average.run(options)
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ def unrun(workdir, **changed):
 
 def described(*argv, cwd, **kwargs):
     """Describes in a directory that has no runs."""
-    return tiny.succeed("--mode=describe", *argv, cwd=cwd, **kwargs).stdout.decode()
+    done = tiny.succeed("--mode=describe", *argv, cwd=cwd, **kwargs)
+    return done.stdout.decode()
 
 
 def test_one_json_object_for_devices_that_are_not_there(tmp_path):

@@ -33,7 +33,8 @@ def trained(counting, tmp_path_factory):
 
 
 def inspect(trained, *argv, **how):
-    return tiny.run("--mode=inspect_data", f"--workdir={trained / 'run'}", *argv, **how)
+    workdir = f"--workdir={trained / 'run'}"
+    return tiny.run("--mode=inspect_data", workdir, *argv, **how)
 
 
 def rows_of(path):

@@ -165,7 +165,8 @@ def test_training_from_python_is_interrupted_and_resumed_as_on_the_command_line(
     whole = t2t_jax.load(workdir, devices=device)
     assert model.step == whole.step
     jax.tree.map(np.testing.assert_array_equal, model.params, whole.params)
-    assert t2t_jax.train(None, other, log=log, devices=device).step == model.step
+    again = t2t_jax.train(None, other, log=log, devices=device)
+    assert again.step == model.step
     assert "This run is complete" in log.getvalue()
 
 

@@ -36,7 +36,8 @@ def test_a_translation_gets_the_score_that_the_beam_found_it_with(counting, tmp_
     # The text is cut into as many subwords as the beam has said.
     for translation, subwords in zip(translations, again, strict=True):
         assert translation.num_tokens == len(subwords) + 1
-    for name, lines in {"en": sources, "de": texts}.items():
+    files = {"en": sources, "de": texts}
+    for name, lines in files.items():
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     rows = table(score(counting, tmp_path / "en", tmp_path / "de"))
     assert [row["line"] for row in rows] == list(range(1, len(sources) + 1))

@@ -221,7 +221,8 @@ def test_the_command_line_takes_the_target_language(counting_twice):
     scored = tiny.succeed("--mode=score", run, *files, "--target_language=fr")
     assert b"Scored 4 pairs" in scored.stderr
     text = (counting_twice / "dev_outputs/source.txt").read_text(encoding="utf-8")
-    assert [line[:7] for line in text.splitlines()] == [">>de<< "] * 7 + [">>fr<< "] * 7
+    tags = [line[:7] for line in text.splitlines()]
+    assert tags == [">>de<< "] * 7 + [">>fr<< "] * 7
     record = [one for one in running.metrics(counting_twice) if "chrf" in one][-1]
     assert record["chrf"] > 60
     by_direction = record["bleu_by_direction"]
@@ -398,7 +399,8 @@ def test_the_source_of_each_pair_begins_with_the_tag_of_its_direction(tmp_path):
     lines = [line for pair in pairs for line in pair]
     words = Vocabulary.train(lines, 90, target_languages=["de", "en", "fr"])
     assert next(iter(with_tags(corpus, words)))[0] == f">>de<< {plain[0][0]}"
-    cache = build_or_open(corpus, VocabularyPair(words, words), config=config)
+    both = VocabularyPair(words, words)
+    cache = build_or_open(corpus, both, config=config)
     tags = [words.tags[x] for x in ["de"] * 5 + ["en"] * 5 + ["fr"] * 4]
     ids = words.encode([source for source, _ in pairs])
     source = cache.source

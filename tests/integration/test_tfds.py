@@ -48,7 +48,8 @@ def run(home, tmp_path, monkeypatch):
 
     def run(*argv, **given):
         cache = f"--config.data.cache_dir={tmp_path / 'cache'}"
-        return tiny.succeed(*argv, f"--workdir={tmp_path / 'run'}", cache, **given)
+        done = tiny.succeed(*argv, f"--workdir={tmp_path / 'run'}", cache, **given)
+        return done
 
     return run
 

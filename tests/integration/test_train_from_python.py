@@ -172,7 +172,8 @@ def quick(tmp_path, **changed):
 def sized(config, kind, **attributes):
     names = {one.name for one in dataclasses.fields(t2t_jax.TransformerConfig)}
     keys = {key: value for key, value in config.model.items() if key in names}
-    return kind(t2t_jax.TransformerConfig(vocab_size=150, **keys), **attributes)
+    network = t2t_jax.TransformerConfig(vocab_size=150, **keys)
+    return kind(network, **attributes)
 
 
 def check_that_a_directory_names(module, model, *, run, to):
@@ -239,7 +240,8 @@ def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_p
 
 @pytest.mark.parametrize("given", ["optimizer", "schedule"])
 def test_the_configured_adam_given_as_an_object_trains_the_same(given, tmp_path):
-    schedule = make_schedule(t2t_jax.Config().optimizer, d_model=16)
+    settings = t2t_jax.Config().optimizer
+    schedule = make_schedule(settings, d_model=16)
     own = schedule
     if given == "optimizer":
         own = optax.adam(schedule, b1=0.9, b2=0.98, eps=1e-9)

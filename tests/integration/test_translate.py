@@ -64,7 +64,8 @@ def test_everything_that_is_known_of_a_translation_is_shown(run, tmp_path):
             total = sum(one["token_log_probabilities"])
             assert total == pytest.approx(one["log_probability"], rel=1e-4)
             spoken = [token for token in one["tokens"] if token != "</s>"]
-            assert [target for _, target in one["alignment"]] == [*range(len(spoken))]
+            targets = [target for _, target in one["alignment"]]
+            assert targets == [*range(len(spoken))]
             sources = {source for source, _ in one["alignment"]}
             assert sources <= set(range(len(row["source_tokens"]) - 1))
     # The last line is longer than the model reads: it was split.
