@@ -149,7 +149,8 @@ def test_a_model_of_hf_comes_in_and_goes_out_as_it_was(trained):
         pairs = zip(texts, lines(), strict=True)
         right += sum(text == translated(line, number) for text, line in pairs)
     assert right > 250  # It learned something to compare.
-    one = Original(ours, config_of(imported), {"examples": ["low"]}, CODES[kind][:2])
+    config = config_of(imported)
+    one = Original(ours, config, {"examples": ["low"]}, CODES[kind][:2])
     again = directory / "again"
     write_export(again, M2M100Format(), one)
     state = transformers.M2M100ForConditionalGeneration.from_pretrained(again)

@@ -91,7 +91,8 @@ def test_detection(app):
 
 def test_details_of_sentences(app):
     fields = {**FIELDS, "q": "aa bb. Cc", "token_scores": True, "alignments": "true"}
-    first, second = post(app, "/translate", fields).json["segments"]
+    response = post(app, "/translate", fields)
+    first, second = response.json["segments"]
     assert (first["gap"], first["source"], second["gap"]) == ("", "aa bb.", " ")
     (best,) = first["hypotheses"]
     assert best["tokens"] == ["\u2581AA", "\u2581BB.", "</s>"]
@@ -106,7 +107,8 @@ def test_languages_settings_spec_and_health(app):
     settings = ask(app, "GET", "/frontend/settings").json
     assert settings["language"]["target"] == {"code": "de", "name": "German"}
     # What GNOME Dialect asks for, besides translations.
-    assert not any(settings[name] for name in ("keyRequired", "apiKeys", "suggestions"))
+    names = ("keyRequired", "apiKeys", "suggestions")
+    assert not any(settings[name] for name in names)
     assert post(app, "/suggest", {"q": "a", "s": "b"}).status == 403
     assert ask(app, "GET", "/spec").json["info"]["title"] == "LibreTranslate"
     assert ask(app, "GET", "/health").json == {"status": "ok"}

@@ -264,7 +264,8 @@ def test_the_record_is_there_before_the_shards_go_and_one_job_merges(
     rename, others = os.rename, []
 
     def renamed(source, to):
-        assert json.loads(Path("out.shards.json").read_text())["made_of"] == {}
+        record = json.loads(Path("out.shards.json").read_text())
+        assert record["made_of"] == {}
         others.append(threading.Thread(target=begun.merge))
         others[0].start()
         others[0].join(timeout=0.2)

@@ -293,7 +293,8 @@ def test_segmentations_are_those_that_were_recorded(model, dropout, sha256):
 
 
 def test_with_all_merges_skipped_it_is_characters(model):
-    usual, sampled = sample(model, PHRASES[::7], 1.0)
+    lines = PHRASES[::7]
+    usual, sampled = sample(model, lines, 1.0)
     vocabulary = Vocabulary(model)
     whole = {"<mask>", "ch", "q", "</s>", "<unk>"}
     for ids in sampled:

@@ -75,7 +75,8 @@ def test_attention_is_the_mean_of_the_heads_of_the_chosen_layer(layer):
 
 
 def test_a_recurrent_model_has_one_layer_that_looks():
-    model = made(RNNConfig(vocab_size=V, num_layers=1, d_model=6, d_hidden=4))
+    config = RNNConfig(vocab_size=V, num_layers=1, d_model=6, d_hidden=4)
+    model = made(config)
     outputs = np.array([[5, 9, 2], [7, 2, 0], [4, 2, 0]], np.int32)
     asked = rescorer(model, layer=-1, token_scores=False)
     found = asked.rescore(SOURCE, outputs).attention_BxTxS
