@@ -57,7 +57,8 @@ def test_a_line_joins_query_and_key_and_is_as_opaque_as_its_weight():
     # Three rows stretched over five: their middles are 5/6, 15/6 and 25/6.
     wanted = [[[0, (2 * q + 1) * 5 / 6], [1, k + 0.5]] for q, k in worth]
     assert_allclose(drawn.get_segments(), wanted)
-    assert_allclose(drawn.get_colors()[:, 3], [WEIGHTS[1, q, k] for q, k in worth])
+    opacities = [WEIGHTS[1, q, k] for q, k in worth]
+    assert_allclose(drawn.get_colors()[:, 3], opacities)
     assert (0, 0) in worth
     assert (0, 2) not in worth  # 0.04
 
@@ -83,14 +84,16 @@ def test_the_schedule_s_curves_are_equation_3():
 
 
 def test_positions_are_plotted_as_the_paper_writes_them():
-    whole, pairs, _ = plot_positions(length=11, d_model=34).axes
+    figure = plot_positions(length=11, d_model=34)
+    whole, pairs, _ = figure.axes
     image = whole.images[0]
     assert image.get_array().shape == (34, 11)  # dimensions up, positions across
     assert image.get_clim() == (-1, 1)
     for position, dimension in [(0, 0), (7, 4), (10, 33)]:
         angle = position / 10_000 ** (dimension // 2 * 2 / 34)
         wave = math.cos if dimension % 2 else math.sin
-        assert_allclose(image.get_array()[dimension, position], wave(angle), atol=1e-6)
+        drawn = image.get_array()[dimension, position]
+        assert_allclose(drawn, wave(angle), atol=1e-6)
     assert (whole.get_ylabel(), pairs.get_xlabel()) == ("dimension", "position")
 
 

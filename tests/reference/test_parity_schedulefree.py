@@ -25,7 +25,8 @@ STEPS = 300
 
 @pytest.mark.parametrize("foreach", [False, True])
 def test_three_hundred_steps_equal_the_package(foreach):
-    first = np.random.default_rng(5).normal(size=(7, 11))
+    random = np.random.default_rng(5)
+    first = random.normal(size=(7, 11))
     theirs = torch.nn.Parameter(torch.tensor(first, dtype=torch.float64))
     package = schedulefree.AdamWScheduleFree(
         [theirs],

@@ -41,7 +41,8 @@ CASES = {
 
 @pytest.fixture(scope="module", params=CASES)
 def text(request, tmp_path_factory):
-    return prepared(tmp_path_factory.mktemp(request.param), **CASES[request.param])
+    folder = tmp_path_factory.mktemp(request.param)
+    return prepared(folder, **CASES[request.param])
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,8 @@ def test_base_is_the_paper_s(uncompiled):
 def test_the_results_in_the_paper_are_those_of_its_rows_only(uncompiled):
     told = uncompiled(Config())["paper_results"]
     assert told["test_bleu"] == 27.3
-    departing = dataclasses.replace(Config(), optimizer=OptimizerConfig(beta2=0.997))
+    other = OptimizerConfig(beta2=0.997)
+    departing = dataclasses.replace(Config(), optimizer=other)
     assert uncompiled(departing)["paper_results"]["departs_here"] == ["optimizer.beta2"]
     assert told["departs_here"] == []
     assert uncompiled(dataclasses.replace(Config(), steps=7))["paper_results"] is None
