@@ -25,6 +25,7 @@ from t2t_jax.run.text import language_of_file, languages_of
 
 _NAMES = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 _BETTER = {"system": "this model", "baseline": "the baseline"}
+_HASH_DIGITS = 12
 _PAPER_AVERAGES = (5, 20)
 
 Row: TypeAlias = tuple[str, str, str]
@@ -250,17 +251,17 @@ def _facts(result: Mapping[str, Any]) -> Iterator[Row]:
         yield ("target language", language, "of Moses's tokenizer")
     steps, step = result["averaged_steps"], f"step {result['checkpoint_step']:,}"
     mean = f"mean of {', '.join(f'{step:,}' for step in steps)}  " * bool(steps)
-    yield ("model", step, f"{mean}sha256 {result['params_sha256'][:12]}…")
+    yield ("model", step, f"{mean}sha256 {_short(result['params_sha256'])}")
     if result["averaged_spacing"].get("forced"):
         yield ("  averaged", f"{len(steps)}", "forced: not evenly spaced and periodic")
     if "paper_bleu" in result and len(steps) not in _PAPER_AVERAGES:
         yield ("  averaged", f"{len(steps)}", "the paper averages 5, of big models 20")
     hashes = result["vocabulary_sha256"]
     if len(set(hashes.values())) == 1:
-        yield ("vocabulary", "shared", f"sha256 {hashes['target'][:12]}…")
+        yield ("vocabulary", "shared", f"sha256 {_short(hashes['target'])}")
     else:
         for side, digest in hashes.items():
-            yield (f"{side} vocabulary", "", f"sha256 {digest[:12]}…")
+            yield (f"{side} vocabulary", "", f"sha256 {_short(digest)}")
     used, seconds = result["decoding"], result["seconds"]
     alpha, extra = used["length_penalty"], used["max_extra_tokens"]
     note = f"alpha {alpha:g}, output up to source + {extra}, {seconds:.1f} s"
@@ -269,5 +270,9 @@ def _facts(result: Mapping[str, Any]) -> Iterator[Row]:
         note = f"the protocol overrides {values['asked']}"
         yield (f"  {name}", str(values["used"]), note)
     for name, file in result["files"].items():
-        note = f"{file['path'] or '(not kept)'}  sha256 {file['sha256'][:12]}…"
+        note = f"{file['path'] or '(not kept)'}  sha256 {_short(file['sha256'])}"
         yield (name, f"{file['lines']:,} lines", note)
+
+
+def _short(digest: str) -> str:
+    return f"{digest[:_HASH_DIGITS]}…"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from itertools import chain, combinations
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import jax
@@ -213,19 +213,15 @@ def _axes_of(path: str, num_axes: int, *, rules: Rules) -> list[str]:
 def _split(
     name: str, size: int, *, mesh: Mesh, used: Sequence[str], path: str
 ) -> tuple[str, ...]:
-    """Returns the mesh axes that split one axis of a parameter.
-
-    Of one that is split where possible, they are those whose devices divide its size.
-    """
+    """Returns the mesh axes that split one axis of a parameter."""
     if not name:
         return ()
     axis = LOGICAL_AXES[name]
     axes = tuple(a for a in axis.mesh_axes if mesh.shape[a] > 1 and a not in used)
     if axis.where_possible:
-        numbers = range(len(axes) + 1)
-        some = chain.from_iterable(combinations(axes, number) for number in numbers)
-        dividing = (one for one in some if size % _parts(one, mesh) == 0)
-        return max(dividing, key=lambda one: _parts(one, mesh))
+        return max(
+            _divisors(axes, size, mesh=mesh), key=lambda some: _parts(some, mesh)
+        )
     parts = _parts(axes, mesh)
     if size % parts:
         raise ConfigError(
@@ -234,6 +230,16 @@ def _split(
             f"config.{axis.key}."
         )
     return axes
+
+
+def _divisors(
+    axes: tuple[str, ...], size: int, *, mesh: Mesh
+) -> Iterator[tuple[str, ...]]:
+    """Yields the combinations of mesh axes that divide a size."""
+    for number in range(len(axes) + 1):
+        for some in combinations(axes, number):
+            if size % _parts(some, mesh) == 0:
+                yield some
 
 
 def _parts(axes: Sequence[str], mesh: Mesh) -> int:
@@ -245,7 +251,8 @@ def _split_over_data(
 ) -> list[tuple[str, ...]]:
     data = mesh.shape["data"]
     for number, (axes, size) in enumerate(zip(split, shape, strict=True)):
-        if data > 1 and size % (_parts(axes, mesh) * data) == 0:
+        parts = _parts(axes, mesh)
+        if data > 1 and size % (parts * data) == 0:
             return [*split[:number], (*axes, "data"), *split[number + 1 :]]
     return split
 
