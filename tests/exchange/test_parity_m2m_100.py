@@ -83,6 +83,8 @@ def trained(request, tmp_path_factory):
     )
     model = transformers.M2M100ForConditionalGeneration(config)
     tokenizer = tokenizer_of(directory, kind)
+    model.eval().save_pretrained(directory)
+    check_untrained(model, tokenizer, kind, directory)
     teach(model, tokenizer, list(map(PIECE[kind], CODES[kind][1:])))
     model.save_pretrained(directory)
     return model, tokenizer, kind, directory
@@ -94,14 +96,26 @@ def tokenizer_of(directory, kind):
     return own.from_pretrained(directory, src_lang=CODES[kind][0])
 
 
-def generate(model, tokenizer, piece, *, beams):
+def check_untrained(model, tokenizer, kind, directory):
+    """A model as it is by chance; what it generates has no end."""
+    ours, code = as_model(read_m2m_100(directory, DEFAULTS), DECODING), CODES[kind][1]
+    check_logits(ours, model, kind)
+    never = list(map(PIECE[kind], ours.vocabularies.target.tags))
+    bad = [[id_] for id_ in tokenizer.convert_tokens_to_ids([*never, "<unk>"])]
+    piece, found = PIECE[kind](code), outputs(ours, kind, code, beams=1)
+    how = {"bad_words_ids": bad, "max_length": 22}
+    wanted = generate(model, tokenizer, piece, beams=1, **how)
+    assert [ids[:20] for ids in found] == [ids[:20] for ids in wanted]
+
+
+def generate(model, tokenizer, piece, *, beams, **how):
     batch = tokenizer(lines(), return_tensors="pt", padding=True)
     found = model.generate(
         **batch,
         forced_bos_token_id=tokenizer.convert_tokens_to_ids(piece),
         **{"num_beams": beams, "do_sample": False, "length_penalty": 1.0},
         # As long as our outputs may get; the search goes on until none can win.
-        **{"max_length": 71, "early_stopping": "never", "bad_words_ids": None},
+        **{"max_length": 71, "early_stopping": "never", "bad_words_ids": None} | how,
     )
     return [own([id_ for id_ in row[1:].tolist() if id_ != 1]) for row in found]
 
@@ -172,10 +186,12 @@ def check_ids(tokenizer, before, vocabulary):
     """
     found = vocabulary.encode(odd_lines())
     for one in (tokenizer, before):
-        is_fast, differing = one.is_fast, 0
         begin, end = len(one.prefix_tokens), -len(one.suffix_tokens)
+        other = []
         for line, ids in zip(odd_lines(), found, strict=True):
             wanted = one(line, split_special_tokens=True)["input_ids"][begin:end]
-            ending = one.convert_tokens_to_ids(["▁"])
-            differing += ids != wanted and not (is_fast and [*ids, *ending] == wanted)
-        assert differing <= is_fast
+            other += [(ids, wanted)] * (ids != wanted)
+        space = one.convert_tokens_to_ids(["▁"])
+        spaces = sum([*ids, *space] == wanted for ids, wanted in other)
+        assert spaces <= 250 * one.is_fast
+        assert len(other) - spaces <= one.is_fast
