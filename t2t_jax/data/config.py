@@ -18,8 +18,8 @@ SIDES = ("source", "target")
 LAYOUTS = ("packed", "length_buckets")
 
 FILTERS = (
-    *("digits", "urls", "placeholders", "punctuation", "letters", "script"),
-    *("language", "duplicate_targets"),
+    *("digits", "urls", "placeholders", "brackets", "punctuation", "capitals"),
+    *("letters", "script", "language", "duplicate_targets"),
 )
 
 SCRIPTS = (
@@ -85,10 +85,11 @@ class DataConfig:
       drop_duplicates: Whether to drop repeated pairs, keeping the first.
       filters: Names of further filters, with commas between them; a pair is dropped and
         counted if its sides have other numbers (`digits`), `urls` (and e-mail
-        addresses) or `placeholders` (`%s`, `{x}`, `<x>`); or only one ends as a
-        question, or only one has `punctuation` at its end; or less than half of the
-        characters of a side are `letters`; or less than half of its letters are of its
-        `script`, as `script:latin-cyrillic` names both, and
+        addresses), `placeholders` (`%s`, `{x}`, `<x>`) or `brackets`; or only one ends
+        as a question, or only one has `punctuation` at its end; or only one begins with
+        a capital letter, or only one, of several words, has `capitals` alone; or less
+        than half of the characters of a side are `letters`; or less than half of its
+        letters are of its `script`, as `script:latin-cyrillic` names both, and
         `script:en=latin-ru=cyrillic` those of text that names its languages; or a side
         is in the `language` of the other, by the trigrams of the text itself; or its
         target has another source that fits it better in length (`duplicate_targets`).

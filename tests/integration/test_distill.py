@@ -51,8 +51,9 @@ def reader(counting, tmp_path_factory):
             (place / f"{stem}.{language}").write_text(text)
         head = "".join(text.splitlines(keepends=True)[:9])
         (place / f"test.{language}").write_text(head)
-    said = []
-    for block in blocks(PAGE.read_text(encoding="utf-8")):
+    said, page = [], PAGE.read_text(encoding="utf-8")
+    assert all(old in page for old in CHANGES)
+    for block in blocks(page):
         code = block.code
         for old, new in CHANGES.items():
             code = code.replace(old, new)

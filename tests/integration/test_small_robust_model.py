@@ -46,6 +46,7 @@ def reader(tmp_path_factory):
         (place / f"test.{language}").write_text(head)
     page = (tiny.ROOT / "docs/how_to/small_robust_model.md").read_text("utf-8")
     said = []
+    assert all(old in page for old in CHANGES)
     for block in blocks(page):
         code = block.code
         for old, new in CHANGES.items():

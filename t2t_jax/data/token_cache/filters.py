@@ -59,6 +59,9 @@ _AFTER_THE_END = "\"'\u201d\u201c\u2019\u00bb\u00ab)] \t"
 _GREEK = re.compile("[\u0370-\u03ff]")
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\s]\d{3})+(?!\d)|\d+")
+_BRACKET = re.compile(
+    r"[()\[\]{}\uff08\uff09\uff3b\uff3d\uff5b\uff5d]"
+)  # wide ones, too
 _UNSEEN, _CLEAR, _SHORTEST = -13.0, 0.5, 20
 _MOST_TRIGRAMS = 20_000
 
@@ -143,6 +146,7 @@ _ITEMS: Mapping[str, tuple[re.Pattern[str], Callable[[str], str]]] = {
     "digits": (_NUMBER, _digits),
     "urls": (re.compile(URL), str),
     "placeholders": (re.compile(PLACEHOLDER), str),
+    "brackets": (_BRACKET, partial(unicodedata.normalize, "NFKC")),
 }
 """Filter -> what must be the same on both sides, and how it is compared."""
 
@@ -187,6 +191,14 @@ def _final(text: str) -> str:
 
 def _ends_otherwise(source: str, target: str, _: Any) -> bool:
     return _final(source) != _final(target)
+
+
+def _has_other_capitals(source: str, target: str, _: Any) -> bool:
+    firsts = [next(filter(str.isalpha, side), "") for side in (source, target)]
+    if any(first.lower() == first.upper() for first in firsts):  # as in Chinese
+        return False
+    loud = [" " in side.strip() and side.isupper() for side in (source, target)]
+    return firsts[0].isupper() != firsts[1].isupper() or loud[0] != loud[1]
 
 
 def _lacks_letters(source: str, target: str, _: Any) -> bool:
@@ -248,6 +260,7 @@ def _is_other_language(source: str, target: str, gains: Mapping[str, float]) -> 
 _FILTERS: Mapping[str, Callable[[str, str, Any], bool]] = {
     **{name: partial(_has_other_items, name) for name in _ITEMS},
     "punctuation": _ends_otherwise,
+    "capitals": _has_other_capitals,
     "letters": _lacks_letters,
     "script": _is_other_script,
     "language": _is_other_language,

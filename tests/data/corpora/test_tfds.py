@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from t2t_jax.data.corpora.corpus import direction_of
 from t2t_jax.data.corpora.open import count_pairs, open_corpus
 from t2t_jax.data.corpora.tfds import open_set
 from t2t_jax.errors import ConfigError, DataError, InputMissingError
@@ -46,6 +47,8 @@ def test_a_split_is_read_in_either_direction_and_again():
     turned = open_corpus(f"{NAME}:train:en-de")
     assert [(german, english) for english, german in turned] == list(corpus)
     assert turned.fingerprint() != corpus.fingerprint()
+    named = open_corpus(f"{NAME}:train:en-de#en-de")
+    assert (direction_of(named), [*named]) == (("en", "de"), [*turned])
 
 
 def test_slices_and_sums_are_those_of_tfds():

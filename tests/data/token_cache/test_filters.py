@@ -22,21 +22,24 @@ from t2t_jax.data.token_cache.filters import (
 )
 from t2t_jax.errors import ConfigError
 
-OF_A_PAIR = FILTERS[:6]  # others need the whole text
+OF_A_PAIR = FILTERS[:8]  # others need the whole text
 ALL = ",".join((*OF_A_PAIR[:-1], "script:latin-hangul"))
 DROPPED = {
     "digits": [("at 9", "아홉 시 반"), ("in 2020", "올해는 202")],
     "urls": [("see https://a.org/b.", "이것을 보세요 https://a.org/c.")],
     "placeholders": [("no %s", "없음 %d"), ("is {x}", "이다"), ("<b>so</b>", "그래")]
     + [(text, "그래그래") for text in ("is %(a)s", "is %lx", "a %(b)d", "R&amp;D")],
+    "brackets": [("a (b)", "가 나"), ("[1]", "（1）")],
+    "capitals": [("Ein Haus", "maison"), ("SO NOT", "Так нет")],
     "punctuation": [("Who?", "누구."), ("Yes.", "네"), ("Ποιος;", "누구.")],
     "letters": [("a ---- b", "가 나 다 라")],
     "script": [("yes", "yes"), ("네", "네")],
 }
 KEPT_PAIRS = [
+    ("Yes (NO).", "그래（아니）!"),
     ("On 3 May 2,020 he said: “no!”", "그는 2.020년 3월에 아니라고 말했다."),
     ("%s is at <b>a@b.de</b>", "주소는 이것이다 <b>a@b.de</b> 그리고 이름은 바로 %s"),
-    ("100%ig or AT&T; 5 % so", "백퍼센트 (100) 또는 에이티 (5) 그렇게"),
+    ("100%ig or AT&T; 5 % so", "백퍼센트 100 또는 에이티 5 그렇게"),
     (
         "See https://a.org/b.",
         "다음 주소를 보시면 모두 잘 알 수 있습니다 https://a.org/b.",
