@@ -8,6 +8,7 @@ import pytest
 from t2t_jax.cli.flags.modes import MODES
 from tests.docs.commands import run, run_python, run_shell
 from tests.exchange import marian_save
+from tests.exchange.m2m_100_directory import write_directory
 from tests.integration.tiny import ROOT
 
 PROJECT = "https://github.com/t2t-jax/t2t_jax"
@@ -68,11 +69,21 @@ def test_the_commands_without_files_run_as_printed(tmp_path, tiny_run):
     assert run_shell(block, tmp_path)
 
 
-def test_the_fine_tuning_of_an_imported_model_runs_as_printed(tmp_path):
+NLLB = {
+    "marian/model.npz": "nllb",
+    "mine.de ": "mine.de#eng_Latn-deu_Latn ",
+    "=translate ": "=translate --source_language=eng_Latn --target_language=deu_Latn ",
+}
+"""What README.md says to change for NLLB-200."""
+
+
+@pytest.mark.parametrize("changes", [{}, NLLB], ids=["Marian", "NLLB-200"])
+def test_the_fine_tuning_of_an_imported_model_runs_as_printed(tmp_path, changes):
     pytest.importorskip("yaml")
     (tmp_path / "marian").mkdir()
     marian_save.save(tmp_path / "marian" / "model.npz")
     (tmp_path / "marian" / "vocab.spm").write_bytes(marian_save.sentencepiece_model())
+    write_directory(tmp_path / "nllb", "NLLB-200")
     block = next(b for b in _blocks("sh") if "--mode=import" in b)
     for name in ("mine.en", "mine.de", "in.txt"):
         (tmp_path / name).write_text("the new lid is low\nlower wide\n" * 8)
@@ -83,6 +94,10 @@ def test_the_fine_tuning_of_an_imported_model_runs_as_printed(tmp_path):
     )
     commands = re.sub(r"(mine\.de --workdir=\S+)\n", rf"\1 {small}\n", block)
     assert small in commands
+    for old, new in changes.items():
+        assert old in commands
+        assert new.removeprefix("=translate").strip() in README
+        commands = commands.replace(old, new)
     commands = commands.replace("python -m", f"{sys.executable} -m")
     done = run(["bash", "-ec", commands], tmp_path, seconds=300)
     assert done.returncode == 0, done.stderr
