@@ -177,8 +177,8 @@ def test_reading_a_status_never_fails_a_start(make_run):
     with workdir.lock_path.open() as file:
         fcntl.flock(file, fcntl.LOCK_SH)
         threading.Timer(0.05, fcntl.flock, [file, fcntl.LOCK_UN]).start()
-        with workdir.locked():
-            pass
+        with workdir.locked() as owner:
+            assert workdir.owner() == owner
 
 
 def test_a_status_needs_no_jax_and_writes_nothing(make_run):

@@ -298,12 +298,7 @@ def compare(
     both = zip(logs, exported.score(pairs), strict=True)
     differences = [np.subtract(*one, dtype=np.float64) for one in both]
     errors = np.abs(np.concatenate(differences))
-    unequal = _unequal(*greedy)
-    others = own.score([(subwords[n], greedy[1][n].subwords) for n in unequal])
-    gaps = [
-        _gap(greedy[0][n].tokens, greedy[1][n].tokens, logs[n], other)
-        for n, other in zip(unequal, others, strict=True)
-    ]
+    gaps = _gaps(own, subwords, *greedy, logs=logs)
     scores = [
         corpus_scores([one.text for one in found], text.references, metrics=("bleu",))
         for found in (*greedy, *beams)
@@ -312,7 +307,7 @@ def compare(
         text=text.name,
         lines=len(text.sources),
         left_out=text.num_left_out,
-        equal=len(text.sources) - len(unequal),
+        equal=len(text.sources) - len(gaps),
         ties=sum(gap <= TIE for gap in gaps),
         largest_gap=max(gaps, default=0.0),
         largest_difference=float(errors.max()),
@@ -327,6 +322,28 @@ def compare(
         bleu_signature=scores[0]["bleu_signature"],
         same_penalty=same_penalty,
     )
+
+
+def _gaps(
+    own: Backend,
+    subwords: Sequence[Sequence[int]],
+    ours: Sequence[Output],
+    theirs: Sequence[Output],
+    *,
+    logs: Sequence[Logs],
+) -> list[float]:
+    """Returns the gap of each line whose outputs differ.
+
+    Args:
+      subwords: of the sources.
+      logs: the model's log-probabilities of the tokens of `ours`.
+    """
+    unequal = _unequal(ours, theirs)
+    others = own.score([(subwords[n], theirs[n].subwords) for n in unequal])
+    return [
+        _gap(ours[n].tokens, theirs[n].tokens, logs[n], other)
+        for n, other in zip(unequal, others, strict=True)
+    ]
 
 
 def _unequal(ours: Sequence[Output], theirs: Sequence[Output]) -> list[int]:
