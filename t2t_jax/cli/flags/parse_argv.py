@@ -237,8 +237,8 @@ def _combine(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any
     if not workdir.has_config:
         require_own(workdir)
         chosen = command.overrides
-        has_text = command.config_given or "data.train" in chosen
-        if "workdir" in command.given and not has_text:
+        is_named = workdir.path.name == Path(command.path).stem  # as the demo's
+        if not (is_named or command.config_given or "data.train" in chosen):
             if not issubclass(OPTIONS[command.mode], RunOptions):
                 _announce_phrasebook(workdir)
         config = parse(adopt_model(command.values, saved=None, chosen=chosen))
@@ -261,7 +261,7 @@ def _announce_phrasebook(workdir: Workdir) -> None:
     """
     if workdir.has_other_files:
         workdir.refuse("a run", "Pass --config to begin one there, or another workdir.")
-    what = f"--workdir={workdir.path} is new, and without --config a phrasebook run."
+    what = f"{workdir.path} is a new run: without --config, of the phrasebook."
     log(f"{what}{suggest_runs(workdir.path)}")
 
 

@@ -222,7 +222,9 @@ def test_a_run_to_describe_must_be_there():
 def test_without_a_config_a_new_workdir_is_said_and_a_filled_one_refused(capsys):
     make_run("runs/mine")
     parse_argv(["prepare", "--workdir=runs/mien"])
-    assert "phrasebook run. Did you mean runs/mine?" in capsys.readouterr().err
+    assert "of the phrasebook. Did you mean runs/mine?" in capsys.readouterr().err
+    parse_argv(["--workdir=runs/phrasebook"])
+    assert not capsys.readouterr().err
     Path("text").mkdir()
     Path("text/train.en").touch()
     assert "is not a run" in problems_of("--workdir=text", error=InputMissingError)
