@@ -194,8 +194,8 @@ def _ends_otherwise(source: str, target: str, _: Any) -> bool:
 
 
 def _has_other_capitals(source: str, target: str, _: Any) -> bool:
-    firsts = [next(filter(str.isalpha, side), "") for side in (source, target)]
-    if any(first.lower() == first.upper() for first in firsts):  # as in Chinese
+    firsts = [next(filter(str.isalnum, side), "") for side in (source, target)]
+    if any(first.lower() == first.upper() for first in firsts):  # as 9, or in Chinese
         return False
     loud = [" " in side.strip() and side.isupper() for side in (source, target)]
     return firsts[0].isupper() != firsts[1].isupper() or loud[0] != loud[1]

@@ -63,6 +63,12 @@ def test_a_filter_drops_its_own_pairs_alone_and_among_all(name):
     assert mark_filtered(reasons + KEPT, *sides, config=DataConfig()).min() == KEPT
 
 
+def test_a_side_that_begins_with_a_number_begins_with_no_small_letter():
+    pair = ["In 1945 it ended."], ["1945 endete es."]
+    config = DataConfig(filters="capitals")
+    assert mark_filtered(np.full(1, KEPT, np.int8), *pair, config=config) == KEPT
+
+
 @pytest.mark.parametrize("turn", [1, -1])
 def test_what_a_language_rarely_has_is_not_of_one_that_lacks_it(turn):
     text = "the quick brown fox jumps over the lazy dog"
