@@ -105,7 +105,8 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
 
     Returns:
       JSON values by name: flags, the decoding and experiment configuration, a digest
-      of the files of the workdir that never change during a run, and of the shortlist.
+      of the files of the workdir that never change during a run, of the shortlist, and
+      of the export.
 
     Raises:
       DataError: a file of the workdir cannot be read.
@@ -134,6 +135,9 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
     shortlist = Path(options.config.decoding.shortlist)
     if shortlist.is_file():
         settings["the content of --shortlist"] = sha256_of(shortlist)[:12]
+    if export := getattr(options, "export", ""):
+        weights = sha256_of(Path(export) / "model.bin")[:12]
+        settings |= {"--export": export, "the content of --export": weights}
     return settings
 
 

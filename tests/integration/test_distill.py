@@ -72,6 +72,16 @@ def test_the_teachers_pairs_are_right_and_train_a_student(reader):
     assert report["train"]["counts"]["read"] == len(rows) - 8
 
 
+def test_an_export_is_a_teacher_too(reader):
+    place, _ = reader
+    names = ("distilled", "distilled-int8")
+    rows = [rows_of(place / name / "pairs.tsv.gz") for name in names]
+    own, other = ({row[0]: row[1] for row in some} for some in rows)
+    assert len(own.keys() ^ other.keys()) < 0.1 * len(own)
+    alike = [own[source] == other[source] for source in own.keys() & other.keys()]
+    assert sum(alike) > 0.9 * len(alike)
+
+
 def test_the_table_has_the_teacher_beside_the_student_and_its_export(reader):
     table = [line.split() for line in reader[1][0].splitlines()]
     names = ("large", "student", "student-int8")

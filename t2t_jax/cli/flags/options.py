@@ -263,6 +263,8 @@ class TranslateOptions(SearchOptions, LineOptions, mode="translate"):
       translate --workdir=runs/mine --beam_size=8 --n_best=8 --format=jsonl
     """
 
+    export: str = ""  # A flag of `distill` only.
+
 
 class DistillOptions(TranslateOptions, mode="distill"):
     """Translates text with a large model, as training text of a smaller one.
@@ -276,6 +278,8 @@ class DistillOptions(TranslateOptions, mode="distill"):
       to: Directory of the pairs, created; the same command continues what is there.
       sources: Files to translate, one sentence per line; plain text or .gz. The sources
         of data.train if not given.
+      export: Export of --workdir to CTranslate2, which translates in its place: on a
+        CPU it is faster.
       reverse: Model of the other direction, which translates back: the closer to the
         source, by chrF, the better a pair. Its languages are the teacher's, exchanged.
       drop_worst: Leave out this share of the pairs, those of the lowest score, and with
@@ -285,6 +289,7 @@ class DistillOptions(TranslateOptions, mode="distill"):
 
     to: str = flag(DIRECTORY, required=True)
     sources: tuple[str, ...] = flag(FILES, metavar="FILE,FILE")
+    export: str = flag(DIRECTORY)
     reverse: str = flag(DIRECTORY)
     drop_worst: float = flag(PERCENT)
     shards: int = flag(SHARDS)

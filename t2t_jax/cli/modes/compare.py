@@ -16,7 +16,7 @@ from t2t_jax.cli.console.text_io import check_page, write_file
 from t2t_jax.cli.evaluation.corpus import read_aligned
 from t2t_jax.cli.flags.options import CompareOptions
 from t2t_jax.data.vocabulary.tokenizers import known_languages
-from t2t_jax.errors import InputMissingError, require_package
+from t2t_jax.errors import InputMissingError
 from t2t_jax.run.dev_outputs import DevOutput
 from t2t_jax.run.workdir import Workdir
 
@@ -137,15 +137,9 @@ def _open(folder: Path, config: Config, languages: Mapping[str, str | None]) -> 
         model = load(folder)
         size = sum(array.nbytes for array in jax.tree.leaves(model.params))
         return partial(model.translate, segment="lines", **languages), size / 1e6
-    require_package("ctranslate2", user=str(folder), extra="export")
-    from t2t_jax.exchange.exporting.ctranslate2 import CTranslate2Backend
+    from t2t_jax.exchange.exporting.export_translator import open_export
 
-    search = CTranslate2Backend(
-        folder,
-        vocabularies=Workdir(folder).read_vocabularies(config.vocabulary),
-        config=config,
-        threads=os.cpu_count() or 1,
-    ).search
+    search = open_export(folder, config).search
 
     def translate(lines: Sequence[str]) -> list[str]:
         found = zip(lines, search(lines, greedy=False, **languages), strict=True)

@@ -42,8 +42,9 @@ from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.token_cache.filters import DuplicateFilter, text_hashes
 from t2t_jax.data.token_cache.known_words import words_of
 from t2t_jax.data.vocabulary.tokenizers import known_languages
+from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.distributed.processes import barrier
-from t2t_jax.errors import DataError, UserError, rewording
+from t2t_jax.errors import DataError, InputMissingError, UserError, rewording
 from t2t_jax.files import sha256_of
 from t2t_jax.run.workdir import Workdir
 
@@ -83,6 +84,8 @@ def run(options: DistillOptions) -> None:
     if options.reverse:
         with rewording(lambda problem: f"--reverse={problem}"):
             Workdir(Path(options.reverse)).require()
+    if options.export:
+        _require_export(options)
     to, processes = Path(options.to), options.processes
     sources, targets = to / "sources.txt", to / "targets.txt"
     if processes.is_first:
@@ -100,6 +103,26 @@ def run(options: DistillOptions) -> None:
         back = _translate(_reversed(options), targets, to / "back.tsv")
     if processes.is_first:
         _write_pairs(options, sources, found, back)
+
+
+def _require_export(options: DistillOptions) -> None:
+    """Checks that `--export` is an export that can search as the options say."""
+    if not (Path(options.export) / "model.bin").is_file():
+        raise InputMissingError(
+            f"--export={options.export} has no model.bin, so it is no export to "
+            "CTranslate2. Make one with --mode=export --format=ctranslate2."
+        )
+    decoding, usual = options.config.decoding, DecodingConfig()
+    others = [
+        f"config.decoding.{key}"
+        for key in ("sample", "mbr", "constraint", "shortlist")
+        if getattr(decoding, key) != getattr(usual, key)
+    ] + ["--ensemble"] * bool(options.ensemble)
+    if others:
+        raise UserError(
+            f"--export searches with a beam over one model, without "
+            f"{', '.join(others)}. Unset it, or leave --export out."
+        )
 
 
 def _sources(options: DistillOptions) -> Iterator[str]:
@@ -139,7 +162,7 @@ def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
     lines = count_lines(source)
     shards = -(-lines // min(max(_LEAST_LINES, lines // _SHARDS), _MOST_LINES))
     if options.processes.is_first:
-        log(f"Translating {source} with {options.workdir.path} …")
+        log(f"Translating {source} with {options.export or options.workdir.path} …")
     advice = "With --mode=distill, which resumes: remove the file, or change --to."
     job = dataclasses.replace(options, input=str(source), output=str(to))
     with rewording(lambda problem: f"{problem} {advice}"):
@@ -157,6 +180,7 @@ def _reversed(options: DistillOptions) -> DistillOptions:
         "config": dataclasses.replace(config, decoding=own),
         "checkpoint": "best",
         "ensemble": (),
+        "export": "",
         "source_language": options.target_language,
         "target_language": options.source_language,
     }
@@ -212,7 +236,7 @@ def _write_pairs(
     _write_once(pairs := to / "pairs.tsv.gz", kept())
     files = [path for path in (sources, found, back, pairs) if path]
     report: dict[str, Any] = {
-        "teacher": str(options.workdir.path),
+        "teacher": options.export or str(options.workdir.path),
         "lines": len(reasons),
         "pairs": int((reasons == _KEPT).sum()),
         "dropped": dropped,

@@ -320,12 +320,17 @@ def load_job(options: TranslateOptions) -> TranslationJob:
     """Loads the models of a job. Collective: call on every process.
 
     Raises:
-      UserError: as `inference.load.load`.
+      UserError: as `inference.load.load`, or as `with_export`.
     """
     model, scores = load_one(options), options.token_scores
+    translator = model.translator(token_scores=scores, attention=options.alignments)
+    if options.export:
+        from t2t_jax.exchange.exporting.export_translator import with_export
+
+        translator = with_export(translator, Path(options.export), options.config)
     return TranslationJob(
         model,
-        model.translator(token_scores=scores, attention=options.alignments),
+        translator,
         make_formatter(options),
         joiner=options.config.data.subword_joiner,
         languages=options.languages,

@@ -347,6 +347,7 @@ class CTranslate2Backend:
       adds_tag: whether CTranslate2 adds the tag of each source.
 
     Attributes:
+      vocabularies: of the export.
       compute_type: number format of the computation, which depends on the processor.
     """
 
@@ -369,7 +370,7 @@ class CTranslate2Backend:
         self.compute_type: str = self._translator.compute_type
         self._source, self._target = piece_names(vocabularies)
         self._ids = {piece: id_ for id_, piece in enumerate(self._target)}
-        self._vocabularies, self._config = vocabularies, config.decoding
+        self.vocabularies, self._config = vocabularies, config.decoding
         self._positions, self._begin = exported_positions(config), int(adds_tag)
         tags = vocabularies.target.tags.values()
         self._suppressed = suppressed_pieces(config.decoding, self._target, tags)
@@ -383,28 +384,46 @@ class CTranslate2Backend:
         Its alpha is the exponent of n, whatever the configuration divides by. A call
         has one limit, so lines of equal length are translated in one.
         """
-        side = self._vocabularies.source
+        side = self.vocabularies.source
         named = {"target_language": "", **languages}
         texts, tags, forced = side.split_tags(lines, **named)
         encoded = zip(tags, side.encode(texts), strict=True)
-        subwords = [[*tag, *ids] for tag, ids in encoded]
-        by_length = sorted(range(len(lines)), key=lambda number: len(subwords[number]))
+        sources = [[*tag, *ids] for tag, ids in encoded]
+        found = self.outputs(sources, forced, greedy=greedy)
+        texts = self.vocabularies.target.decode(found)
+        return [Output(*pair) for pair in zip(texts, found, strict=True)]
+
+    def outputs(
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        *,
+        greedy: bool = False,
+    ) -> list[tuple[int, ...]]:
+        """Searches for the best output of each source.
+
+        Args:
+          sources: subwords without eos.
+          prefixes: with which each output must begin.
+
+        Returns:
+          The tokens of each, with the eos unless it reached its limit.
+        """
+        by_length = sorted(range(len(sources)), key=lambda number: len(sources[number]))
         results: dict[int, Any] = {}
-        for length, group in groupby(by_length, lambda number: len(subwords[number])):
+        for length, group in groupby(by_length, lambda number: len(sources[number])):
             numbers = list(group)
             limit = min(
                 length + self._config.max_extra_tokens,
                 self._config.longest_output(length + 1),
                 self._positions,
             )
-            prefixes = None
-            if any(forced):
-                prefixes = [self._targets(forced[n]) for n in numbers]
+            forced = [self._targets(prefixes[number]) for number in numbers]
             some = self._translator.translate_batch(
-                [self._sources(subwords[number]) for number in numbers],
+                [self._sources(sources[number]) for number in numbers],
                 beam_size=1 if greedy else self._config.beam_size,
                 length_penalty=0 if greedy else self._config.length_penalty,
-                target_prefix=prefixes,
+                target_prefix=forced if any(forced) else None,
                 max_input_length=0,
                 max_decoding_length=limit,
                 min_decoding_length=self._config.min_tokens,
@@ -414,10 +433,8 @@ class CTranslate2Backend:
                 asynchronous=True,
             )
             results.update(zip(numbers, some, strict=True))
-        pieces = [results[n].result().hypotheses[0] for n in range(len(lines))]
-        found = [tuple(self._ids[piece] for piece in one) for one in pieces]
-        texts = self._vocabularies.target.decode(found)
-        return [Output(*pair) for pair in zip(texts, found, strict=True)]
+        found = (results[number].result() for number in range(len(sources)))
+        return [tuple(self._ids[piece] for piece in one.hypotheses[0]) for one in found]
 
     def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores given tokens; CTranslate2 appends eos itself."""

@@ -297,3 +297,25 @@ def test_other_settings_are_refused_and_change_nothing(distilled):
     Path("in").write_text("\n\n")
     with pytest.raises(DataError, match="no line to translate"):
         distilled("--sources=in")
+
+
+def test_an_export_searches_as_it_can_and_its_content_is_known(distilled, place):
+    with pytest.raises(UserError, match="--export=x has no model"):
+        distilled(*JOB, "--export=x")
+    (place / "x").mkdir()
+    (place / "x/model.bin").write_bytes(b"1")
+    for argv, named in [
+        (("--sample", "--mbr=chrf"), "without config.decoding.sample, config.decoding"),
+        (("--ensemble=back",), "without --ensemble"),
+    ]:
+        with pytest.raises(UserError, match=f"a beam over one model, {named}"):
+            distilled(*JOB, "--export=x", *argv)
+    distilled("--sources=in", "--export=x")
+    assert json.loads(Path("to/distill.json").read_text())["teacher"] == "x"
+    whole = contents("to")
+    with pytest.raises(UserError, match="--export was 'x' and is 'missing'"):
+        distilled("--sources=in")
+    (place / "x/model.bin").write_bytes(b"2")
+    with pytest.raises(UserError, match="the content of --export was"):
+        distilled("--sources=in", "--export=x")
+    assert contents("to") == whole
