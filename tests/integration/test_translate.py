@@ -103,7 +103,7 @@ def test_a_job_that_was_killed_goes_on_and_ends_as_if_it_had_not_been(run, tmp_p
     out.unlink()
 
     def done():
-        return {name for name in os.listdir(shards) if name.isdecimal()}
+        return {name for name in os.listdir(shards) if name.endswith(".sha256")}
 
     made = set()
     for resume in ((), ("--resume",)):
