@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from t2t_jax.data.corpora.open import train_and_dev
+from t2t_jax.data.report.statistics import make_environment
 from t2t_jax.data.vocabulary.vocabulary import table_of
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exchange.exporting.base import (
@@ -41,7 +40,8 @@ _FEWEST_LINES = 100
 
 def fill_template(template: str, /, **values: object) -> str:
     """Fills a Markdown file of the folder `templates`, such as "ctranslate2"."""
-    return _environment().get_template(f"{template}.md").render(values).rstrip()
+    text: str = _environment().get_template(f"{template}.md").render(values)
+    return text.rstrip()
 
 
 def fill_usage(template: str, original: Original, name: str, **values: object) -> str:
@@ -62,13 +62,8 @@ def fill_usage(template: str, original: Original, name: str, **values: object) -
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("t2t_jax.exchange"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+def _environment() -> Any:
+    environment = make_environment("t2t_jax.exchange")
     environment.filters["commas"] = "{:,}".format
     # In a table a bar would begin another column.
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")

@@ -148,5 +148,4 @@ def spread(values: list[T], limit: int) -> list[T]:
     """Returns at most `limit` values, evenly spread, the first and last among them."""
     if len(values) <= limit:
         return values
-    last = len(values) - 1
-    return [values[round(n * last / (limit - 1))] for n in range(limit)]
+    return [values[round(n * (len(values) - 1) / (limit - 1))] for n in range(limit)]

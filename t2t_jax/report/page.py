@@ -14,9 +14,9 @@ from functools import cache
 from importlib import resources
 from typing import Any, ClassVar, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from t2t_jax.data.report.statistics import make_environment
 from t2t_jax.training.reporting.metrics_writer import utc
 from t2t_jax.version import __version__
 
@@ -106,15 +106,8 @@ def render(
 
 
 @cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("t2t_jax.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_clean,
-    )
+def _environment() -> Any:
+    environment = make_environment("t2t_jax.report", autoescape=True, finalize=_clean)
     how = {"allow_nan": False, "separators": (",", ":")}
     environment.policies["json.dumps_kwargs"] = how
     environment.filters["sha256"] = _sha256

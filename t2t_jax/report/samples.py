@@ -5,55 +5,25 @@ Of a parser they are trees, drawn as pictures: the gold tree, and the newest par
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.trees.linearization import delinearize, read_parse
 from t2t_jax.data.trees.tree import Node, Tree, lay_out
-from t2t_jax.errors import UserError
-from t2t_jax.files import read_limited
 from t2t_jax.report.curves import spread
 from t2t_jax.report.page import Block, Note, Part
-from t2t_jax.run.dev_outputs import steps_in
+from t2t_jax.run.dev_outputs import read_step_samples, steps_in
 from t2t_jax.run.workdir import Workdir
 
 MAX_STEPS = 60
 """Evaluations of which a page shows the samples."""
 
 _MAX_SENTENCES = 20
-_MAX_BYTES = 4 << 20
 _MAX_LETTERS = 1_000
-# At the end of an empty one an editor may have cut off the blanks.
-_SAMPLE = re.compile(
-    r"^  source(?: {7}(.*))?\n  reference(?: {4}(.*))?\n  translation(?:  (.*))?$",
-    re.MULTILINE,
-)
 _MOST_TREES = 5  # sentences
 _LETTER, _LEVEL, _MARGIN = 8.0, 34.0, 20.0  # pixels
-
-
-class Sample(NamedTuple):
-    """A development sentence, its reference, and a translation."""
-
-    source: str
-    reference: str
-    translation: str
-
-
-def parse(text: str) -> list[Sample]:
-    """Parses what `evaluation.evaluator.Evaluator.samples` has formatted.
-
-    Anything else is left out.
-
-    Example:
-      >>> lines = ["  source       A b.", "  reference    C.", "  translation  D."]
-      >>> parse(chr(10).join(lines))
-      [Sample(source='A b.', reference='C.', translation='D.')]
-    """
-    return [Sample(*found) for found in _SAMPLE.findall(text)]
 
 
 def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, Any]:
@@ -67,13 +37,14 @@ def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, A
       translations, one for each step (None where that step has none); `left_out`, the
       number of evaluations that are not shown.
     """
-    steps = steps_in(workdir.path / "samples")
+    folder = workdir.path / "samples"
+    steps = steps_in(folder)
     kept = set(keep) & set(steps)
     even = spread(steps, max(2, MAX_STEPS - len(kept)))
     shown = steps if len(steps) <= MAX_STEPS else sorted(kept | set(even))
     sentences: dict[tuple[str, str], dict[int, str]] = {}
     for step in shown:
-        for sample in _read(workdir, step)[:_MAX_SENTENCES]:
+        for sample in read_step_samples(folder, step)[:_MAX_SENTENCES]:
             source, reference, translation = (truncate(s, _MAX_LETTERS) for s in sample)
             sentences.setdefault((source, reference), {})[step] = translation
     rows = [
@@ -82,14 +53,6 @@ def read_samples(workdir: Workdir, *, keep: Collection[int] = ()) -> dict[str, A
     ]
     left_out = len(steps) - len(shown)
     return {"steps": shown, "sentences": rows[:_MAX_SENTENCES], "left_out": left_out}
-
-
-def _read(workdir: Workdir, step: int) -> list[Sample]:
-    path = workdir.path / "samples" / f"{step}.txt"
-    with suppress(OSError, UserError):
-        content = read_limited(path, max_bytes=_MAX_BYTES, advice="")
-        return parse(content.decode(errors="replace"))
-    return []
 
 
 def sample_trees(samples: Mapping[str, Any]) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""The translations of the development set at each evaluation; needs no JAX.
+"""The translations and samples of each evaluation; needs no JAX.
 
 ``dev_outputs/source.txt reference.txt <step>.txt``: plain text, a sentence a line, so
 that other programs can score them too.
@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
+from t2t_jax.errors import UserError
 from t2t_jax.files import atomic_write, read_limited
 from t2t_jax.training.progress_and_patience import best_by
 from t2t_jax.training.reporting.metrics_writer import read_metrics
@@ -26,6 +27,13 @@ _STEP = re.compile(r"(0|[1-9][0-9]*)\.txt")
 _MAX_BYTES = 256 << 20
 MAX_FOLDER_BYTES = 256 << 20
 """Of all steps together, such as 600 evaluations of 3,000 sentences."""
+
+_MAX_SAMPLE_BYTES = 4 << 20
+# At the end of an empty one an editor may have cut off the blanks.
+_SAMPLE = re.compile(
+    r"^  source(?: {7}(.*))?\n  reference(?: {4}(.*))?\n  translation(?:  (.*))?$",
+    re.MULTILINE,
+)
 
 
 class DevOutput(NamedTuple):
@@ -69,7 +77,7 @@ class DevOutputs:
 
         Those of the newest step stay, and those of the best one, which reports score.
         """
-        paths = {step: self.folder / f"{step}.txt" for step in self.steps()}
+        paths = {step: self.folder / f"{step}.txt" for step in steps_in(self.folder)}
         excess = sum(path.stat().st_size for path in paths.values()) - MAX_FOLDER_BYTES
         if excess <= 0:
             return
@@ -80,10 +88,6 @@ class DevOutputs:
             if excess > 0 and step != best:
                 excess -= paths[step].stat().st_size
                 paths[step].unlink()
-
-    def steps(self) -> list[int]:
-        """Lists the steps with translations, in order."""
-        return steps_in(self.folder)
 
     def read(self, step: int) -> DevOutput | None:
         """Reads the translations of a step.
@@ -111,6 +115,19 @@ def steps_in(folder: Path) -> list[int]:
     """Lists the steps of which a folder has a file, in order."""
     names = (_STEP.fullmatch(path.name) for path in folder.glob("*.txt"))
     return sorted(int(name[1]) for name in names if name)
+
+
+def read_step_samples(folder: Path, step: int) -> list[tuple[str, str, str]]:
+    """Reads what `evaluation.evaluator.Evaluator.samples` has formatted.
+
+    Returns:
+      Source, reference and translation of each sample; anything else is left out.
+    """
+    path = folder / f"{step}.txt"
+    with suppress(OSError, UserError):
+        content = read_limited(path, max_bytes=_MAX_SAMPLE_BYTES, advice="")
+        return _SAMPLE.findall(content.decode(errors="replace"))
+    return []
 
 
 def _text(lines: Lines) -> str:

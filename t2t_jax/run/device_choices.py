@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jax.sharding import Mesh
 
 from t2t_jax.config import ARCHITECTURES, Config
@@ -46,23 +44,9 @@ def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
     return chosen, f"model.attention={network.attention}: {kernel} is used{since}."
 
 
-class DeviceChoices(NamedTuple):
-    """What a training computes with.
-
-    Attributes:
-      config: with what its devices chose in place of "auto".
-      auto: what `compute_dtype="auto"` of its module is; "" for that of the devices.
-      lines: what was chosen, and what bfloat16 costs here; saved if there are any.
-    """
-
-    config: Config
-    auto: str
-    lines: list[str]
-
-
 def choose_for_devices(
     config: Config, mesh: Mesh, *, may_choose: bool
-) -> DeviceChoices:
+) -> tuple[Config, str, list[str]]:
     """Resolves "auto" for a training, which keeps bfloat16 on any processor.
 
     A training on CPUs that began without this choice stays in float32.
@@ -70,11 +54,16 @@ def choose_for_devices(
     Args:
       may_choose: whether it begins, in one process (others may have other processors)
         and with the module of the configuration.
+
+    Returns:
+      The configuration, with what its devices chose in place of "auto"; what
+      `compute_dtype="auto"` of its module is, "" for that of the devices; and what was
+      chosen, and what bfloat16 costs here, which is saved if there is any.
     """
     config, attention = choose_attention(config, mesh)
     network, section = config.network, ARCHITECTURES[config.architecture]
     if mesh.devices.flat[0].platform != "cpu":
-        return DeviceChoices(config, "", [attention] * bool(attention))
+        return config, "", [attention] * bool(attention)
     precision = ""
     if network.compute_dtype == "bfloat16" and is_slow_in_bfloat16():
         precision = _SLOW
@@ -85,4 +74,4 @@ def choose_for_devices(
             f"{section}.compute_dtype=float32."
         )
         config = config.with_network(compute_dtype="bfloat16")
-    return DeviceChoices(config, "float32", list(filter(None, (precision, attention))))
+    return config, "float32", list(filter(None, (precision, attention)))

@@ -23,7 +23,7 @@ from t2t_jax.data.corpora.phrasebook import examples
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import UserError
 from t2t_jax.files import read_json_if_valid
-from t2t_jax.run.dev_outputs import steps_in
+from t2t_jax.run.dev_outputs import read_step_samples, steps_in
 from t2t_jax.run.workdir import Workdir
 
 _FILES = re.compile(
@@ -52,8 +52,7 @@ def _with_specs(config: Config, change: Callable[[str], str], **others: Any) -> 
     """Changes the specs of all corpora of a configuration, and other sections."""
     names = ("train", "dev", "held_out", "glossary")
     specs: Any = {name: change(getattr(config.data, name)) for name in names}
-    data = replace(config.data, **specs)
-    return replace(config, data=data, **others)
+    return replace(config, data=replace(config.data, **specs), **others)
 
 
 def absolute_spec(spec: str, directory: str) -> str:
@@ -214,7 +213,6 @@ MAX_EXAMPLES = 4
 
 _SHORT = 60  # characters; several of these fit on a line or two
 _SEARCHED = 50  # sentences searched for short ones
-_SAMPLE_SOURCE = re.compile(r"^ *source +(.*\S)", re.MULTILINE)
 
 
 def example_sentences(workdir: Workdir) -> tuple[str, ...]:
@@ -238,17 +236,10 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
     config = workdir.read_config()
     if config.data.train.startswith("phrasebook:"):
         return tuple(example.english for example in examples()[:MAX_EXAMPLES])
-    sampled = _sampled_sources(workdir.path / "samples")
+    folder = workdir.path / "samples"
+    newest = [read_step_samples(folder, step) for step in steps_in(folder)[-1:]]
+    sampled = [source for samples in newest for source, *_ in samples]
     return _short_lines(sampled) or _short_lines(_dev_sources(workdir, config))
-
-
-def _sampled_sources(folder: Path) -> list[str]:
-    """Reads the sources of the last evaluation's samples."""
-    with suppress(OSError, UnicodeError):
-        if steps := steps_in(folder):
-            text = (folder / f"{steps[-1]}.txt").read_text("utf-8")
-            return _SAMPLE_SOURCE.findall(text)
-    return []
 
 
 def _dev_sources(workdir: Workdir, config: Config) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.data.token_cache.known_words import words_of
@@ -42,6 +42,8 @@ class Languages:
 
     Attributes:
       codes: of all languages, those of sources first.
+      targets: codes of the languages that a source is translated into, by its code.
+      sources: codes of the languages that are translated into a target, by its code.
 
     Raises:
       UserError: there is none, or a model with tags has none of a language.
@@ -52,16 +54,15 @@ class Languages:
             raise UserError("A server needs at least one model. Pass one.")
         self.models = dict(models)
         # A model of 202 languages has 40,602 pairs, which no request may go through.
-        targets: defaultdict[str, list[str]] = defaultdict(list)
-        sources: defaultdict[str, list[str]] = defaultdict(list)
+        self.targets: dict[str, list[str]] = {}
+        self.sources: dict[str, list[str]] = {}
         readers: dict[int, tuple[TranslationModel, set[str]]] = {}
         for (source, target), model in self.models.items():
             model.vocabularies.source.split_tags([], **self.arguments((source, target)))
-            targets[source].append(target)
-            sources[target].append(source)
+            self.targets.setdefault(source, []).append(target)
+            self.sources.setdefault(target, []).append(source)
             readers.setdefault(id(model), (model, set()))[1].add(source)
-        self.codes = tuple(dict.fromkeys([*targets, *sources]))
-        self._targets, self._sources = dict(targets), dict(sources)
+        self.codes = tuple(dict.fromkeys([*self.targets, *self.sources]))
         # What a model of several source languages knows tells nothing of one.
         self._of_one: defaultdict[str, list[TranslationModel]] = defaultdict(list)
         for model, read in readers.values():
@@ -79,18 +80,10 @@ class Languages:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Iterates over all languages, sources first: code, name and targets."""
         for code in self.codes:
-            name, targets = name_of_language(code), self.targets_of(code)
+            name, targets = name_of_language(code), self.targets.get(code, [])
             yield {"code": code, "name": name, "targets": targets}
 
-    def targets_of(self, source: str) -> tuple[str, ...]:
-        """Returns the codes of the languages that `source` is translated into."""
-        return tuple(self._targets.get(source, ()))
-
-    def sources_of(self, target: str) -> tuple[str, ...]:
-        """Returns the codes of the languages that are translated into `target`."""
-        return tuple(self._sources.get(target, ()))
-
-    def detect(self, text: str, *, among: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    def detect(self, text: str, *, among: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Estimates the language of a text, among the served ones.
 
         Compares its words with the commonest words of each language, and with those of

@@ -218,7 +218,7 @@ def _sources(
     """Returns the source language of each text, and what was detected, if it was."""
     detected: list[Mapping[str, Any]] = []
     if source == AUTO:
-        among = languages.sources_of(target)
+        among = languages.sources.get(target, ())
         detected = [languages.detect(text, among=among)[0] for text in texts]
     sources = [one["language"] for one in detected] or [source] * len(texts)
     for code in dict.fromkeys(sources):
@@ -226,7 +226,7 @@ def _sources(
             raise _unsupported(code, languages)
         if (code, target) not in languages.models:
             to, of = (f"{name_of_language(one)} ({one})" for one in (target, code))
-            known = shown_tags(languages.targets_of(code), target) or "none"
+            known = shown_tags(languages.targets.get(code, ()), target) or "none"
             about = f"{to} is not available as a target language from {of}"
             raise RequestError(400, f"{about}; available: {known}")
     return sources, detected

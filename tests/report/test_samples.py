@@ -1,13 +1,15 @@
-from t2t_jax.report.samples import Sample, parse, read_samples
+from t2t_jax.report.samples import read_samples
+from t2t_jax.run.dev_outputs import read_step_samples
 from t2t_jax.run.workdir import Workdir
 from tests.report.made_up_run import formatted
 
-TRIPLES = [Sample("Ein  Haus.", "A house.", ""), Sample("source x", " b", "reference")]
+TRIPLES = [("Ein  Haus.", "A house.", ""), ("source x", " b", "reference")]
 
 
-def test_what_the_evaluator_formats_is_parsed():
-    pairs = [(one.source, one.reference) for one in TRIPLES]
-    assert parse(formatted(pairs, [one.translation for one in TRIPLES])) == TRIPLES
+def test_what_the_evaluator_formats_is_parsed(tmp_path):
+    text = formatted([one[:2] for one in TRIPLES], [one[2] for one in TRIPLES])
+    (tmp_path / "8.txt").write_text(text, encoding="utf-8")
+    assert read_step_samples(tmp_path, 8) == TRIPLES
 
 
 def test_sentences_are_followed_through_the_steps(tmp_path):

@@ -15,7 +15,7 @@ from t2t_jax.cli.console.text_io import check_page, write_file
 from t2t_jax.cli.evaluation.corpus import load_model
 from t2t_jax.cli.flags.options import ReportOptions
 from t2t_jax.errors import UserError
-from t2t_jax.run.dev_outputs import DevOutput, DevOutputs
+from t2t_jax.run.dev_outputs import DevOutput, DevOutputs, steps_in
 from t2t_jax.run.text import example_sentences
 from t2t_jax.run.workdir import Workdir
 
@@ -51,7 +51,7 @@ def _best_output(workdir: Workdir) -> DevOutput | None:
 
     (run,) = open_runs([str(workdir.path)])
     outputs = DevOutputs(workdir.path)
-    newest = outputs.steps()[-1:]
+    newest = steps_in(outputs.folder)[-1:]
     return run.output or (outputs.read(newest[0]) if newest else None)
 
 

@@ -61,18 +61,10 @@ def _number(rng: Random) -> str:
     return form.format(_digits(1, 4, rng), _digits(2, 2, rng))
 
 
-def _url(rng: Random) -> str:
-    return f"https://{_name(rng)}.{_choose(_DOMAINS, rng)}/{_name(rng)}"
-
-
-def _email(rng: Random) -> str:
-    return f"{_name(rng)}@{_name(rng)}.{_choose(_DOMAINS, rng)}"
-
-
 ITEMS: Mapping[str, _Make] = {
     "numbers": _number,
-    "urls": _url,
-    "emails": _email,
+    "urls": lambda rng: f"https://{_name(rng)}.{_choose(_DOMAINS, rng)}/{_name(rng)}",
+    "emails": lambda rng: f"{_name(rng)}@{_name(rng)}.{_choose(_DOMAINS, rng)}",
     "emoji": partial(_choose, _EMOJI),
 }
 """By the name of a modifier, what it puts into both sides, made at random."""

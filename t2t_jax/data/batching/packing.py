@@ -74,9 +74,9 @@ def pack(
     lengths = [source_lengths.astype(np.int32), target_lengths.astype(np.int32)]
     longer = np.maximum(*lengths)
     if (longest := int(longer.max(initial=0))) > row_lengths[-1]:
-        rule = f"A pair of {longest} tokens must fit row_length={row_lengths[-1]}"
         raise ValueError(
-            f"{rule}. Drop longer pairs, or change config.data.row_length."
+            f"A pair of {longest} tokens must fit row_length={row_lengths[-1]}. Drop "
+            "longer pairs, or change config.data.row_length."
         )
     row_slots = _slots(lengths, longer, row_lengths)
     rows_P = np.full(len(longer), -1, np.int32)

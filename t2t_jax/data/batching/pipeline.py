@@ -255,9 +255,9 @@ def _encode(
         cache = build_or_open(corpus, vocabularies, config=config)
     first = all_of.broadcast_from_first(processes, "pairs", cache.fingerprint)
     if cache.fingerprint != first:
-        rule = "Every process must read the pairs of process 0, with its vocabulary"
         raise DataError(
-            f"{rule}, and this one has others. Pass the same to all of them."
+            "Every process must read the pairs of process 0, with its vocabulary, and "
+            "this one has others. Pass the same to all of them."
         )
     return cache
 

@@ -204,21 +204,27 @@ _MAX_BAR_WIDTH = 24
 _MAX_PARTS = 40
 
 
+def make_environment(package: str, folder: str = "templates", **options: Any) -> Any:
+    """Returns Jinja's environment of the templates of a package.
+
+    Args:
+      options: of `jinja2.Environment`, such as `autoescape=True` for HTML.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    options |= {"undefined": StrictUndefined, "trim_blocks": True}
+    loader = PackageLoader(package, folder)
+    return Environment(loader=loader, lstrip_blocks=True, **options)
+
+
 def report_text(report: dict[str, Any]) -> str:
     """Formats the result of `describe_data` as text.
 
     Parts of a corpus have a line each; `data.json` has their details.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("t2t_jax.data.report", ""),
-        autoescape=False,  # plain text, which quotes the corpus by repr
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    # Plain text, which quotes the corpus by repr.
+    how = {"autoescape": False, "keep_trailing_newline": True}
+    environment = make_environment("t2t_jax.data.report", "", **how)
     filters = {"repr": repr, "short_name": short_name, "trim_end": str.rstrip}
     environment.filters |= filters
     return environment.get_template("data_report.txt.jinja").render(

@@ -59,9 +59,8 @@ _AFTER_THE_END = "\"'\u201d\u201c\u2019\u00bb\u00ab)] \t"
 _GREEK = re.compile("[\u0370-\u03ff]")
 _WORD = re.compile(r"[^\W\d_]+")
 _NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\s]\d{3})+(?!\d)|\d+")
-_BRACKET = re.compile(
-    r"[()\[\]{}\uff08\uff09\uff3b\uff3d\uff5b\uff5d]"
-)  # wide ones, too
+# Wide ones, too.
+_BRACKET = re.compile(r"[()\[\]{}\uff08\uff09\uff3b\uff3d\uff5b\uff5d]")
 _UNSEEN, _CLEAR, _SHORTEST = -13.0, 0.5, 20
 _MOST_TRIGRAMS = 20_000
 
@@ -189,10 +188,6 @@ def _final(text: str) -> str:
     return "?" if end and end in QUESTION else "." * bool(end and end in FULL_STOP)
 
 
-def _ends_otherwise(source: str, target: str, _: Any) -> bool:
-    return _final(source) != _final(target)
-
-
 def _has_other_capitals(source: str, target: str, _: Any) -> bool:
     firsts = [next(filter(str.isalnum, side), "") for side in (source, target)]
     if any(first.lower() == first.upper() for first in firsts):  # as 9, or in Chinese
@@ -259,7 +254,7 @@ def _is_other_language(source: str, target: str, gains: Mapping[str, float]) -> 
 
 _FILTERS: Mapping[str, Callable[[str, str, Any], bool]] = {
     **{name: partial(_has_other_items, name) for name in _ITEMS},
-    "punctuation": _ends_otherwise,
+    "punctuation": lambda source, target, _: _final(source) != _final(target),
     "capitals": _has_other_capitals,
     "letters": _lacks_letters,
     "script": _is_other_script,

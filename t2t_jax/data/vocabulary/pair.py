@@ -115,12 +115,9 @@ class VocabularyPair(NamedTuple):
             return cls(shared, shared)
         own: Any = {"size": config.source_size, "file": config.source_file}
         for_source = dataclasses.replace(config, **own, unit=config.source_unit)
-        return cls(
-            _prepare(
-                (source for source, _ in pairs), for_source, side="source_", **how
-            ),
-            _prepare((target for _, target in pairs), config, side="", **how),
-        )
+        sources, targets = (one for one, _ in pairs), (one for _, one in pairs)
+        source = _prepare(sources, for_source, side="source_", **how)
+        return cls(source, _prepare(targets, config, side="", **how))
 
     def check(self, config: VocabularyConfig, *, name: str, advice: str = "") -> None:
         """Checks that the vocabularies are as configured.

@@ -380,7 +380,6 @@ def _sentencepiece_table(
 
 def _subwords(pieces: list[str], ids: _Ids, table: _Json) -> tuple[_Split, _Join]:
     """Subwords of tensor2tensor."""
-    del ids, table
     encoder = SubwordEncoder(pieces, num_reserved=len(SPECIAL_PIECES))
     return encoder.encode, encoder.decode
 

@@ -284,8 +284,7 @@ class Vocabulary:
 
 def table_of(vocabulary: Vocabulary) -> dict[str, Any]:
     """Returns the table of a vocabulary of another toolkit; {} for SentencePiece's."""
-    is_table = vocabulary.model.startswith(b"{")
-    return json.loads(vocabulary.model) if is_table else {}
+    return json.loads(vocabulary.model) if vocabulary.model.startswith(b"{") else {}
 
 
 def has_piece(vocabulary: Vocabulary, text: str) -> bool:

@@ -34,8 +34,6 @@ from t2t_jax.exchange.exporting.verification import Backend
 from t2t_jax.exchange.formats import FILE_SUFFIXES
 from t2t_jax.run.text import name_of_language
 
-_README = "Translates from {0} to {1}. Made with t2t_jax.\n"
-
 
 class ArgosFormat(ExportFormat):
     """Packages of Argos Translate."""
@@ -63,9 +61,10 @@ class ArgosFormat(ExportFormat):
         metadata = dict.fromkeys(("package_version", "argos_version"), "1.0")
         metadata |= {"from_code": source, "from_name": names[0]}
         metadata |= {"to_code": target, "to_name": names[1]}
+        about = f"Translates from {names[0]} to {names[1]}. Made with t2t_jax.\n"
         files = {
             "metadata.json": f"{json.dumps(metadata, indent=2)}\n".encode(),
-            "README.md": _README.format(*names).encode(),
+            "README.md": about.encode(),
             "sentencepiece.model": pieces,
         }
         with TemporaryDirectory(dir=to) as directory:

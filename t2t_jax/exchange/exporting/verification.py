@@ -65,10 +65,9 @@ class JaxBackend:
         found = Translator(
             model.step_model, model.vocabularies, config, max_concurrent=1
         ).translations(lines, target_language="")
-        best = [one.hypotheses[0] for one in found]
         return [
-            Output(one.text, tuple(self._ids[piece] for piece in one.tokens))
-            for one in best
+            Output(best.text, tuple(self._ids[piece] for piece in best.tokens))
+            for best in (one.hypotheses[0] for one in found)
         ]
 
     def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
@@ -325,12 +324,7 @@ def compare(
 
 
 def _gaps(
-    own: Backend,
-    subwords: Sequence[Sequence[int]],
-    ours: Sequence[Output],
-    theirs: Sequence[Output],
-    *,
-    logs: Sequence[Logs],
+    own: Backend, subwords: list[list[int]], *both: list[Output], logs: list[Logs]
 ) -> list[float]:
     """Returns the gap of each line whose outputs differ.
 
@@ -338,6 +332,7 @@ def _gaps(
       subwords: of the sources.
       logs: the model's log-probabilities of the tokens of `ours`.
     """
+    ours, theirs = both
     unequal = _unequal(ours, theirs)
     others = own.score([(subwords[n], theirs[n].subwords) for n in unequal])
     return [

@@ -255,30 +255,25 @@ class Trained(NamedTuple):
 
 
 def find_trained(
-    directory: Path,
-    source: Source,
-    *,
-    bias: Array,
-    architecture: Architecture,
-    wanted: str,
+    directory: Path, source: Source, *, bias: Array, architecture: Architecture, by: str
 ) -> Trained:
     """Finds how weights were trained.
 
     Args:
       source: stored tables of positions are taken from it.
       bias: [V] of the logits.
-      wanted: "huggingface" for what HF computes, "marian" for Marian's own, or "".
+      by: "huggingface" for what HF computes, "marian" for Marian's own, or "".
 
     Raises:
       DataError: stored positions are not sinusoids, or what an export noted is invalid.
     """
     stored = _stored_positions(source, architecture)
     noted = _noted(architecture.marker, directory) if architecture.marker else {}
-    if wanted == "huggingface":
+    if by == "huggingface":
         biases = {key: noted[key] for key in _BIASES if key in noted}
-        return Trained(wanted, "it was chosen", {**COMPUTED, **biases, **stored})
-    if wanted == "marian":
-        return Trained(wanted, "it was chosen", _MARIAN)
+        return Trained(by, "it was chosen", {**COMPUTED, **biases, **stored})
+    if by == "marian":
+        return Trained(by, "it was chosen", _MARIAN)
     if noted:
         return Trained("t2t_jax", "t2t_jax exported the model", noted)
     if stored.get("position_rates", "paper") != "paper":

@@ -93,7 +93,6 @@ def read_m2m_100(path: Path, options: ImportOptions) -> ImportedModel:
       DataError: a file is damaged or of another model, or the model is not supported.
       InputMissingError: a file is missing.
     """
-    del options
     architecture = read_architecture(path, "m2m_100")
     generation = read_generation(path, architecture=architecture, has_languages=True)
     tokens = read_tokens(path, architecture.sizes[0])

@@ -56,20 +56,10 @@ _DTYPES: Mapping[str, npt.DTypeLike] = {
     "torch.BoolStorage": np.bool_,
 }
 
-_ORDERED_DICT = "collections.OrderedDict"
 _NAMESPACE = "argparse.Namespace"
-_TENSOR = "torch._utils._rebuild_tensor_v2"
-_PARAMETER = "torch._utils._rebuild_parameter"
-_ENCODE = "_codecs.encode"  # how bytes are written
-_ALLOWED = frozenset(
-    {_ORDERED_DICT, _NAMESPACE, _TENSOR, _PARAMETER, _ENCODE, *_DTYPES}
-)
 
 # What a damaged file raises.
-_UNREADABLE = (
-    *BAD_ZIP_ERRORS,
-    *(ArithmeticError, MemoryError, RecursionError, TypeError),
-)
+_UNREADABLE = (*BAD_ZIP_ERRORS, ArithmeticError, MemoryError, TypeError)
 
 # (key, element type, number of elements) -> the elements; None leaves them out.
 _LoadStorage: TypeAlias = Callable[[str, npt.DTypeLike, int], Array | None]
@@ -368,11 +358,12 @@ def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Array
 
 
 _CALLS: Mapping[str, Callable[..., Any]] = {
-    _ORDERED_DICT: _ordered_dict,
-    _TENSOR: _view,
-    _PARAMETER: lambda tensor, *_: tensor,
-    _ENCODE: _encode,
+    "collections.OrderedDict": _ordered_dict,
+    "torch._utils._rebuild_tensor_v2": _view,
+    "torch._utils._rebuild_parameter": lambda tensor, *_: tensor,
+    "_codecs.encode": _encode,  # how bytes are written
 }
+_ALLOWED = frozenset({_NAMESPACE, *_CALLS, *_DTYPES})
 
 _LITERALS = (
     *("BININT", "BININT1", "BININT2", "LONG1", "LONG4", "BINFLOAT"),

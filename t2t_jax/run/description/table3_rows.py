@@ -90,16 +90,28 @@ class Variation(NamedTuple):
     row: str
 
 
-def table3_row(config: Config) -> str:
+def table3_row(
+    config: Config, rows: Mapping[str, Row] = ROWS, *, ignored: Collection[str] = ()
+) -> str:
     """Returns the name of the row that a configuration equals, or "".
 
     Keys that the paper does not vary are ignored. Parsers are not among the rows.
+
+    Args:
+      ignored: keys that may also differ.
 
     Example:
       >>> table3_row(Config()), table3_row(Config(steps=7))
       ('base', '')
     """
-    return _row_of(config, ROWS)
+    is_other = config.architecture != "transformer" or config.python.module
+    if is_other or is_parser(config):
+        return ""
+    changed = {key: here for key, _, here in _changed_keys(config)}
+    for name, row in rows.items():
+        if all(key in ignored for key, _ in changed.items() ^ row.changes.items()):
+            return name
+    return ""
 
 
 def closest_row(config: Config) -> str:
@@ -111,21 +123,7 @@ def closest_row(config: Config) -> str:
       >>> closest_row(Config(steps=7)), closest_row(Config())
       ('base', 'base')
     """
-    return _row_of(config, TABLE_3, ignored=("steps", "vocabulary.size"))
-
-
-def _row_of(
-    config: Config, rows: Mapping[str, Row], *, ignored: Collection[str] = ()
-) -> str:
-    """Returns the row that changes what a configuration changes; "" if none does."""
-    is_other = config.architecture != "transformer" or config.python.module
-    if is_other or is_parser(config):
-        return ""
-    changed = {key: here for key, _, here in _changed_keys(config)}
-    for name, row in rows.items():
-        if all(key in ignored for key, _ in changed.items() ^ row.changes.items()):
-            return name
-    return ""
+    return table3_row(config, TABLE_3, ignored=("steps", "vocabulary.size"))
 
 
 def variations(config: Config) -> list[Variation]:

@@ -215,11 +215,8 @@ def _search_costs(config: Config, mesh: Mesh, topology: Topology) -> dict[str, A
     longest = decoding.longest_output(SENTENCE_LENGTH)
     rows = max(1, decoding.tokens_per_batch // longest)
     search = make_search(model, params_from_config(decoding))
-    sizes = (
-        decoding.max_extra_tokens,
-        longest,
-        chunk_ends(longest, SENTENCE_LENGTH)[0],
-    )
+    first_end = chunk_ends(longest, SENTENCE_LENGTH)[0]
+    sizes = (decoding.max_extra_tokens, longest, first_end)
     begin = functools.partial(on_devices, start, flat, sizes)
     source = jax.ShapeDtypeStruct((flat.size, rows, SENTENCE_LENGTH), jnp.int32)
     with jax.default_device(topology.target.platform):  # `past_dtype` is that of it.

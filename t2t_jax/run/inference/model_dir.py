@@ -259,9 +259,8 @@ def _config_of(model: TranslationModel) -> Config:
     name = "rnn" if isinstance(network, RNNConfig) else "transformer"
     networks: Any = {ARCHITECTURES[name]: network}
     most, of_source = DataConfig.max_length, network.source_vocab_size or 0
-    longest = min(most, learned_positions(model.module) or most)
     return Config(
-        data=DataConfig(max_length=longest),
+        data=DataConfig(max_length=min(most, learned_positions(model.module) or most)),
         vocabulary=VocabularyConfig(size=network.vocab_size, source_size=of_source),
         architecture=name,
         decoding=model.decoding,
