@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment
+
 from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.data.report.statistics import make_environment
 from t2t_jax.data.vocabulary.vocabulary import table_of
@@ -29,8 +31,7 @@ from t2t_jax.run.text import spec_of_names
 # Keys that are listed where they are not the default.
 _NOT_OF_THE_PAPER = (
     *("norm", "num_decoder_layers", "activation", "attention_biases", "output_bias"),
-    *("scale_embeddings", "position_rates", "first_position", "start"),
-    "tag_position",
+    *("scale_embeddings", "position_rates", "first_position", "start", "tag_position"),
 )
 
 _SCORES = {"bleu": "BLEU", "chrf": "chrF"}
@@ -40,8 +41,7 @@ _FEWEST_LINES = 100
 
 def fill_template(template: str, /, **values: object) -> str:
     """Fills a Markdown file of the folder `templates`, such as "ctranslate2"."""
-    text: str = _environment().get_template(f"{template}.md").render(values)
-    return text.rstrip()
+    return _environment().get_template(f"{template}.md").render(values).rstrip()
 
 
 def fill_usage(template: str, original: Original, name: str, **values: object) -> str:
@@ -62,7 +62,7 @@ def fill_usage(template: str, original: Original, name: str, **values: object) -
 
 
 @cache
-def _environment() -> Any:
+def _environment() -> Environment:
     environment = make_environment("t2t_jax.exchange")
     environment.filters["commas"] = "{:,}".format
     # In a table a bar would begin another column.

@@ -50,8 +50,7 @@ CHARTS = (
 
 def figure(record: Mapping[str, Any] | None, name: str, digits: int = 2) -> str:
     """Formats a number of a record; as a dash where there is none."""
-    value = number(record or {}, name)
-    if value is None:
+    if (value := number(record or {}, name)) is None:
         return NONE
     if name == "perplexity":
         return format_perplexity(value, digits=digits)

@@ -244,9 +244,7 @@ def check_machine() -> Iterator[Check]:
     yield Check("machine", "memory", _WARNING[is_little], about, advice, details)
 
 
-def check_storage(
-    workdir: Path, *, is_given: bool, environ: Mapping[str, str] = os.environ
-) -> Iterator[Check]:
+def check_storage(workdir: Path, *, is_given: bool) -> Iterator[Check]:
     """Checks space and locks on the disks of a workdir, the caches and /tmp.
 
     Args:
@@ -256,7 +254,7 @@ def check_storage(
     """
     yield _check_disk("workdir", workdir, denied="error" if is_given else "warning")
     try:
-        yield _check_disk("caches", cache_home(environ))
+        yield _check_disk("caches", cache_home())
     except UserError as error:
         yield Check("storage", "caches", "error", str(error), "Set XDG_CACHE_HOME.")
     yield _check_disk("temporary files", Path(tempfile.gettempdir()))

@@ -14,6 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, ClassVar, NamedTuple
 
+from jinja2 import Environment
 from markupsafe import Markup
 
 from t2t_jax.data.report.statistics import make_environment
@@ -106,7 +107,7 @@ def render(
 
 
 @cache
-def _environment() -> Any:
+def _environment() -> Environment:
     environment = make_environment("t2t_jax.report", autoescape=True, finalize=_clean)
     how = {"allow_nan": False, "separators": (",", ":")}
     environment.policies["json.dumps_kwargs"] = how

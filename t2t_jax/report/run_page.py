@@ -278,8 +278,7 @@ class ReportWriter:
         Args:
           is_over: whether the training of this process has ended.
         """
-        start = self.clock()
-        if start < self._not_before and not is_over:
+        if (start := self.clock()) < self._not_before and not is_over:
             return
         try:
             if not self._has_environment:

@@ -106,8 +106,7 @@ def _histograms(bins: Mapping[str, Any]) -> Part:
 
 
 def _leaks(report: Mapping[str, Any]) -> Iterator[Part]:
-    leaks = report["leaks"]
-    if not leaks:
+    if not (leaks := report["leaks"]):
         yield Note("No held-out text was checked against the training text.", "")
         return
     title = "Held-out text in the training text"

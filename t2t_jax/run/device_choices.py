@@ -24,8 +24,7 @@ def choose_attention(config: Config, mesh: Mesh) -> tuple[Config, str]:
     Returns:
       The configuration, and a line on what was chosen; "" if it stays.
     """
-    network = config.network
-    if not isinstance(network, TransformerConfig):
+    if not isinstance(network := config.network, TransformerConfig):
         return config, ""
     devices = mesh.devices.flatten().tolist()
     kernel, reason = resolve_attention(

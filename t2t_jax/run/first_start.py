@@ -64,8 +64,7 @@ def adopt_model(
         name: dict(value) if isinstance(value, Mapping) else value
         for name, value in values.items()
     }
-    directory = str(nested.get("init_from", ""))
-    if not directory:
+    if not (directory := str(nested.get("init_from", ""))):
         return nested
     with rewording(lambda problem: f"init_from={problem}"):
         own = saved or Workdir(Path(directory)).read_config()

@@ -100,8 +100,7 @@ def require_resumable(old: Config, new: Config, *, workdir: Path) -> None:
       ConfigError: keys differ that cannot change. It lists them, or counts them if
         this is another experiment.
     """
-    changes = forbidden_changes(old, new)
-    if len(changes) > _MAX_LISTED:
+    if len(changes := forbidden_changes(old, new)) > _MAX_LISTED:
         raise ConfigError(
             f"{workdir} holds another experiment: {len(changes)} keys differ, such as "
             f"{changes[0].split(' ')[0]}. Choose another workdir, or leave the config "

@@ -124,8 +124,7 @@ def _parse_json(body: bytes) -> dict[str, Any]:
 
 def _parse_form(body: bytes) -> dict[str, str]:
     # Not urllib's parse_qsl, which takes 190 bytes of memory for each "%" (3.11.7).
-    pairs = body.replace(b"+", b" ").split(b"&", _MAX_FIELDS)
-    if len(pairs) > _MAX_FIELDS:
+    if len(pairs := body.replace(b"+", b" ").split(b"&", _MAX_FIELDS)) > _MAX_FIELDS:
         raise ValueError("too many fields")
     named = [pair.partition(b"=") for pair in reversed(pairs) if pair]
     return {_unescaped(name): _unescaped(value) for name, _, value in named}
@@ -276,8 +275,7 @@ def _require(size: int, limit: int, unit: str) -> None:
 
 
 def _code(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    if value and isinstance(value, str):
+    if (value := fields.get(name)) and isinstance(value, str):
         return value
     raise invalid(f"{name} must be a string" if value else f"missing {name} parameter")
 

@@ -67,8 +67,7 @@ class Prefetcher(Iterator[Item], AbstractContextManager["Prefetcher[Item]"]):
     def __next__(self) -> Item:
         if self._closed.is_set():
             raise StopIteration
-        result = self._ready.get()
-        if isinstance(result, BaseException):
+        if isinstance(result := self._ready.get(), BaseException):
             self.close()
             raise result
         return result[0]

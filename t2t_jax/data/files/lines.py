@@ -195,8 +195,7 @@ def read_lines(path: str | Path) -> Iterator[str]:
         file and line.
       InputMissingError: the file does not exist or cannot be read.
     """
-    interactive = str(path) == "-"
-    if not interactive:
+    if not (interactive := str(path) == "-"):
         require_files(path)
     problems = LineProblems()
     for line in checked_lines(path, problems):

@@ -42,8 +42,7 @@ def escape_controls(text: str) -> str:
 def print_line(text: str, stream: TextIO | None = None) -> None:
     """Prints text, above the bar if the stream shows one; errors are ignored."""
     text, stream = escape_controls(text), stream or sys.stderr
-    bar = _bars.get(getattr(stream, "rich_proxied_file", stream))
-    if bar is not None:
+    if (bar := _bars.get(getattr(stream, "rich_proxied_file", stream))) is not None:
         # The terminal wraps: a command wrapped by rich cannot be copied.
         plain: Any = dict.fromkeys(("markup", "highlight", "emoji"), False)
         bar.console.print(text, **plain, soft_wrap=True)

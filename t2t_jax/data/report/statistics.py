@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import chain, islice, zip_longest
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_jax.data.config import FILTERS, SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import locator, short_name
@@ -19,6 +19,9 @@ from t2t_jax.data.token_cache.known_words import MAX_WORDS
 from t2t_jax.data.token_cache.shards import MAX_EXAMPLES
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+
+if TYPE_CHECKING:  # Jinja is imported when a page is written
+    from jinja2 import Environment
 
 _Examples: TypeAlias = dict[str, list[dict[str, Any]]]
 
@@ -204,17 +207,17 @@ _MAX_BAR_WIDTH = 24
 _MAX_PARTS = 40
 
 
-def make_environment(package: str, folder: str = "templates", **options: Any) -> Any:
+def make_environment(package: str, path: str = "templates", **how: Any) -> Environment:
     """Returns Jinja's environment of the templates of a package.
 
     Args:
-      options: of `jinja2.Environment`, such as `autoescape=True` for HTML.
+      path: of their folder in the package.
+      how: options of the environment, such as `autoescape=True` for HTML.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    options |= {"undefined": StrictUndefined, "trim_blocks": True}
-    loader = PackageLoader(package, folder)
-    return Environment(loader=loader, lstrip_blocks=True, **options)
+    how |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    return Environment(loader=PackageLoader(package, path), **how)
 
 
 def report_text(report: dict[str, Any]) -> str:

@@ -172,13 +172,10 @@ def _without_traces(tree: Tree) -> Tree | None:
     if tree.is_word:
         return None if tree.label == "-NONE-" else tree
     children = tuple(filter(None, map(_without_traces, tree.subtrees())))
-    return Tree(_category(tree.label), children) if children else None
-
-
-def _category(label: str) -> str:
-    """Returns NP of NP-SBJ-1; a label that begins with a hyphen stays."""
-    match = re.match(r"[^-=|]+", label)
-    return match[0] if match else label
+    # NP of NP-SBJ-1; a label that begins with a hyphen stays.
+    category = re.match(r"[^-=|]+", tree.label)
+    label = category[0] if category else tree.label
+    return Tree(label, children) if children else None
 
 
 def with_words(tree: Tree, words: Iterable[str], tags: Iterable[str]) -> Tree:

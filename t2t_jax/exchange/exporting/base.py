@@ -193,8 +193,7 @@ def untagged(original: Original) -> tuple[Original, list[str]]:
       The model; and the languages whose tags source and target begin with, or the
       source alone, by the example, `languages` or else the first that it has.
     """
-    vocabulary = original.model.vocabularies.source
-    if not vocabulary.tags:
+    if not (vocabulary := original.model.vocabularies.source).tags:
         return original, []
     source, target, text = split_tag(original.origin["examples"][0], vocabulary.tags)
     known = original.languages or [*vocabulary.tags, *vocabulary.tags]

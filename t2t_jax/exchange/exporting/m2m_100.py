@@ -119,8 +119,7 @@ def _order(size: int) -> list[int]:
 def _write_tokenizer(to: Path, original: Original) -> list[int]:
     """Writes the files of a tokenizer, and returns the ids of the languages."""
     vocabulary = original.model.vocabularies.target
-    table = table_of(vocabulary)
-    if table.get("source_tag") != "source":
+    if (table := table_of(vocabulary)).get("source_tag") != "source":
         raise UserError(
             "--format=m2m_100 requires the vocabulary of an imported model of M2M-100 "
             "or NLLB-200. Use --format=hf_marian or --format=safetensors."

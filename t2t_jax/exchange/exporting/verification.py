@@ -266,8 +266,7 @@ class Comparison:
         Raises:
           DataError: it does not.
         """
-        problems = self.problems(tolerance)
-        if problems:
+        if problems := self.problems(tolerance):
             raise DataError(
                 f"The export differs from the model on {self.lines} lines of "
                 f"{self.text}: {'; '.join(problems)}.\nNothing was kept. {advice}"

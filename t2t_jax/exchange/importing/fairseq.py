@@ -115,8 +115,7 @@ def _checkpoint_of(path: Path) -> Path:
     if not path.is_dir():
         return path
     known = [file for name in _CHECKPOINTS if (file := path / name).is_file()]
-    found = known[:1] or sorted(path.glob("*.pt"))
-    if len(found) != 1:
+    if len(found := known[:1] or sorted(path.glob("*.pt"))) != 1:
         raise DataError(
             f"{path} must have a {', '.join(_CHECKPOINTS)} or a single other .pt file, "
             f"and has {len(found)}. Pass the path of a checkpoint."
@@ -129,8 +128,7 @@ def _settings_of(state: Mapping[Any, Any], *, name: Path) -> Settings:
     config = state.get("cfg")
     sections = config if isinstance(config, dict) else {}
     parts = _flat(sections.get("task")) | _flat(sections.get("model"))
-    flat = _flat(state.get("args")) or parts
-    if not flat:
+    if not (flat := _flat(state.get("args")) or parts):
         raise DataError(
             f"{name} has no arguments of a model, neither 'args' nor 'cfg'. Pass a "
             "checkpoint that fairseq has saved."

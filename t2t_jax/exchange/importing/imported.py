@@ -130,8 +130,7 @@ class Settings:
         self, key: str, *, default: int | None = None, least: int = 1, most: int = _MOST
     ) -> int:
         """Returns a whole number within bounds."""
-        found = self.get(key)
-        if found is None and default is not None:
+        if (found := self.get(key)) is None and default is not None:
             return default
         if type(found) is not int or not least <= found <= most:
             self.refuse(key, f"whole numbers from {least} to {most:,}")
@@ -156,8 +155,7 @@ class Settings:
         self, key: str, *, default: float | None = None, most: float = 1_000
     ) -> float:
         """Returns a number from 0."""
-        found = self.get(key)
-        if found is None and default is not None:
+        if (found := self.get(key)) is None and default is not None:
             return default
         # Comparisons with NaN are False.
         if not is_number(found) or not 0 <= found <= most:
@@ -166,15 +164,13 @@ class Settings:
 
     def flag(self, key: str, *, default: bool | None = None) -> bool:
         """Returns true or false."""
-        found = self.get(key, default)
-        if not isinstance(found, bool):
+        if not isinstance(found := self.get(key, default), bool):
             self.refuse(key, "true and false")
         return found
 
     def choice(self, key: str, known: Collection[str], *, default: str = "") -> str:
         """Returns one of some words."""
-        found = self.get(key, default)
-        if not isinstance(found, str) or found not in known:
+        if not isinstance(found := self.get(key, default), str) or found not in known:
             self.refuse(key, ", ".join(known))
         return found
 

@@ -74,8 +74,7 @@ def find_format(path: Path) -> str | None:
 
 def explain_foreign(path: Path) -> str:
     """Returns what to do with a foreign model that is passed as one of ours, or ""."""
-    name = find_format(path)
-    if name is None:
+    if (name := find_format(path)) is None:
         return ""
     return (
         f"It is a model of {FORMATS[name].toolkit}. Import it with --mode=import "
@@ -158,8 +157,7 @@ def _format_of(path: Path, toolkit: str) -> str:
     # A checkpoint of TensorFlow is several files, named by how they begin.
     if not path.exists() and found is None:
         raise InputMissingError(f"{path}: no such file or directory. Change --from.")
-    name = toolkit or found or ""
-    if name not in FORMATS:
+    if (name := toolkit or found or "") not in FORMATS:
         others = " CTranslate2's are only exported." * (path / "model.bin").is_file()
         raise UserError(
             f"{path} is not a model of {', '.join(FORMATS)}, by its files.{others} "
@@ -262,8 +260,7 @@ def resolve_hub(path: str) -> Path:
         not got it.
       UserError: the path is not of this form, or huggingface_hub is not installed.
     """
-    match = _NAME.fullmatch(path)
-    if match is None or ".." in path:
+    if (match := _NAME.fullmatch(path)) is None or ".." in path:
         raise UserError(
             f"{path} must be hf://ORGANIZATION/NAME[@REVISION]. Change --from."
         )

@@ -111,8 +111,7 @@ class Source(dict[str, npt.NDArray[Any]]):
         Raises:
           DataError: tensors are left over.
         """
-        left = sorted(set(self) - self._taken - set(ignored))
-        if left:
+        if left := sorted(set(self) - self._taken - set(ignored)):
             more = f" and {len(left) - _MAX_LISTED:,} more" * (len(left) > _MAX_LISTED)
             raise DataError(
                 f"{self.name} has tensors that a Transformer of its configuration "

@@ -144,8 +144,7 @@ def read_tokens(directory: Path, size: int) -> Tokens:
       DataError: a file is damaged, or they are not of one model.
       InputMissingError: a file is missing.
     """
-    path = directory / SPM
-    if not path.exists():
+    if not (path := directory / SPM).exists():
         raise InputMissingError(
             f"{path}: no such file. Copy it from the published model: Transformers "
             "leaves it out of what it saves."

@@ -142,16 +142,14 @@ def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
 
 def _checkpoint_of(directory: Path) -> Path:
     """Returns the checkpoint that `checkpoint` names, or that of most steps."""
-    state = directory / "checkpoint"
-    if state.is_file():
+    if (state := directory / "checkpoint").is_file():
         content = read_limited(state, max_bytes=1 << 20, advice=_ADVICE)
         named = re.search(rb'^model_checkpoint_path: *"([^"\n\0]+)"', content, re.M)
         # It may be a path on the machine of the training.
         name = Path(named[1].decode(errors="replace")).name if named else ""
         if name and _index_of(directory / name).is_file():
             return directory / name
-    prefixes = list(map(_prefix_of_file, directory.glob(f"*{_INDEX}")))
-    if not prefixes:
+    if not (prefixes := list(map(_prefix_of_file, directory.glob(f"*{_INDEX}")))):
         raise InputMissingError(
             f"{directory} has no checkpoint of TensorFlow, *{_INDEX}. {_ADVICE}"
         )

@@ -258,8 +258,7 @@ def t2t_vocabularies(
 def _t2t_side(path: Path, *, divisor: int) -> _Side:
     """Reads subwords, which are in quotes, or tokens by line."""
     text = read_text(path, advice=ADVICE)
-    is_tokens = text.startswith(_RESERVED[0])
-    if is_tokens:
+    if is_tokens := text.startswith(_RESERVED[0]):
         names = [line.strip() for line in text.removesuffix("\n").split("\n")]
     else:
         names = read_subwords(text, name=str(path))
@@ -360,8 +359,7 @@ def _file_name(path: object) -> str:
 def _marian_side(path: Path, size: int, *, splitter: Path) -> _Side:
     """Reads a SentencePiece model, or a list of pieces that one beside it makes."""
     content, name = _read(path), str(path)
-    is_list = path.suffix in _LISTS
-    if is_list:
+    if is_list := path.suffix in _LISTS:
         foreign = _listed(path, content)
         names = [foreign.get(number, f"<id_{number}>") for number in range(size)]
         pad, eos, unk = (

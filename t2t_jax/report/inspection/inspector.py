@@ -277,15 +277,13 @@ def _find_suspects(
     found: Inspection, columns: _Columns, scorer: Scorer, *, seed: int
 ) -> None:
     """Finds the likely reason for a high loss: another language, or another source."""
-    scored = np.flatnonzero(found.is_scored)
-    if len(scored) < 2:
+    if len(scored := np.flatnonzero(found.is_scored)) < 2:
         return
     rng = np.random.default_rng(seed)
     sample = np.sort(rng.choice(scored, min(_SAMPLE, len(scored)), replace=False))
     suspects = _suspects(found)
     found.gains[:] = _gains(found, np.union1d(sample, suspects), scorer, rng, sample)
-    is_single = len({*found.directions}) == 1
-    if not is_single:
+    if not (is_single := len({*found.directions}) == 1):
         several = "The text has several directions: no wrong languages are looked for."
         found.notes.append(several)
     for side in range(2 * is_single):
@@ -297,8 +295,7 @@ def _find_suspects(
         is_foreign = scores < center - _OUTLIER * spread
         is_foreign |= scores < other.scores(lines, are_counted=False) - _OTHER_SIDE
         found.findings["language"][suspects[is_foreign]] = True
-    usual_gain = float(np.median(found.gains[sample]))
-    if usual_gain < _LEAST_GAIN:
+    if (usual_gain := float(np.median(found.gains[sample]))) < _LEAST_GAIN:
         found.notes.append(
             f"The source helps this model by {usual_gain:.2f} nats a token, too little "
             "to find misaligned pairs. Train longer."

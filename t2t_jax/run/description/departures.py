@@ -201,8 +201,7 @@ def _from_defaults(config: Config) -> Iterator[Departure]:
     for default in paper_defaults(parsing=is_parser(config)):
         key = default.key.replace("network", section)
         # The recurrent baseline lacks some keys of the Transformer.
-        value = values.get(key, default.faithful)
-        if value != default.faithful:
+        if (value := values.get(key, default.faithful)) != default.faithful:
             here = default.here.format(WORDS.get(str(value), value))
             here = here.replace("model.", f"{section}.")
             yield Departure(default.name, default.paper, here, key)
