@@ -5,7 +5,7 @@ import pytest
 
 from t2t_jax.errors import DataError
 from t2t_jax.run import dev_outputs
-from t2t_jax.run.dev_outputs import DevOutputs
+from t2t_jax.run.dev_outputs import DevOutputs, steps_in
 
 SOURCES, REFERENCES = ["a\u2028b", "", "c\r"], ["A", "B", "C"]
 
@@ -18,7 +18,7 @@ def outputs(tmp_path):
 
 
 def test_what_was_written_is_read_line_by_line(outputs):
-    assert outputs.steps() == [8]
+    assert steps_in(outputs.folder) == [8]
     assert outputs.read(8) == (8, SOURCES, REFERENCES, ["x", "", "z"])
     assert (outputs.folder / "8.txt").read_bytes() == b"x\n\nz\n"
 
@@ -42,5 +42,5 @@ def test_the_oldest_are_removed_but_for_the_best(outputs, tmp_path, monkeypatch)
     (tmp_path / "metrics.jsonl").write_text(lines)
     for step in (16, 24, 32, 40):
         outputs.write(step, ["x", "", "z"], sources=SOURCES, references=REFERENCES)
-    assert outputs.steps() == [8, 32, 40]
+    assert steps_in(outputs.folder) == [8, 32, 40]
     assert outputs.read(8).hypotheses == ["x", "", "z"]
