@@ -306,6 +306,6 @@ def _require_callbacks(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
     if wrong := [one for one in found if not callable(one)]:
         raise TypeError(
             "train takes callbacks that are called with a record and the state, not "
-            f"{with_article(type(wrong[0]).__name__)}. Pass functions, such as [print]."
+            f"{with_article(wrong[0])}. Pass functions, such as [print]."
         )
     return found

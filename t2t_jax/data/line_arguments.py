@@ -44,7 +44,7 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
     for number, line in enumerate(elements):
         if not isinstance(line, str):
             kind, is_number = type(line).__name__, isinstance(line, int | float)
-            what = f"{line} ({kind})" if is_number else with_article(kind)
+            what = f"{line} ({kind})" if is_number else with_article(line)
             rule = f"{caller} takes {noun} of type str, but {noun}[{number}] is {what}"
             raise TypeError(f"{rule}. {_advice(line)}")
     return [str(line) for line in elements]
@@ -66,8 +66,7 @@ def as_directory(path: str | Path, *, caller: str) -> Path:
     """
     takes = f"{caller} takes the path of a directory"
     if not isinstance(path, str | os.PathLike):
-        what = with_article(type(path).__name__)
-        raise TypeError(f"{takes}, not {what}. Pass a str or a Path.")
+        raise TypeError(f"{takes}, not {with_article(path)}. Pass a str or a Path.")
     if not os.fspath(path):
         advice = 'Pass "." for the working directory.'
         raise UserError(f"{takes}, and it is empty. {advice}")
@@ -84,30 +83,30 @@ def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") 
       >>> require_lines(iter(["a"]), caller="train")
     """
     takes = f"{caller} takes a sequence of {noun}"
-    kind = type(lines).__name__
     if isinstance(lines, str):
         shown = lines if len(lines) <= _MAX_SHOWN else f"{lines[: _MAX_SHOWN - 1]}…"
         quoted = json.dumps(shown, ensure_ascii=False)
         raise TypeError(f"{takes}, not a str. Pass [{quoted}].")
     if isinstance(lines, bytes | bytearray | memoryview):
         advice = 'Pass a list of str, such as data.decode("utf-8").splitlines().'
-        raise TypeError(f"{takes}, not {kind}. {advice}")
+        raise TypeError(f"{takes}, not {type(lines).__name__}. {advice}")
     if not isinstance(lines, Mapping | Set):
         with suppress(TypeError):
             iter(lines)
             return
-    raise TypeError(f"{takes}, not {with_article(kind)}. Pass a list of str.")
+    raise TypeError(f"{takes}, not {with_article(lines)}. Pass a list of str.")
 
 
-def with_article(kind: str) -> str:
-    """Prefixes the name of a type with its article; `NoneType` becomes None.
+def with_article(value: object) -> str:
+    """Returns the name of the type of a value with its article, and None for None.
 
     Example:
-      >>> with_article("int"), with_article("dict"), with_article("NoneType")
+      >>> with_article(3), with_article({}), with_article(None)
       ('an int', 'a dict', 'None')
     """
-    if kind == "NoneType":
+    if value is None:
         return "None"
+    kind = type(value).__name__
     return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
 
 

@@ -82,10 +82,9 @@ def from_nnx(net: nnx.bridge.ToNNX, model: TranslationModel) -> TranslationModel
       `t2t_jax.from_nnx(net, model).translate(["The dog barks."])`.
     """
     if not isinstance(net, nnx.bridge.ToNNX):
-        kind = with_article(type(net).__name__)
         raise TypeError(
-            f"from_nnx takes a module from to_nnx, not {kind}. Pass that part of your "
-            "module."
+            f"from_nnx takes a module from to_nnx, not {with_article(net)}. Pass that "
+            "part of your module."
         )
     _refuse_ensemble(model)
     params: Params = nnx.to_pure_dict(nnx.state(net, nnx.Param))
@@ -106,7 +105,7 @@ def _linen(model: object, params: Params | None) -> tuple[nn.Module, Params]:
     if isinstance(model, str | Path):
         model = load(model)
     if not isinstance(model, TranslationModel):
-        kind = with_article(type(model).__name__)
+        kind = with_article(model)
         raise TypeError(f"to_nnx takes a model, not {kind}. Pass t2t_jax.load(…).")
     _refuse_ensemble(model)
     return model.module, model.params

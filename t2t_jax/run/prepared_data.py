@@ -402,9 +402,6 @@ def _last_position(records: Iterable[Record], step: int) -> tuple[int, DataPosit
     found = (1, START)
     for record in records:
         values = [record["step"], record.get("epoch"), record.get("batch")]
-        if any(type(value) is not int for value in values):
-            continue
-        known, *position = values
-        if found[0] <= known <= step:
-            found = (known, DataPosition(*position))
+        if all(type(one) is int for one in values) and found[0] <= values[0] <= step:
+            found = (values[0], DataPosition(*values[1:]))
     return found

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,16 +139,14 @@ def reads_trees(spec: str) -> bool:
     return bool(parts) and all(name.startswith("trees:") for name in parts)
 
 
-def files_of(corpus: Corpus) -> list[Path]:
+def files_of(corpus: Corpus) -> Iterator[Path]:
     """Lists the files of lines that a corpus is read from."""
-    files: list[Path] = []
     for part, _ in parts_of(corpus):
         *_, part = layers_of(part)
         if isinstance(part, TextCorpus):
-            files += [part.source, part.target]
+            yield from (part.source, part.target)
         elif isinstance(part, TsvCorpus):
-            files.append(part.path)
-    return files
+            yield part.path
 
 
 def large_file_of(corpus: Corpus) -> Path | None:

@@ -88,8 +88,8 @@ def _store(pairs: Any, config: DataConfig, name: str, log: Log) -> TextCorpus:
     """Reads and stores the pairs of one direction."""
     is_wrong = isinstance(pairs, str | bytes | Mapping | Set)
     if is_wrong or not isinstance(pairs, Iterable):
-        is_name, kind = isinstance(pairs, str), with_article(type(pairs).__name__)
-        what = truncate(repr(pairs)) if is_name else kind
+        is_name = isinstance(pairs, str)
+        what = truncate(repr(pairs)) if is_name else with_article(pairs)
         raise TypeError(
             f"{name} must be an iterable of (source, target) pairs, not {what}. Pass "
             '[("A dog barks.", "Ein Hund bellt.")], or one split of a dataset; the '

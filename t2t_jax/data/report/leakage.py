@@ -5,7 +5,7 @@ The training text is not read again: a token cache holds a hash of each sentence
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -96,54 +96,50 @@ def _first_rows(held_out: Hashes, hashes: Hashes, rows: Integers) -> Integers:
     return np.where(values[indices] == held_out, rows[first[indices]], -1)
 
 
-def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def leak_warnings(leaks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Formats warnings about leaks that make scores misleading.
 
     A pair in the training text always causes a warning; a source or a target in other
     pairs is common, and causes one from 30 % of a corpus on.
 
     Example:
-      >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
+      >>> [*leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})]
       ['warning: 1 of the 9 pairs of tsv:a is in the training text. Scores on it measure
       memory, too.']
-      >>> leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 0}})
+      >>> [*leak_warnings({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 0}})]
       []
     """
-    warnings = []
     for spec, found in leaks.items():
         name, pairs, both = short_name(spec), found["pairs"], found["both"]
         if both:
-            warnings.append(
+            yield (
                 f"warning: {both:,} of the {pairs:,} pairs of {name} {_are(both)} in "
                 "the training text. Scores on it measure memory, too."
             )
         for side, others in zip(SIDES, ("translations", "sources"), strict=True):
             if (some := found[side] - both) and some >= _MANY_ONE_SIDED * pairs:
-                warnings.append(
+                yield (
                     f"warning: {some:,} of the {pairs:,} {side}s of {name} "
                     f"({some / pairs:.0%}) {_are(some)} in the training text, with "
                     f"other {others}. Scores on it may be higher than on new text."
                 )
-    return warnings
 
 
-def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def leak_counts(leaks: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Formats the leaks of each corpus, a line each.
 
     Example:
-      >>> leak_counts({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})
+      >>> [*leak_counts({"tsv:a": {"pairs": 9, "source": 2, "target": 1, "both": 1}})]
       ['tsv:a: of 9 pairs 1 is in the training text; 1 source and 0 targets are there in
       other pairs.']
     """
-    lines = []
     for spec, found in leaks.items():
         both, one_sided = found["both"], {s: found[s] - found["both"] for s in SIDES}
         also = (f"{n:,} {side}{'s' * (n != 1)}" for side, n in one_sided.items())
-        lines.append(
+        yield (
             f"{short_name(spec)}: of {found['pairs']:,} pairs {both:,} {_are(both)} in "
             f"the training text; {' and '.join(also)} are there in other pairs."
         )
-    return lines
 
 
 def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
@@ -159,24 +155,22 @@ def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
     }
 
 
-def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """Formats warnings about corpora with 30 % copies or more.
 
     Example:
-      >>> copy_warnings({"text:a,b": {"pairs": 9, "copies": 3}})
+      >>> [*copy_warnings({"text:a,b": {"pairs": 9, "copies": 3}})]
       ['warning: 3 of the 9 pairs of text:a,b (33%) have the same text on both sides.
       Check that its files are a text and its translation.']
     """
-    warnings = []
     for spec, counts in found.items():
         pairs, copies = counts["pairs"], counts["copies"]
         if copies and copies >= MANY_COPIES * pairs:
-            warnings.append(
+            yield (
                 f"warning: {copies:,} of the {pairs:,} pairs of {short_name(spec)} "
                 f"({copies / pairs:.0%}) have the same text on both sides. Check that "
                 "its files are a text and its translation."
             )
-    return warnings
 
 
 def _are(count: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -184,9 +185,8 @@ DROP_REASONS = {
 """Why pairs are not trained on, by the reason in `data.json`."""
 
 
-def drop_warnings(cache: TokenCache) -> list[str]:
+def drop_warnings(cache: TokenCache) -> Iterator[str]:
     """Formats a warning about each part of which more than half is dropped."""
-    warnings = []
     for part in cache.meta["parts"]:
         counts = part["counts"]
         dropped = counts["read"] - counts["kept"]
@@ -195,12 +195,11 @@ def drop_warnings(cache: TokenCache) -> list[str]:
             _, key, name = DROP_REASONS[reason].rpartition("data.")
             change = f"config.{key}{name}" if key else "the files of the corpus"
             share, spec = dropped / counts["read"], short_name(part["spec"])
-            warnings.append(
+            yield (
                 f"warning: {dropped:,} of the {counts['read']:,} pairs of {spec} "
                 f"({share:.0%}) are dropped, {counts[reason]:,} {DROP_REASONS[reason]}."
                 f" Check or change {change}."
             )
-    return warnings
 
 
 _MAX_BAR_WIDTH = 24
@@ -245,5 +244,5 @@ def report_text(report: dict[str, Any]) -> str:
 def _leak_lines(leaks: dict[str, dict[str, Any]]) -> list[str]:
     lines = ["None of its lines is in the training text."]
     if any(found[side] for found in leaks.values() for side in SIDES):
-        lines = leak_counts(leaks)
+        lines = [*leak_counts(leaks)]
     return [*lines, *leak_warnings(leaks), *copy_warnings(leaks)]

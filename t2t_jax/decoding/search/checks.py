@@ -34,7 +34,7 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
       UserError: the source holds tokens outside the vocabulary. Checked only where the
         values are known and the model has a `source_size`.
     """
-    kind = with_article(type(model).__name__)
+    kind = with_article(model)
     if hasattr(model, "step_model"):
         raise TypeError(
             f"{caller} takes a StepModel, not {kind}. Pass model.step_model."
@@ -161,7 +161,7 @@ def require_params(params: object, kind: type, *, caller: str, name: str) -> Non
     if not isinstance(params, kind):
         raise TypeError(
             f"{caller} takes {kind.__name__} as {name}, not "
-            f"{with_article(type(params).__name__)}. Pass t2t_jax.{kind.__name__}(…)."
+            f"{with_article(params)}. Pass t2t_jax.{kind.__name__}(…)."
         )
 
 

@@ -253,7 +253,7 @@ def _config_of(model: TranslationModel) -> Config:
     if not isinstance(network, TransformerConfig | RNNConfig):
         raise TypeError(
             "save_model takes a model whose module has a TransformerConfig or an "
-            f"RNNConfig as config, not {with_article(type(model.module).__name__)}. "
+            f"RNNConfig as config, not {with_article(model.module)}. "
             "Save its parameters by t2t_jax.Checkpoints."
         )
     name = "rnn" if isinstance(network, RNNConfig) else "transformer"
@@ -278,8 +278,7 @@ def _own_module(module: nn.Module, network: ModelConfig) -> str:
 def _require_single(model: TranslationModel) -> None:
     if not isinstance(model, TranslationModel):
         raise TypeError(
-            "save_model takes a loaded model, not "
-            f"{with_article(type(model).__name__)}. Pass "
+            f"save_model takes a loaded model, not {with_article(model)}. Pass "
             "dataclasses.replace(model, params=params)."
         )
     if model.others:

@@ -59,7 +59,7 @@ def test_each_side_and_both_are_counted(find):
 def test_no_leak_is_no_warning_and_any_is_one(find):
     clean = find([("a tree", "Vogel")])
     assert (clean["source"], clean["target"], clean["examples"]) == (0, 0, [])
-    assert leak_warnings({"tsv:a": clean}) == []
+    assert [*leak_warnings({"tsv:a": clean})] == []
     (warning,) = leak_warnings({"tsv:a": clean, "tsv:b": find(TRAIN)})
     assert warning == (
         "warning: 4 of the 5 pairs of tsv:b are in the training text. Scores on it "
@@ -75,8 +75,8 @@ def test_copies_are_counted_and_a_third_is_a_warning(write, encode, find):
     first, _ = copy_warnings(found)
     assert f"warning: 2 of the 3 pairs of {same} (67%) have the same" in first
     assert find([("a", "b"), ("a", "a "), ("", "")])["copies"] == 1
-    assert copy_warnings({"a": {"pairs": 10, "copies": 2}}) == []
-    assert copy_warnings({"a": {"pairs": 0, "copies": 0}}) == []
+    assert [*copy_warnings({"a": {"pairs": 10, "copies": 2}})] == []
+    assert [*copy_warnings({"a": {"pairs": 0, "copies": 0}})] == []
 
 
 def test_every_held_out_corpus_is_reported_by_name(train, write):
