@@ -143,12 +143,11 @@ def read_status(
 
 def _unknown(workdir: Workdir) -> dict[str, Any]:
     """Returns a status with every field, and nothing known."""
-    names = (
+    fields = dict.fromkeys(
         "state reason holder step steps percent epoch checkpoint last_record "
         "record_age_seconds target_tokens_per_second seconds_per_step wall_seconds "
-        "goodput seconds_left done_at loss evaluation best"
+        "goodput seconds_left done_at loss evaluation best".split()
     )
-    fields = dict.fromkeys(names.split())
     return {"workdir": str(workdir.path), **fields, "losses": [], "bleus": []}
 
 

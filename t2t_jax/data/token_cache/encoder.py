@@ -26,8 +26,6 @@ from t2t_jax.data.token_cache.filters import (
 from t2t_jax.data.token_cache.known_words import distinct_hashes
 from t2t_jax.data.vocabulary.tokenizers import Tokenizer, load_tokenizer, tags_of
 
-_DUPLICATE = REASONS.index("duplicates")
-
 
 def max_characters(config: DataConfig) -> int:
     """Returns the length in characters above which a line is not encoded."""
@@ -91,7 +89,7 @@ class Encoded(NamedTuple):
         if is_new.all():
             return self
         reasons = self.reasons.copy()
-        reasons[reasons == KEPT] = np.where(is_new, KEPT, _DUPLICATE)
+        reasons[reasons == KEPT] = np.where(is_new, KEPT, REASONS.index("duplicates"))
         # source_words stays: duplicates add no words.
         source, target = self.source.select(is_new), self.target.select(is_new)
         return Encoded(reasons, source, target, self.source_words)

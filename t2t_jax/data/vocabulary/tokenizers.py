@@ -27,7 +27,6 @@ SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
 LANGUAGE_CODE = "[a-z]{2,3}(?:_[A-Za-z]+)?"
 """A pattern: `de`, `pt_BR`, `zh_Hans`; a hyphen stands between two codes."""
 
-_SPECIAL_IDS = (PAD, BOS, EOS)
 _LANGUAGE = re.compile(r">>([^\s<>]+)<<")
 _SPACE = "\u2581"
 _VERSION = 1
@@ -340,7 +339,7 @@ class _Table:
         self.size = len(self._pieces)
         # Where only sources have tags, a decoded line is text to translate again.
         own = self.tags.values() if self.reads_source else ()
-        self._unwritten = {*_SPECIAL_IDS, *own}
+        self._unwritten = {PAD, BOS, EOS, *own}
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._pieces[piece] for piece in ids]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -178,12 +177,6 @@ def even_heads(config: Config) -> dict[str, tuple[Fraction]]:
     """Returns the supported depths of formats whose heads share d_model."""
     depth = Fraction(config.model.d_model, config.model.num_heads)
     return {"d_k": (depth,), "d_v": (depth,)}
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Writes an object as JSON."""
-    text = json.dumps(values, ensure_ascii=False, indent=2)
-    path.write_text(f"{text}\n", encoding="utf-8")
 
 
 def untagged(original: Original) -> tuple[Original, list[str]]:

@@ -25,7 +25,6 @@ from t2t_jax.exchange.exporting.base import (
     imported_backend,
     require_transformer,
     untagged,
-    write_json,
 )
 from t2t_jax.exchange.exporting.huggingface import (
     configuration,
@@ -40,6 +39,7 @@ from t2t_jax.exchange.importing.imported import DEFAULTS
 from t2t_jax.exchange.importing.layout import foreign_matrices
 from t2t_jax.exchange.importing.m2m_100 import COMPUTED, LANGUAGES, SPM, read_m2m_100
 from t2t_jax.functional.feed_forward import ACTIVATIONS
+from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, PAD
 
 _MASK = "<mask>"
@@ -75,9 +75,9 @@ class M2M100Format(ExportFormat):
         ids = {f"{name}_token_id": M2M_100_IDS[name] for name in ("bos", "pad", "eos")}
         ids["decoder_start_token_id"] = M2M_100_IDS["eos"]
         found = configuration(config, "M2M100ForConditionalGeneration", ids)
-        write_json(to / CONFIG, {**found, "model_type": "m2m_100"})
+        Workdir(to).write_json(CONFIG, {**found, "model_type": "m2m_100"})
         found = generation(config, ids, unk=M2M_100_IDS["unk"], tags=tags)
-        write_json(to / GENERATION, {**found, "early_stopping": "never"})
+        Workdir(to).write_json(GENERATION, {**found, "early_stopping": "never"})
         params, model = original.model.params, config.model
         tables, _ = foreign_matrices(params, model)
         rows = tables["embedding"][_order(model.vocab_size)]
@@ -107,7 +107,7 @@ class M2M100Format(ExportFormat):
 
 def _is_named(language: str, piece: str) -> bool:
     """Returns whether HF's tokenizer takes a language: M2M-100's has a list in code."""
-    listed = (code for codes in LANGUAGES.values() for code in codes.split())
+    listed = " ".join(LANGUAGES.values()).split()
     return not piece.startswith("__") or language in listed
 
 
@@ -135,7 +135,7 @@ def _write_tokenizer(to: Path, original: Original) -> list[int]:
     }
     if all(piece.startswith("__") for piece in table["language_tokens"].values()):
         pieces = {name: id_ for id_, name in enumerate(names[:first])}
-        write_json(to / VOCABULARY, pieces)
+        Workdir(to).write_json(VOCABULARY, pieces)
         codes = _language_codes(vocabulary.tags, first)
         settings = {"tokenizer_class": "M2M100Tokenizer", "language_codes": codes}
     source, target = original.languages or (None, None)
@@ -150,7 +150,7 @@ def _write_tokenizer(to: Path, original: Original) -> list[int]:
         "src_lang": source,
         "tgt_lang": target,
     }
-    write_json(to / TOKENIZER, settings)
+    Workdir(to).write_json(TOKENIZER, settings)
     return ids
 
 

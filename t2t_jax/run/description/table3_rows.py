@@ -5,7 +5,7 @@ A configuration that equals one of these rows is the paper's, though not its bas
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from t2t_jax.config import Config, flatten, to_dict
@@ -126,27 +126,25 @@ def closest_row(config: Config) -> str:
     return table3_row(config, TABLE_3, ignored=("steps", "vocabulary.size"))
 
 
-def variations(config: Config) -> list[Variation]:
-    """Lists the varied keys in which a configuration differs from base.
+def variations(config: Config) -> Iterator[Variation]:
+    """Yields the varied keys in which a configuration differs from base.
 
     Parsers have none: Table 3 is about translation.
 
     Paper: Table 3; §5.1 and §6.1 for English-French.
 
     Example:
-      >>> variations(Config(steps=300_000))
+      >>> [*variations(Config(steps=300_000))]
       [Variation(key='steps', base=100000, here=300000, row='big, En-Fr')]
     """
     if is_parser(config):
-        return []
+        return
     own_row = table3_row(config)
     rows = {own_row: ROWS[own_row]} if own_row else ROWS
-    found = []
     for key, base, here in _changed_keys(config):
         names = [n for n, row in rows.items() if row.changes.get(key, base) == here]
         letters = dict.fromkeys(name.partition("_")[0] for name in names)
-        found.append(Variation(key, base, here, ", ".join(letters)))
-    return found
+        yield Variation(key, base, here, ", ".join(letters))
 
 
 def _changed_keys(config: Config) -> list[tuple[str, Any, Any]]:

@@ -122,7 +122,7 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
         by_products = flops / target.peak > moved / target.bandwidth
         bound = "products" if by_products else "memory"
         bounds = {"links": bounds["links"], bound: costs.ms - bounds["links"]}
-    found |= {
+    return found | {
         "flops": flops,
         "bytes_accessed": moved,
         "estimated_ms": costs.ms,
@@ -137,7 +137,6 @@ def _estimates(compiled: Compiled, mesh: Mesh, topology: Topology) -> dict[str, 
         ],
         "custom_calls": costs.calls,
     }
-    return found
 
 
 def advise(config: Config, costs: Mapping[str, Any], *, mesh: Mesh) -> str:

@@ -445,10 +445,6 @@ def evaluate(
     return cast(Scores, found | {"seconds": seconds, "checkpoint_step": model.step})
 
 
-_SAMPLING_KEYS = ("temperature", "top_k", "top_p", "seed")
-_BEAM_KEYS = ("beam_size", "beam_rule")
-
-
 def _apply_changes(
     config: DecodingConfig, changes: Mapping[str, Any], *, attention: bool
 ) -> DecodingConfig:
@@ -459,9 +455,9 @@ def _apply_changes(
             f"{', '.join(known)}."
             for name in unknown
         )
-    required = dict.fromkeys(_SAMPLING_KEYS, "sample=True")
+    required = dict.fromkeys(("temperature", "top_k", "top_p", "seed"), "sample=True")
     if changes.get("sample", config.sample):
-        required = dict.fromkeys(_BEAM_KEYS, "sample=False")
+        required = dict.fromkeys(("beam_size", "beam_rule"), "sample=False")
     if not attention:
         required["attention_layer"] = "attention weights"
     if unused := [name for name in changes if name in required]:

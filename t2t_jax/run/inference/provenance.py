@@ -24,8 +24,7 @@ SHA256SUMS = "SHA256SUMS"
 # The keys of a checkpoint that remain useful without its run.
 _META_KEYS = (
     *("step", "kinds", "bleu", "averaged_steps", "unit", "gaps", "forced"),
-    *("run", "data", "development", "examples", "imported", SOURCE_LINES),
-    BEGAN_WITH,
+    *("run", "data", "development", "examples", "imported", SOURCE_LINES, BEGAN_WITH),
 )
 # What was measured of, or selected, the parameters before they were changed.
 _FORMER = ("bleu", "development", "averaged_steps", "unit", "gaps", "forced")
