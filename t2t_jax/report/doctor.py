@@ -206,10 +206,8 @@ def check_versions() -> Iterator[Check]:
         if missing := [name for name in names if name not in found]:
             lacking.append(f"{extra} ({', '.join(missing)})")
     words = ", ".join(f"{name} {version}" for name, version in found.items())
-    advice = (
-        "Run pip install 't2t-jax[NAME]' for an extra that you need; not complete: "
-    )
-    advice = f"{advice}{', '.join(lacking)}." if lacking else ""
+    run = "Run pip install 't2t-jax[NAME]' for an extra that you need; not complete: "
+    advice = f"{run}{', '.join(lacking)}." if lacking else ""
     yield Check(group, "optional", "ok", f"optional: {words or 'none'}", advice, found)
 
 

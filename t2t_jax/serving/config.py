@@ -55,11 +55,8 @@ class ServingConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector()
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.name.startswith("max_") or field.name.endswith("_timeout"):
-                problems.check(
-                    0 < value < math.inf,
-                    f"{field.name}={value!r} must be finite and above 0. Change it.",
-                )
+        for name, value in vars(self).items():
+            if name.startswith("max_") or name.endswith("_timeout"):
+                rule = f"{name}={value!r} must be finite and above 0. Change it."
+                problems.check(0 < value < math.inf, rule)
         problems.raise_if_any(UserError)

@@ -354,8 +354,7 @@ def without_weights(translation: Translation) -> Translation:
     """Replaces attention weights by what an alignment takes of them, in a byte each."""
     hypotheses = []
     for one in translation.hypotheses:
-        weights_TxS = one.attention_TxS
-        if weights_TxS is not None and weights_TxS.size:
+        if (weights_TxS := one.attention_TxS) is not None and weights_TxS.size:
             largest_Tx1 = weights_TxS.max(axis=1, keepdims=True)
             weights_TxS = (weights_TxS == largest_Tx1) & (weights_TxS > 0)
         hypotheses.append(dataclasses.replace(one, attention_TxS=weights_TxS))

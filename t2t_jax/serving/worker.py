@@ -193,8 +193,7 @@ class TranslationWorker:
     def _translator(self, kind: Kind) -> Translator:
         """Returns the translator of a kind; the best translation is that of all."""
         model = self._languages.models[kind.pair]
-        key = (id(model), kind.several, kind.details)
-        if key not in self._translators:
+        if (key := (id(model), kind.several, kind.details)) not in self._translators:
             self._translators[key] = model.translator(
                 sample=False,
                 segment="lines",  # requests say how their text is split

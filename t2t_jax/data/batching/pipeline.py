@@ -59,10 +59,9 @@ class Prefetcher(Iterator[Item], AbstractContextManager["Prefetcher[Item]"]):
                 if self._closed.is_set():
                     return
                 self._ready.put((item,))
+            self._ready.put(StopIteration())
         except BaseException as error:
             self._ready.put(error)
-        else:
-            self._ready.put(StopIteration())
 
     def __next__(self) -> Item:
         if self._closed.is_set():

@@ -146,12 +146,11 @@ def find_copies(cache: TokenCache) -> dict[str, dict[str, int]]:
     """Counts the `pairs` of each part, and the `copies` with equal sides, by spec."""
     source, target = cache.hashes
     # The hashes are mapped from the file: only a byte a pair is in memory.
-    copies, ends = source == target, np.cumsum(cache.part_pairs)
+    of_parts = np.split(source == target, np.cumsum(cache.part_pairs)[:-1])
+    parts = zip(cache.corpora, of_parts, strict=True)
     return {
         corpus.spec: {"pairs": len(is_copy), "copies": int(is_copy.sum())}
-        for corpus, is_copy in zip(
-            cache.corpora, np.split(copies, ends[:-1]), strict=True
-        )
+        for corpus, is_copy in parts
     }
 
 

@@ -182,8 +182,7 @@ def first_differences(name: str, source: str, target: str) -> tuple[int, int]:
 
 
 def _final(text: str) -> str:
-    end = text.rstrip(_AFTER_THE_END)[-1:]
-    if end == ";" and _GREEK.search(text):
+    if (end := text.rstrip(_AFTER_THE_END)[-1:]) == ";" and _GREEK.search(text):
         return "?"
     return "?" if end and end in QUESTION else "." * bool(end and end in FULL_STOP)
 

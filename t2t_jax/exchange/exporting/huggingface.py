@@ -171,9 +171,8 @@ def configuration(config: Config, name: str, ids: Mapping[str, int]) -> dict[str
         "d_model": model.d_model,
         "encoder_layers": model.num_layers,
         "decoder_layers": decoder_layers(model),
-        **dict.fromkeys(
-            ("encoder_attention_heads", "decoder_attention_heads"), model.num_heads
-        ),
+        "encoder_attention_heads": model.num_heads,
+        "decoder_attention_heads": model.num_heads,
         **dict.fromkeys(("encoder_ffn_dim", "decoder_ffn_dim"), model.d_ff),
         "activation_function": model.activation,
         "dropout": model.dropout,

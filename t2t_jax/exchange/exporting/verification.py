@@ -147,9 +147,8 @@ def check_equal(params: Params, written: Params) -> None:
     Raises:
       DataError: they were not.
     """
-    ours, theirs = (
-        leaves_by_path(jax.tree.map(np.asarray, tree)) for tree in (params, written)
-    )
+    trees = (jax.tree.map(np.asarray, tree) for tree in (params, written))
+    ours, theirs = map(leaves_by_path, trees)
     none = np.zeros(0)
     differing = [n for n in ours if ours[n].tobytes() != theirs.get(n, none).tobytes()]
     differing += [one for one in theirs.keys() - ours if theirs[one].any()]

@@ -80,8 +80,7 @@ class Source(dict[str, npt.NDArray[Any]]):
                 f"and has {found}. Pass the files of one model."
             )
         self._taken.add(tensor)
-        array = np.asarray(self[tensor], np.float32)
-        if not np.isfinite(array).all():
+        if not np.isfinite(array := np.asarray(self[tensor], np.float32)).all():
             raise DataError(
                 f"{self.name}: {tensor} has infinities or NaN. Pass another checkpoint."
             )

@@ -231,9 +231,8 @@ def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, s
     Args:
       used: ids of pieces; what has no id of its own follows them.
     """
-    fast, tokenizer, special = (
-        _read(directory, name) for name in (FAST, TOKENIZER, SPECIAL_TOKENS)
-    )
+    known = (FAST, TOKENIZER, SPECIAL_TOKENS)
+    fast, tokenizer, special = (_read(directory, name) for name in known)
     values = Settings(tokenizer, name=directory / TOKENIZER)
     if values.get("tokenizer_class") not in (None, *_CLASSES):
         values.refuse("tokenizer_class", ", ".join(_CLASSES))

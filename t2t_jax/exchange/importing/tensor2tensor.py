@@ -239,8 +239,7 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
 def _body_of(source: Source) -> str:
     """Returns with what the names of both stacks begin, such as `transformer/body/`."""
     found = (one for one in source if one.endswith(_FIRST_KERNEL))
-    roots = [name.removesuffix(_FIRST_KERNEL) for name in found]
-    if len(roots) != 1:
+    if len(roots := [name.removesuffix(_FIRST_KERNEL) for name in found]) != 1:
         raise DataError(
             f"{source.name} must have one tensor …/{_FIRST_KERNEL}, and has "
             f"{len(roots)}. Pass a Transformer of tensor2tensor; those of its "
@@ -266,8 +265,7 @@ def _target_space(
     source: Source, body: str, tensors: _Tensors, hparams: Settings
 ) -> tuple[Array | None, tuple[str, ...]]:
     """Returns the vector that is added to every input of the encoder, and a note."""
-    name = f"{body}target_space_embedding/kernel"
-    if name not in source:
+    if (name := f"{body}target_space_embedding/kernel") not in source:
         return None, ()
     space, trained = hparams.get(_SPACE), _trained_target_spaces(tensors)
     if space is None and len(trained) == 1:

@@ -143,9 +143,8 @@ def _learning_rate(config: Config) -> dict[str, float]:
 
 
 def _compute_dtype(config: Config, mesh: Mesh) -> str:
-    return resolve_compute_dtype(
-        config.network.compute_dtype, mesh.devices.flat[0].platform
-    )
+    platform = mesh.devices.flat[0].platform
+    return resolve_compute_dtype(config.network.compute_dtype, platform)
 
 
 def _batch(config: Config, mesh: Mesh) -> dict[str, Any]:
