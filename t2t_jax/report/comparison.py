@@ -78,8 +78,7 @@ def _open_run(path: Path, *, name: str) -> Run:
     config = workdir.read_config()
     records = steps_of(read_metrics(path / "metrics.jsonl"))
     stands = standing(workdir, config, records)
-    best = stands["best"]
-    output = DevOutputs(path).read(best["step"]) if best else None
+    output = DevOutputs(path).read(best["step"]) if (best := stands["best"]) else None
     return Run(name, workdir, config, records, stands, output)
 
 

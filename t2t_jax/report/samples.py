@@ -90,10 +90,8 @@ def _picture(tree: Tree, right: Collection[tuple[str, int, int]]) -> dict[str, A
     nodes = lay_out(tree)
     width = _MARGIN + _LETTER * max(n.x + len(n.text) / 2 for n in nodes)
     height = _MARGIN * 2 + _LEVEL * max(node.level for node in nodes)
-    lines = []
-    for node in nodes[1:]:
-        (x1, y1), (x2, y2) = _at(nodes[node.parent]), _at(node)
-        lines.append((x1, y1 + 5, x2, y2 - 14))
+    ends = ((_at(nodes[node.parent]), _at(node)) for node in nodes[1:])
+    lines = [(x1, y1 + 5, x2, y2 - 14) for (x1, y1), (x2, y2) in ends]
     return {
         "width": round(width),
         "height": round(height),
