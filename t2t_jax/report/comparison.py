@@ -78,7 +78,8 @@ def _open_run(path: Path, *, name: str) -> Run:
     config = workdir.read_config()
     records = steps_of(read_metrics(path / "metrics.jsonl"))
     stands = standing(workdir, config, records)
-    output = DevOutputs(path).read(best["step"]) if (best := stands["best"]) else None
+    best = stands["best"]
+    output = DevOutputs(path).read(best["step"]) if best else None
     return Run(name, workdir, config, records, stands, output)
 
 

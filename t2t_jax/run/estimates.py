@@ -127,7 +127,8 @@ def size_advice(config: Config, pairs: int) -> str:
     size = counted.encoder + counted.decoder
     own = [row for row in ROWS if size >= row.parameters][-1]
     better = [row for row in ROWS if pairs >= row.least][-1]
-    if not (is_few := pairs * _FACTOR < own.least) and pairs <= _FACTOR * own.most:
+    is_few = pairs * _FACTOR < own.least
+    if not is_few and pairs <= _FACTOR * own.most:
         return ""
     found = "few for a model" if is_few else "enough for a larger model than one"
     return (

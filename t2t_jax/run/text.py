@@ -233,7 +233,8 @@ def example_sentences(workdir: Workdir) -> tuple[str, ...]:
         return tuple(map(str, listed[:MAX_EXAMPLES]))
     if not workdir.has_config:
         return ()
-    if (config := workdir.read_config()).data.train.startswith("phrasebook:"):
+    config = workdir.read_config()
+    if config.data.train.startswith("phrasebook:"):
         return tuple(example.english for example in examples()[:MAX_EXAMPLES])
     folder = workdir.path / "samples"
     newest = [read_step_samples(folder, step) for step in steps_in(folder)[-1:]]

@@ -165,10 +165,12 @@ class Guard:
             # Servers and proxies that read these differently can be played off.
             raise RequestError(400, "Invalid request", CLOSE)
         host = headers.get("host", "")
-        if (allowed := self._config.allowed_hosts) and _name_of(host) not in allowed:
+        allowed = self._config.allowed_hosts
+        if allowed and _name_of(host) not in allowed:
             raise RequestError(421, "This server does not serve this host name")
+        origin = headers.get("origin", "")
         if (
-            (origin := headers.get("origin", ""))
+            origin
             and scope["method"] not in ("GET", "HEAD")
             and not self._config.cors_origins & {origin, "*"}
             and origin.lower().partition("://")[2] != (host.lower() or None)

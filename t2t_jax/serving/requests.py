@@ -124,7 +124,8 @@ def _parse_json(body: bytes) -> dict[str, Any]:
 
 def _parse_form(body: bytes) -> dict[str, str]:
     # Not urllib's parse_qsl, which takes 190 bytes of memory for each "%" (3.11.7).
-    if len(pairs := body.replace(b"+", b" ").split(b"&", _MAX_FIELDS)) > _MAX_FIELDS:
+    pairs = body.replace(b"+", b" ").split(b"&", _MAX_FIELDS)
+    if len(pairs) > _MAX_FIELDS:
         raise ValueError("too many fields")
     named = [pair.partition(b"=") for pair in reversed(pairs) if pair]
     return {_unescaped(name): _unescaped(value) for name, _, value in named}

@@ -195,7 +195,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
         file and line.
       InputMissingError: the file does not exist or cannot be read.
     """
-    if not (interactive := str(path) == "-"):
+    interactive = str(path) == "-"
+    if not interactive:
         require_files(path)
     problems = LineProblems()
     for line in checked_lines(path, problems):

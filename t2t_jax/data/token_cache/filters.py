@@ -182,7 +182,8 @@ def first_differences(name: str, source: str, target: str) -> tuple[int, int]:
 
 
 def _final(text: str) -> str:
-    if (end := text.rstrip(_AFTER_THE_END)[-1:]) == ";" and _GREEK.search(text):
+    end = text.rstrip(_AFTER_THE_END)[-1:]
+    if end == ";" and _GREEK.search(text):
         return "?"
     return "?" if end and end in QUESTION else "." * bool(end and end in FULL_STOP)
 

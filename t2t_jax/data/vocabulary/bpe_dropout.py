@@ -180,7 +180,8 @@ def load_merges(model: bytes, *, key: str) -> MergeTable:
     try:
         if not model.startswith(b"{"):
             return _of_sentencepiece(parse_sentencepiece(model, name="vocabulary"))
-        if (table := json.loads(model))["kind"] != "byte_pairs":
+        table = json.loads(model)
+        if table["kind"] != "byte_pairs":
             raise ValueError(f"is a table of kind {table['kind']!r}")
         return _of_byte_pairs(table["pieces"], table.get("merges"))
     except ValueError as error:
@@ -332,7 +333,8 @@ def sample_segmentations(
         symbols[token_starts[restored]] = tokens[restored]
 
     # A character without a piece would be an unknown token.
-    if (is_unknown := (symbols != _JOINED) & (table.ids.lengths[symbols] == 0)).any():
+    is_unknown = (symbols != _JOINED) & (table.ids.lengths[symbols] == 0)
+    if is_unknown.any():
         sizes_of = np.diff(starts, append=len(symbols))
         word_of = np.repeat(np.arange(len(starts)), sizes_of)
         restore(np.isin(word_of, word_of[is_unknown]))

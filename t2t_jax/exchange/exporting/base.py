@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -179,6 +180,12 @@ def even_heads(config: Config) -> dict[str, tuple[Fraction]]:
     return {"d_k": (depth,), "d_v": (depth,)}
 
 
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Writes an object as JSON."""
+    text = json.dumps(values, ensure_ascii=False, indent=2)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
 def untagged(original: Original) -> tuple[Original, list[str]]:
     """Returns a model whose example is without the tags of its languages.
 
@@ -186,7 +193,8 @@ def untagged(original: Original) -> tuple[Original, list[str]]:
       The model; and the languages whose tags source and target begin with, or the
       source alone, by the example, `languages` or else the first that it has.
     """
-    if not (vocabulary := original.model.vocabularies.source).tags:
+    vocabulary = original.model.vocabularies.source
+    if not vocabulary.tags:
         return original, []
     source, target, text = split_tag(original.origin["examples"][0], vocabulary.tags)
     known = original.languages or [*vocabulary.tags, *vocabulary.tags]

@@ -30,6 +30,7 @@ from t2t_jax.exchange.exporting.base import (
     even_heads,
     imported_backend,
     require_transformer,
+    write_json,
 )
 from t2t_jax.exchange.exporting.verification import FLOAT32, Backend
 from t2t_jax.exchange.importing.hf_marian import (
@@ -58,7 +59,6 @@ from t2t_jax.exchange.importing.layout import (
 )
 from t2t_jax.functional.feed_forward import ACTIVATIONS
 from t2t_jax.model.config import TransformerConfig, decoder_layers
-from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
 _SUPPORTED: Supported = {
@@ -98,9 +98,9 @@ class HFMarianFormat(ExportFormat):
         ids["decoder_start_token_id"] = _start_of(config.model, params)
         tags = original.model.vocabularies.target.tags.values()
         _write_tokenizer(to, original)
-        Workdir(to).write_json(CONFIG, _config(config, ids))
+        write_json(to / CONFIG, _config(config, ids))
         found = generation(config, ids, unk=UNK, tags=tags)
-        Workdir(to).write_json(GENERATION, {**found, "forced_eos_token_id": None})
+        write_json(to / GENERATION, {**found, "forced_eos_token_id": None})
         tensors = to_tensors(params, config)
         write_safetensors(to / WEIGHTS[0], tensors, metadata={"format": "pt"})
 
@@ -215,9 +215,9 @@ def _write_tokenizer(to: Path, original: Original) -> None:
     separate = original.config.vocabulary.own_source_size > 0
     for name, vocabulary in zip(SPM, (source, target), strict=True):
         (to / name).write_bytes(_sentencepiece(vocabulary))
-    Workdir(to).write_json(VOCABULARY, _ids(source if separate else target))
+    write_json(to / VOCABULARY, _ids(source if separate else target))
     if separate:
-        Workdir(to).write_json(TARGET_VOCABULARY, _ids(target))
+        write_json(to / TARGET_VOCABULARY, _ids(target))
     languages = original.languages or (None, None)
     # Outputs begin with bos, and special tokens are left out of the text.
     names = ("pad_token", "bos_token", "eos_token", "unk_token")
@@ -229,7 +229,7 @@ def _write_tokenizer(to: Path, original: Original) -> None:
         "separate_vocabs": separate,
         "sp_model_kwargs": {},
     }
-    Workdir(to).write_json(TOKENIZER, settings)
+    write_json(to / TOKENIZER, settings)
 
 
 def _sentencepiece(vocabulary: Vocabulary) -> bytes:

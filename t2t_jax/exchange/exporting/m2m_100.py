@@ -25,6 +25,7 @@ from t2t_jax.exchange.exporting.base import (
     imported_backend,
     require_transformer,
     untagged,
+    write_json,
 )
 from t2t_jax.exchange.exporting.huggingface import (
     configuration,
@@ -39,7 +40,6 @@ from t2t_jax.exchange.importing.imported import DEFAULTS
 from t2t_jax.exchange.importing.layout import foreign_matrices
 from t2t_jax.exchange.importing.m2m_100 import COMPUTED, LANGUAGES, SPM, read_m2m_100
 from t2t_jax.functional.feed_forward import ACTIVATIONS
-from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, PAD
 
 _MASK = "<mask>"
@@ -75,9 +75,9 @@ class M2M100Format(ExportFormat):
         ids = {f"{name}_token_id": M2M_100_IDS[name] for name in ("bos", "pad", "eos")}
         ids["decoder_start_token_id"] = M2M_100_IDS["eos"]
         found = configuration(config, "M2M100ForConditionalGeneration", ids)
-        Workdir(to).write_json(CONFIG, {**found, "model_type": "m2m_100"})
+        write_json(to / CONFIG, {**found, "model_type": "m2m_100"})
         found = generation(config, ids, unk=M2M_100_IDS["unk"], tags=tags)
-        Workdir(to).write_json(GENERATION, {**found, "early_stopping": "never"})
+        write_json(to / GENERATION, {**found, "early_stopping": "never"})
         params, model = original.model.params, config.model
         tables, _ = foreign_matrices(params, model)
         rows = tables["embedding"][_order(model.vocab_size)]
@@ -119,7 +119,8 @@ def _order(size: int) -> list[int]:
 def _write_tokenizer(to: Path, original: Original) -> list[int]:
     """Writes the files of a tokenizer, and returns the ids of the languages."""
     vocabulary = original.model.vocabularies.target
-    if (table := table_of(vocabulary)).get("source_tag") != "source":
+    table = table_of(vocabulary)
+    if table.get("source_tag") != "source":
         raise UserError(
             "--format=m2m_100 requires the vocabulary of an imported model of M2M-100 "
             "or NLLB-200. Use --format=hf_marian or --format=safetensors."
@@ -135,7 +136,7 @@ def _write_tokenizer(to: Path, original: Original) -> list[int]:
     }
     if all(piece.startswith("__") for piece in table["language_tokens"].values()):
         pieces = {name: id_ for id_, name in enumerate(names[:first])}
-        Workdir(to).write_json(VOCABULARY, pieces)
+        write_json(to / VOCABULARY, pieces)
         codes = _language_codes(vocabulary.tags, first)
         settings = {"tokenizer_class": "M2M100Tokenizer", "language_codes": codes}
     source, target = original.languages or (None, None)
@@ -150,7 +151,7 @@ def _write_tokenizer(to: Path, original: Original) -> list[int]:
         "src_lang": source,
         "tgt_lang": target,
     }
-    Workdir(to).write_json(TOKENIZER, settings)
+    write_json(to / TOKENIZER, settings)
     return ids
 
 

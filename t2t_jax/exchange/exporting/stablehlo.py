@@ -40,6 +40,7 @@ from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
     divisor,
+    write_json,
 )
 from t2t_jax.exchange.exporting.verification import (
     SAME_SEARCH,
@@ -50,7 +51,6 @@ from t2t_jax.exchange.exporting.verification import (
 )
 from t2t_jax.model.architectures import step_model
 from t2t_jax.run.inference.model import TranslationModel, learned_positions
-from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, EOS, PAD, UNK, Array, Params
 
 PLATFORMS = ("cpu", "cuda", "tpu")
@@ -104,7 +104,7 @@ class StableHLOFormat(ExportFormat):
         for name, program in lowered.items():
             (to / name).write_bytes(program.serialize())
         model.vocabularies.save(to)
-        Workdir(to).write_json("config.json", _facts(decoding))
+        write_json(to / "config.json", _facts(decoding))
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads them with JAX alone, and compares the parameters bit by bit."""

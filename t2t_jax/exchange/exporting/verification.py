@@ -322,7 +322,12 @@ def compare(
 
 
 def _gaps(
-    own: Backend, subwords: list[list[int]], *both: list[Output], logs: list[Logs]
+    own: Backend,
+    subwords: Sequence[Sequence[int]],
+    ours: Sequence[Output],
+    theirs: Sequence[Output],
+    *,
+    logs: Sequence[Logs],
 ) -> list[float]:
     """Returns the gap of each line whose outputs differ.
 
@@ -330,7 +335,6 @@ def _gaps(
       subwords: of the sources.
       logs: the model's log-probabilities of the tokens of `ours`.
     """
-    ours, theirs = both
     unequal = _unequal(ours, theirs)
     others = own.score([(subwords[n], theirs[n].subwords) for n in unequal])
     return [

@@ -115,7 +115,7 @@ def read_hf_marian(path: Path, options: ImportOptions) -> ImportedModel:
     source, weights = read_weights(path)
     tables, bias = take_tables(source, architecture)
     trained = find_trained(
-        path, source, bias=bias, architecture=architecture, by=options.positions
+        path, source, bias=bias, architecture=architecture, wanted=options.positions
     )
     inputs = tables[MATRICES[architecture.model["tying"]][:2][-1]]  # of the decoder
     start, bos = _start_of(inputs, architecture.ids)

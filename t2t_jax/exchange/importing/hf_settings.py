@@ -255,25 +255,30 @@ class Trained(NamedTuple):
 
 
 def find_trained(
-    directory: Path, source: Source, *, bias: Array, architecture: Architecture, by: str
+    directory: Path,
+    source: Source,
+    *,
+    bias: Array,
+    architecture: Architecture,
+    wanted: str,
 ) -> Trained:
     """Finds how weights were trained.
 
     Args:
       source: stored tables of positions are taken from it.
       bias: [V] of the logits.
-      by: "huggingface" for what HF computes, "marian" for Marian's own, or "".
+      wanted: "huggingface" for what HF computes, "marian" for Marian's own, or "".
 
     Raises:
       DataError: stored positions are not sinusoids, or what an export noted is invalid.
     """
     stored = _stored_positions(source, architecture)
     noted = _noted(architecture.marker, directory) if architecture.marker else {}
-    if by == "huggingface":
+    if wanted == "huggingface":
         biases = {key: noted[key] for key in _BIASES if key in noted}
-        return Trained(by, "it was chosen", {**COMPUTED, **biases, **stored})
-    if by == "marian":
-        return Trained(by, "it was chosen", _MARIAN)
+        return Trained(wanted, "it was chosen", {**COMPUTED, **biases, **stored})
+    if wanted == "marian":
+        return Trained(wanted, "it was chosen", _MARIAN)
     if noted:
         return Trained("t2t_jax", "t2t_jax exported the model", noted)
     if stored.get("position_rates", "paper") != "paper":

@@ -164,13 +164,15 @@ class Settings:
 
     def flag(self, key: str, *, default: bool | None = None) -> bool:
         """Returns true or false."""
-        if not isinstance(found := self.get(key, default), bool):
+        found = self.get(key, default)
+        if not isinstance(found, bool):
             self.refuse(key, "true and false")
         return found
 
     def choice(self, key: str, known: Collection[str], *, default: str = "") -> str:
         """Returns one of some words."""
-        if not isinstance(found := self.get(key, default), str) or found not in known:
+        found = self.get(key, default)
+        if not isinstance(found, str) or found not in known:
             self.refuse(key, ", ".join(known))
         return found
 

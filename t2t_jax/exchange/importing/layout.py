@@ -80,7 +80,8 @@ class Source(dict[str, npt.NDArray[Any]]):
                 f"and has {found}. Pass the files of one model."
             )
         self._taken.add(tensor)
-        if not np.isfinite(array := np.asarray(self[tensor], np.float32)).all():
+        array = np.asarray(self[tensor], np.float32)
+        if not np.isfinite(array).all():
             raise DataError(
                 f"{self.name}: {tensor} has infinities or NaN. Pass another checkpoint."
             )
@@ -110,7 +111,8 @@ class Source(dict[str, npt.NDArray[Any]]):
         Raises:
           DataError: tensors are left over.
         """
-        if left := sorted(set(self) - self._taken - set(ignored)):
+        left = sorted(set(self) - self._taken - set(ignored))
+        if left:
             more = f" and {len(left) - _MAX_LISTED:,} more" * (len(left) > _MAX_LISTED)
             raise DataError(
                 f"{self.name} has tensors that a Transformer of its configuration "

@@ -84,9 +84,11 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
       InputMissingError: the model or a vocabulary is missing.
       UserError: a package is not installed.
     """
-    if (file := _model_file(path)) is None:
+    file = _model_file(path)
+    if file is None:
         raise InputMissingError(f"{path} has no model.npz. Pass Marian's model file.")
-    if _OPTIONS not in (tensors := read_npz(file)):
+    tensors = read_npz(file)
+    if _OPTIONS not in tensors:
         raise DataError(f"{file} has no {_OPTIONS}. Pass a model of Marian.")
     content = tensors.pop(_OPTIONS).tobytes().rstrip(b"\0")
     source = Source(tensors, name=str(file))
@@ -156,7 +158,8 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
 
 
 def _rows(source: Source, tensor: str) -> int:
-    if len(shape := source.shape(tensor)) != 2 or not is_size(shape[0]):
+    shape = source.shape(tensor)
+    if len(shape) != 2 or not is_size(shape[0]):
         raise DataError(
             f"{source.name}: {tensor} must be a matrix, not {shape}. Pass another."
         )

@@ -142,14 +142,16 @@ def read_t2t(path: Path, options: ImportOptions) -> ImportedModel:
 
 def _checkpoint_of(directory: Path) -> Path:
     """Returns the checkpoint that `checkpoint` names, or that of most steps."""
-    if (state := directory / "checkpoint").is_file():
+    state = directory / "checkpoint"
+    if state.is_file():
         content = read_limited(state, max_bytes=1 << 20, advice=_ADVICE)
         named = re.search(rb'^model_checkpoint_path: *"([^"\n\0]+)"', content, re.M)
         # It may be a path on the machine of the training.
         name = Path(named[1].decode(errors="replace")).name if named else ""
         if name and _index_of(directory / name).is_file():
             return directory / name
-    if not (prefixes := list(map(_prefix_of_file, directory.glob(f"*{_INDEX}")))):
+    prefixes = list(map(_prefix_of_file, directory.glob(f"*{_INDEX}")))
+    if not prefixes:
         raise InputMissingError(
             f"{directory} has no checkpoint of TensorFlow, *{_INDEX}. {_ADVICE}"
         )
@@ -239,7 +241,8 @@ def _config_of(hparams: Settings) -> dict[str, Any]:
 def _body_of(source: Source) -> str:
     """Returns with what the names of both stacks begin, such as `transformer/body/`."""
     found = (one for one in source if one.endswith(_FIRST_KERNEL))
-    if len(roots := [name.removesuffix(_FIRST_KERNEL) for name in found]) != 1:
+    roots = [name.removesuffix(_FIRST_KERNEL) for name in found]
+    if len(roots) != 1:
         raise DataError(
             f"{source.name} must have one tensor …/{_FIRST_KERNEL}, and has "
             f"{len(roots)}. Pass a Transformer of tensor2tensor; those of its "
@@ -265,7 +268,8 @@ def _target_space(
     source: Source, body: str, tensors: _Tensors, hparams: Settings
 ) -> tuple[Array | None, tuple[str, ...]]:
     """Returns the vector that is added to every input of the encoder, and a note."""
-    if (name := f"{body}target_space_embedding/kernel") not in source:
+    name = f"{body}target_space_embedding/kernel"
+    if name not in source:
         return None, ()
     space, trained = hparams.get(_SPACE), _trained_target_spaces(tensors)
     if space is None and len(trained) == 1:

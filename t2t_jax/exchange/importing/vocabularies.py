@@ -258,7 +258,8 @@ def t2t_vocabularies(
 def _t2t_side(path: Path, *, divisor: int) -> _Side:
     """Reads subwords, which are in quotes, or tokens by line."""
     text = read_text(path, advice=ADVICE)
-    if is_tokens := text.startswith(_RESERVED[0]):
+    is_tokens = text.startswith(_RESERVED[0])
+    if is_tokens:
         names = [line.strip() for line in text.removesuffix("\n").split("\n")]
     else:
         names = read_subwords(text, name=str(path))
@@ -359,7 +360,8 @@ def _file_name(path: object) -> str:
 def _marian_side(path: Path, size: int, *, splitter: Path) -> _Side:
     """Reads a SentencePiece model, or a list of pieces that one beside it makes."""
     content, name = _read(path), str(path)
-    if is_list := path.suffix in _LISTS:
+    is_list = path.suffix in _LISTS
+    if is_list:
         foreign = _listed(path, content)
         names = [foreign.get(number, f"<id_{number}>") for number in range(size)]
         pad, eos, unk = (

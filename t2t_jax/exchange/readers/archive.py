@@ -150,7 +150,8 @@ def _read_array(content: bytes) -> Array:
     shape, is_fortran, dtype = headers[npy.read_magic(file)](file)
     if dtype.kind not in _KINDS:
         raise ValueError(f"it has an array of type {dtype}")
-    if (size := math.prod(shape)) * dtype.itemsize != len(content) - file.tell():
+    size = math.prod(shape)
+    if size * dtype.itemsize != len(content) - file.tell():
         raise ValueError(f"an array of shape {shape} has another size")
     found = np.frombuffer(content, dtype, size, offset=file.tell())
     return found.reshape(shape, order="F" if is_fortran else "C")

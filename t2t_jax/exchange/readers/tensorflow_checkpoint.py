@@ -7,7 +7,6 @@ gives type, shape, and the bytes in a file `NAME.data-SHARD-of-SHARDS`. All chec
 
 from __future__ import annotations
 
-import io
 import math
 import struct
 from collections.abc import Iterator, Mapping
@@ -179,20 +178,24 @@ def _block_entries(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 def _read_header(message: bytes) -> int:
     """Returns the number of shards of a BundleHeaderProto."""
-    if (fields := dict(_fields(message))).get(2):
+    fields = dict(_fields(message))
+    if fields.get(2):
         raise ValueError("it is of a machine of the other byte order")
-    if not isinstance(number := fields.get(1, 0), int) or not 0 < number <= 99_999:
+    number = fields.get(1, 0)
+    if not isinstance(number, int) or not 0 < number <= 99_999:
         raise ValueError(f"it has {number!r} shards")
     return number
 
 
 def _read_entry(message: bytes) -> _Entry:
     """Reads a BundleEntryProto."""
-    if 7 in (fields := dict(_fields(message))):
+    fields = dict(_fields(message))
+    if 7 in fields:
         raise ValueError("it has sliced tensors")
     sizes = (one for number, one in _fields(fields.get(2, b"")) if number == 2)
     shape = [dict(_fields(one)).get(1, 0) for one in sizes]
-    if (dtype := _DTYPES.get(fields.get(1, 0))) is None:
+    dtype = _DTYPES.get(fields.get(1, 0))
+    if dtype is None:
         raise ValueError(f"it has tensors of type {fields.get(1)!r}")
     if len(shape) > _MAX_DIMENSIONS:
         raise ValueError(f"it has a tensor of {len(shape):,} dimensions")
@@ -219,12 +222,15 @@ def _fields(message: Any) -> Iterator[tuple[int, Any]]:
             raise ValueError(f"its index has a field of type {kind}")
 
 
-class _Varints(io.BytesIO):
+class _Varints:
     """Reads variable-length integers and bytes one after another."""
+
+    def __init__(self, content: bytes):
+        self._content, self._position = content, 0
 
     @property
     def is_at_end(self) -> bool:
-        return self.tell() == len(self.getvalue())
+        return self._position == len(self._content)
 
     def next(self) -> int:
         """Reads an integer of 7 bits a byte, the lowest first, up to 64 bits."""
@@ -238,8 +244,11 @@ class _Varints(io.BytesIO):
 
     def take(self, size: int) -> bytes:
         """Reads bytes."""
-        if len(found := self.read(size)) < size:
+        end = self._position + size
+        if end > len(self._content):
             raise ValueError("its index is truncated")
+        found = self._content[self._position : end]
+        self._position = end
         return found
 
 

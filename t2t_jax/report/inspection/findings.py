@@ -148,4 +148,5 @@ def _codes(line: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 def _hash(codes: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     # The high bits of a product depend on all bits of its factors.
-    return (codes * np.uint64(_FACTORS[0]) >> np.uint64(20)).astype(np.int64) % _BINS
+    mixed = (codes * np.uint64(_FACTORS[0])) >> np.uint64(20)
+    return mixed.astype(np.int64) % _BINS

@@ -283,7 +283,8 @@ def _find_suspects(
     sample = np.sort(rng.choice(scored, min(_SAMPLE, len(scored)), replace=False))
     suspects = _suspects(found)
     found.gains[:] = _gains(found, np.union1d(sample, suspects), scorer, rng, sample)
-    if not (is_single := len({*found.directions}) == 1):
+    is_single = len({*found.directions}) == 1
+    if not is_single:
         several = "The text has several directions: no wrong languages are looked for."
         found.notes.append(several)
     for side in range(2 * is_single):
