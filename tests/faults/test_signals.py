@@ -32,24 +32,22 @@ def require_same_end(workdir, tiny_run):
 
 
 # A checkpoint is due at 10 anyway; what comes between is in test_resume_exact.py.
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.soak), 10])
-def test_a_signal_after_any_step_saves_that_step(tmp_path, tiny_run, step):
-    workdir = tmp_path / "run"
-    said = finish(workdir, fault=f"term@{step}", code=75)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param("term@1", marks=pytest.mark.soak),
+        *("term@10", "term_evaluating@8"),
+        pytest.param("term_evaluating@12", marks=pytest.mark.soak),
+    ],
+)
+def test_a_signal_after_a_step_or_in_its_evaluation_saves_it_and_nothing_is_missing(
+    tmp_path, tiny_run, fault
+):
+    workdir, step = tmp_path / "run", int(fault.partition("@")[2])
+    said = finish(workdir, fault=fault, code=75)
     assert saved(workdir)[-1] == step
     assert f"Saved step {step}" in said
     assert "Traceback" not in said
-    finish(workdir)
-    require_same_end(workdir, tiny_run)
-
-
-@pytest.mark.parametrize("step", [8, pytest.param(12, marks=pytest.mark.soak)])
-def test_a_signal_in_an_evaluation_saves_and_the_evaluation_is_made_up_for(
-    tmp_path, tiny_run, step
-):
-    workdir = tmp_path / "run"
-    finish(workdir, fault=f"term_evaluating@{step}", code=75)
-    assert saved(workdir)[-1] == step
     scored = [record["step"] for record in metrics(workdir) if "bleu" in record]
     assert step not in scored
     finish(workdir)

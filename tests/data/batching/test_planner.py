@@ -92,19 +92,12 @@ def check_batches(batches, lengths, *, config):
 
 
 @given(PAIRS, st.integers(1, 7), st.integers(0, 3), st.sampled_from(KINDS))
-def test_every_pair_stands_in_an_epoch_exactly_once(pairs, rows, epoch, kind):
-    lengths = np.array(pairs, np.int32).reshape(-1, 2).T
-    config = config_of(rows=rows, **kind)
-    batches = list(plan(lengths, epoch=epoch, config=config))
-    check_batches(batches, lengths, config=config)
-
-
-@given(PAIRS, st.integers(1, 7), st.sampled_from(KINDS))
-def test_every_pair_stands_in_a_pass_exactly_once(pairs, rows, kind):
+def test_every_pair_stands_in_an_epoch_and_in_a_pass_once(pairs, rows, epoch, kind):
     lengths = np.array(pairs, np.int32).reshape(-1, 2).T
     config = config_of(rows=rows, **kind)
     batches = list(plan_eval(lengths, config=config))
-    check_batches(batches, lengths, config=config)
+    for each in (list(plan(lengths, epoch=epoch, config=config)), batches):
+        check_batches(each, lengths, config=config)
     assert all(map(equal, batches, plan_eval(lengths, config=config)))
 
 

@@ -15,6 +15,11 @@ from t2t_jax.exchange.readers.tensorflow_checkpoint import read_tensorflow_check
 from tests.exchange.tensorflow_save import field, save
 
 
+def refused(path, message):
+    with pytest.raises(DataError, match=message):
+        read_tensorflow_checkpoint(path)
+
+
 @pytest.fixture
 def saved():
     rng = np.random.default_rng(3)
@@ -46,8 +51,7 @@ def test_other_content_of_a_tensor_is_refused(tmp_path, saved):
     content = bytearray(data.read_bytes())
     content[20] ^= 1
     data.write_bytes(content)
-    with pytest.raises(DataError, match=r"a is not a readable .*: a checksum does not"):
-        read_tensorflow_checkpoint(tmp_path / "a")
+    refused(tmp_path / "a", r"a is not a readable .*: a checksum does not")
 
 
 @pytest.mark.parametrize(
@@ -68,15 +72,13 @@ def test_other_content_of_a_tensor_is_refused(tmp_path, saved):
 )
 def test_an_index_of_something_else_is_refused(tmp_path, saved, how, message):
     save(tmp_path / "a", saved, **how)
-    with pytest.raises(DataError, match=message):
-        read_tensorflow_checkpoint(tmp_path / "a")
+    refused(tmp_path / "a", message)
 
 
 def test_tensors_must_not_overlap(tmp_path, saved):
     save(tmp_path / "a", saved, fields={3: 0, 4: 0}, num_shards=1)
     (tmp_path / "a.data-00000-of-00001").write_bytes(bytes(100))
-    with pytest.raises(DataError, match="overlap"):
-        read_tensorflow_checkpoint(tmp_path / "a")
+    refused(tmp_path / "a", "overlap")
 
 
 def test_data_that_cannot_be_mapped_are_an_error(tmp_path, saved, monkeypatch):
@@ -85,8 +87,7 @@ def test_data_that_cannot_be_mapped_are_an_error(tmp_path, saved, monkeypatch):
 
     save(tmp_path / "a", saved)
     monkeypatch.setattr(np, "memmap", fail)
-    with pytest.raises(DataError, match="cannot be mapped: Cannot allocate"):
-        read_tensorflow_checkpoint(tmp_path / "a")
+    refused(tmp_path / "a", "cannot be mapped: Cannot allocate")
 
 
 @pytest.mark.parametrize("name", ["a.index", "a.data-00001-of-00002"])
@@ -103,8 +104,6 @@ def test_names_are_bounded(tmp_path, monkeypatch):
     assert sorted(read_tensorflow_checkpoint(tmp_path / "a")) == sorted(names)
     limit = "t2t_jax.exchange.readers.tensorflow_checkpoint._MAX_INDEX_BYTES"
     monkeypatch.setattr(limit, 100_000)
-    with pytest.raises(DataError, match="its names have more than 100,000 bytes"):
-        read_tensorflow_checkpoint(tmp_path / "a")
+    refused(tmp_path / "a", "its names have more than 100,000 bytes")
     save(tmp_path / "a", {"a" * 4_097: np.float32([1])})
-    with pytest.raises(DataError, match="its index has a key of 4,097 bytes"):
-        read_tensorflow_checkpoint(tmp_path / "a")
+    refused(tmp_path / "a", "its index has a key of 4,097 bytes")
