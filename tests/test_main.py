@@ -94,7 +94,6 @@ def run(argv):
 main._run = run
 main.cli_entry_point()
 """
-    done = run_program([sys.executable, "-c", script], ROOT, seconds=30)
-    assert done.returncode == 75, done.stderr
+    done = run_program([sys.executable, "-c", script], ROOT, code=75, seconds=30)
     assert "Traceback" not in done.stderr
     assert "ignored" not in done.stderr

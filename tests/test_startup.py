@@ -1,12 +1,10 @@
 """What a command imports, as counts of modules: times would depend on the machine."""
 
 import json
-import sys
 
 import pytest
 
-from tests.docs.commands import run
-from tests.integration.tiny import ROOT
+from tests.docs.commands import run_python
 
 _TRANSLATE = """
 import t2t_jax.cli.modes.translate, t2t_jax.run.inference.load
@@ -24,8 +22,7 @@ _UNNEEDED = {
 def modules_after(program):
     """Runs a program, and returns the names of the modules that it imports."""
     program += "\nimport json, sys; print(json.dumps(sorted(sys.modules)))"
-    done = run([sys.executable, "-c", program], ROOT)
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(run_python(program).splitlines()[-1])
 
 
 @pytest.mark.parametrize(

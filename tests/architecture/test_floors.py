@@ -1,5 +1,4 @@
 import ast
-import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 import t2t_jax
 from tests.architecture import test_safety
 from tests.architecture.test_safety import PACKAGE, imports_of, tree_of
+from tests.docs.commands import run_python
 
 # Imports only point to lower floors; within one folder they are free.
 ORDER = (
@@ -132,19 +132,13 @@ def test_a_room_is_imported_without_what_it_must_not_know(room, absent):
         "    importlib.import_module(name)\n"
         f"print(sorted(set({absent!r}) & set(sys.modules)))\n"
     )
-    assert printed(program) == "[]\n"
-
-
-def printed(program):
-    run = [sys.executable, "-c", program]
-    done = subprocess.run(run, stdout=subprocess.PIPE, text=True, check=True)
-    return done.stdout
+    assert run_python(program) == "[]\n"
 
 
 @pytest.mark.parametrize("name", ["__version__", "train"])
 def test_the_package_is_imported_without_jax(name):
     program = f"import sys, t2t_jax; t2t_jax.{name}; print('jax' in sys.modules)"
-    assert printed(program) == "False\n"
+    assert run_python(program) == "False\n"
 
 
 def test_public_names_are_listed_and_another_one_is_an_attribute_error():

@@ -6,7 +6,6 @@ peers, the shape that a device decides, and with `"ours"` left among the peers.
 
 import json
 import math
-import subprocess
 import sys
 
 import decode_options
@@ -16,22 +15,14 @@ import step_options
 
 from t2t_jax.devices.topology import parse_topology
 from t2t_jax.model.counting import count_parameters
-from tests.integration import tiny
+from tests.docs.commands import run
+from tests.integration.tiny import ROOT
 
 
 def measured(script, *flags):
     """Returns the report that a program writes as JSON."""
-    done = subprocess.run(
-        [sys.executable, f"benchmarks/{script}.py", "--size=tiny", *flags, "--json"],
-        capture_output=True,
-        text=True,
-        env=tiny.environment(),
-        cwd=tiny.ROOT,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    argv = [f"benchmarks/{script}.py", "--size=tiny", *flags, "--json"]
+    return json.loads(run([sys.executable, *argv], ROOT, seconds=300).stdout)
 
 
 @pytest.mark.parametrize(

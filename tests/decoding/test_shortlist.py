@@ -34,6 +34,7 @@ from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.run.workdir import Workdir
 from tests.decoding.models import Biased, outputs
 from tests.decoding.words import CONFIG, ECHO, WORDS, V, WordVocabulary, sentences
+from tests.faults.running import refused
 from tests.integration import tiny
 from tests.model.tiny import TINY, TINY_RNN, rnn_params, tiny_params
 
@@ -277,18 +278,14 @@ def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path):
     job = ("--mode=translate", *flags, short, out, "--shards=1")
     tiny.succeed(*job)
     tiny.succeed("--mode=shortlist", f"--workdir={tiny_run}", to, "--best=6")
-    refused = tiny.run(*job, "--resume")
-    assert refused.returncode == 78
-    assert b"the content of --shortlist was" in refused.stderr
+    refused(tiny.run(*job, "--resume"), 78, "the content of --shortlist was")
     # Training and a server without theirs do not start.
     starts = (
         tiny.arguments(tmp_path / "run", decoding__shortlist="none.npz"),
         ("serve", flags[0], "--port=0", "--config.decoding.shortlist=none.npz"),
     )
     for start in starts:
-        refused = tiny.run(*start)
-        assert refused.returncode == 66
-        assert b"none.npz: no such file" in refused.stderr
+        refused(tiny.run(*start), 66, "none.npz: no such file")
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
     words = Workdir(tiny_run).read_vocabularies(VocabularyConfig(size=150))
     assert load_shortlist(tmp_path / "s.npz", words).best_VxK.shape == (150, 7)

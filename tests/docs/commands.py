@@ -17,6 +17,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.integration import tiny
 
@@ -118,8 +119,7 @@ def _fork(command: str, directory: Path) -> str:
         *argv, sign, name = argv
         files[sign] = directory / name
     stdin = files["<"].read_bytes() if "<" in files else b""
-    done = tiny.run(*argv, stdin=stdin, cwd=directory)
-    assert done.returncode == 0, f"{command}\n{done.stderr.decode()}"
+    done = tiny.succeed(*argv, stdin=stdin, cwd=directory)
     if ">" in files:
         files[">"].write_bytes(done.stdout)
     return (done.stdout + done.stderr).decode()
@@ -129,27 +129,31 @@ def _bash(command: str, directory: Path) -> str:
     programs = str(Path(sys.executable).parent)
     script = f"set -o pipefail; PATH={programs}:$PATH\n{command}"
     done = run(["bash", "-ec", script], directory)
-    assert done.returncode == 0, f"{command}\n{done.stderr}"
     return done.stdout + done.stderr
 
 
-def run_python(code: str, directory: Path) -> str:
-    """Runs a program that the blocks of a page make together."""
-    done = run([sys.executable, "-c", code], directory)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run_python(code: str, directory: Path = tiny.ROOT, **how: Any) -> str:
+    """Runs a program in Python as `run` does, and returns what it prints."""
+    return run([sys.executable, "-c", code], directory, **how).stdout
 
 
 def run(
     argv: list[str | Path],
     directory: Path,
     *,
+    code: int | None = 0,
+    stdin: str = "",
     seconds: float = 240,
     environ: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program in a directory, and returns what it prints."""
-    return subprocess.run(
+    """Runs a program in a directory to its end, and returns what it prints.
+
+    Args:
+      code: with which it must end; None if it may be any.
+    """
+    done = subprocess.run(
         argv,
+        input=stdin,
         cwd=directory,
         capture_output=True,
         text=True,
@@ -157,3 +161,5 @@ def run(
         timeout=seconds,
         check=False,
     )
+    assert code in (None, done.returncode), f"{argv}\n{done.stdout}\n{done.stderr}"
+    return done

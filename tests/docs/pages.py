@@ -66,7 +66,6 @@ def run(page: str, directory: Path) -> list[str]:
     script = ["bash", "-ec", "exec 2>&1; . ./page.sh"]
     environ = _environment(directory)
     done = commands.run(script, directory, seconds=1_200, environ=environ)
-    assert done.returncode == 0, done.stdout
     _, *printed = re.split(r"^=== block \d+ ===\n", done.stdout, flags=re.MULTILINE)
     assert len(printed) == len(found)
     for block, text in zip(found, printed, strict=True):

@@ -46,8 +46,7 @@ def trained(shared_directory):
 
 def _prepare(folder):
     keys = {"checkpoint.every_steps": 2, "data.cache_dir": str(folder / "cache")}
-    done = tiny.run(*tiny.arguments(folder / "runs/phrasebook", **keys))
-    assert done.returncode == 0, done.stderr
+    tiny.succeed(*tiny.arguments(folder / "runs/phrasebook", **keys))
     shutil.copytree(folder / "runs/phrasebook", folder / "runs/mine")
     (folder / "tiny.json").write_text(json.dumps({**TINY, **keys}), encoding="utf-8")
     pairs = list(open_corpus("phrasebook:train:64"))

@@ -46,7 +46,6 @@ def site(shared_directory):
 
 def _build(folder):
     done = run(["bash", "launch/docs.sh", f"--to={folder}"], ROOT, seconds=500)
-    assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"{folder}/html/index.html"
 
 

@@ -1,5 +1,4 @@
 import math
-import subprocess
 import sys
 
 import numpy as np
@@ -19,6 +18,7 @@ from t2t_jax.evaluation.plots import (
     plot_positions,
     plot_schedule,
 )
+from tests.docs.commands import run_python
 
 QUERIES = ["Zwei", "Männer", "$x$"]
 KEYS = ["two", "m_e_n", "·s", ".", "</s>"]
@@ -107,10 +107,7 @@ print("matplotlib.pyplot" in sys.modules)
 
 
 def test_matplotlib_is_imported_by_plotting_and_pyplot_never():
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\nFalse\n"
+    assert run_python(PROGRAM) == "False\nFalse\n"
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):

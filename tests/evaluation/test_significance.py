@@ -2,13 +2,13 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
 
 import pytest
 
 from t2t_jax.evaluation.bleu import METRICS, corpus_scores
 from t2t_jax.evaluation.significance import bootstrap_intervals, paired_test
+from tests.docs.commands import run
 
 WORDS = "der die das Hund Katze Haus bellt schläft steht nie immer dort . , ?".split()
 
@@ -32,28 +32,22 @@ GOOD = damaged(REFERENCES, share=0.05, seed=2)
 POOR = damaged(REFERENCES, share=0.30, seed=3)
 
 
-def command(*argv, tmp_path, **files):
-    """Runs sacreBLEU's own command on files of lines; returns its stdout."""
-    for name, lines in files.items():
-        text = "".join(f"{line}\n" for line in lines)
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "sacrebleu", *argv],
-        capture_output=True,
-        cwd=tmp_path,
-        check=True,
-        env={k: v for k, v in os.environ.items() if not k.startswith("SACREBLEU")},
-    )
-    return done.stdout.decode()
+def sacrebleu(folder, *argv):
+    """Runs sacreBLEU's own command on files of a folder; returns its stdout."""
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("SACREBLEU")}
+    command = [sys.executable, "-m", "sacrebleu", *argv]
+    return run(command, folder, environ=environ).stdout
 
 
 def test_intervals_and_p_values_are_the_command_s_to_the_last_digit(tmp_path):
     near = damaged(REFERENCES, share=0.08, seed=4)  # near enough for a doubt
     argv = ["reference", "-i", "baseline", "hypotheses", "--paired-bs", "-w", "15"]
     files = {"reference": REFERENCES, "baseline": near, "hypotheses": GOOD}
+    for name, lines in files.items():
+        text = "".join(f"{line}\n" for line in lines)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     ours = paired_test(GOOD, REFERENCES, baseline=near, metrics=METRICS)
-    told = command(*argv, "-m", "bleu", tmp_path=tmp_path, **files)
-    theirs = json.loads(told)[1]["BLEU"]
+    theirs = json.loads(sacrebleu(tmp_path, *argv, "-m", "bleu"))[1]["BLEU"]
     assert ours["bleu"]["p_value"] == theirs["p_value"]
     interval = bootstrap_intervals(GOOD, REFERENCES)["bleu"]
     assert interval["half_width"] == theirs["ci"] > 0
@@ -61,7 +55,7 @@ def test_intervals_and_p_values_are_the_command_s_to_the_last_digit(tmp_path):
     assert interval["mean"] == pytest.approx(theirs["mean"], rel=1e-12)
     # Of chrF and TER the command can print a table only, with rounded chances.
     argv += ["-m", *METRICS, "-f", "text"]
-    table = command(*argv, tmp_path=tmp_path)
+    table = sacrebleu(tmp_path, *argv)
     chances = [float(chance) for chance in re.findall(r"p = ([\d.]+)", table)]
     assert [round(ours[name]["p_value"], 4) for name in METRICS] == chances
     assert all(0.001 < chance < 1 for chance in chances)

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -119,9 +118,8 @@ def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp
         process = subprocess.Popen(command, env=environ, cwd=tiny.ROOT, **how)
     try:
         # It stops itself, is hindered from there, and ends without room.
-        while "T" not in Path(f"/proc/{process.pid}/stat").read_text().split()[2]:
-            assert process.poll() is None
-            time.sleep(0.05)
+        status = Path(f"/proc/{process.pid}/stat")
+        running.wait_for(lambda: status.read_text().split()[2] == "T", process)
         limit(process, 1)
         process.send_signal(signal.SIGCONT)
         assert process.wait(timeout=240) == 74

@@ -14,6 +14,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from tests.faults import running
 from tests.integration import tiny
+from tests.waiting import is_alive, wait_for
 
 PAIRS = 50_000
 
@@ -92,19 +93,8 @@ def content(caches: Path) -> dict[str, str]:
 
 
 def require_gone(processes: list[int]) -> None:
-    """Waits for processes to end; what has ended and is not waited for is gone too."""
-
-    def lives(process):
-        try:
-            status = Path(f"/proc/{process}/stat").read_text()
-        except (FileNotFoundError, ProcessLookupError):
-            return False
-        return status.rpartition(")")[2].split()[0] != "Z"
-
-    deadline = time.monotonic() + 120
-    while any(map(lives, processes)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert [process for process in processes if lives(process)] == []
+    """Waits for processes to end."""
+    wait_for(lambda: not any(map(is_alive, processes)))
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from t2t_jax.devices import fault_injection
+from tests.docs.commands import run
 from tests.faults import running
 from tests.integration import tiny
 
@@ -24,10 +25,7 @@ from tests.integration import tiny
 )
 def test_a_mistake_has_its_exit_code(redirection, flag, code):
     command = f'"$0" -m t2t_jax.main {flag} {redirection}'
-    done = subprocess.run(
-        ["bash", "-c", command, sys.executable], cwd=tiny.ROOT, timeout=240, check=False
-    )
-    assert done.returncode == code
+    run(["bash", "-c", command, sys.executable], tiny.ROOT, code=code)
 
 
 @contextmanager
@@ -65,8 +63,6 @@ def test_a_signal_ends_what_compiles_unheard(tmp_path):
 def test_a_run_that_hangs_unheard_is_ended(tmp_path):
     slow = {"training__step_timeout": 5, "checkpoint__every_steps": 0}
     with unheard(tmp_path / "run", "sleep@6", **slow) as (process, reader):
-        while not running.last_step(tmp_path / "run"):
-            assert process.poll() is None
-            time.sleep(0.05)
+        running.wait_for(lambda: running.last_step(tmp_path / "run"), process)
         os.close(reader)
         assert process.wait(timeout=240) == 70

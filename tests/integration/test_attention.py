@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 pytest.importorskip("matplotlib", reason="needs the extra plots")
 
 import t2t_jax
+from tests.faults.running import refused
 from tests.integration import tiny
 
 TEXT = "The old teacher reads a book."
@@ -31,16 +32,14 @@ def workdir(tmp_path_factory):
     return path
 
 
-def draw(workdir, to, *argv, succeed=True, **how):
-    run = tiny.succeed if succeed else tiny.run
-    flags = (f"--workdir={workdir}", f"--to={to}", *argv)
-    return run("--mode=attention", *flags, **how)
+def flags(workdir, to, *argv):
+    return ("--mode=attention", f"--workdir={workdir}", f"--to={to}", *argv)
 
 
 @pytest.fixture(scope="module")
 def drawn(workdir, tmp_path_factory):
     to = tmp_path_factory.mktemp("drawn") / "pictures"
-    return draw(workdir, to, f"--text={TEXT}", fresh=True), to
+    return tiny.succeed(*flags(workdir, to, f"--text={TEXT}"), fresh=True), to
 
 
 def test_plots_arrays_and_tokens_are_written_and_named_on_stdout(drawn, workdir):
@@ -86,7 +85,7 @@ def test_plots_arrays_and_tokens_are_written_and_named_on_stdout(drawn, workdir)
 
 def test_a_given_target_one_layer_and_one_head(workdir, tmp_path):
     chosen = ["--target=Ein Buch.", "--layer=1", "--head=1", "--checkpoint=5"]
-    draw(workdir, tmp_path, f"--text={TEXT}", *chosen)
+    tiny.succeed(*flags(workdir, tmp_path, f"--text={TEXT}", *chosen))
     tokens = json.loads((tmp_path / "tokens.json").read_text(encoding="utf-8"))
     assert "".join(tokens["target"]) == "<s>▁Ein▁Buch."
     assert (tokens["translation"], tokens["translated_by"]) == ("Ein Buch.", "user")
@@ -108,10 +107,9 @@ def test_a_given_target_one_layer_and_one_head(workdir, tmp_path):
     ],
 )
 def test_text_that_cannot_be_read_is_an_error(workdir, tmp_path, argv, message):
-    done = draw(workdir, tmp_path, *argv, succeed=False)
-    assert (done.returncode, done.stdout) == (64, b"")
-    assert message in done.stderr.decode()
-    assert b"Traceback" not in done.stderr
+    done = tiny.run(*flags(workdir, tmp_path, *argv))
+    refused(done, 64, message)
+    assert done.stdout == b""
 
 
 def test_the_figures_need_no_run(tmp_path):

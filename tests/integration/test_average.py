@@ -11,6 +11,7 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import average
 from t2t_jax.errors import DataError, InputMissingError, OutputError, UserError
 from t2t_jax.evaluation.bleu import corpus_scores
+from tests.faults.running import refused
 from tests.integration import tiny
 
 HEADER = ["steps", "first", "newest", "average_bleu", "newest_bleu", "gaps"]
@@ -40,15 +41,10 @@ def test_an_average_is_a_model_that_translates_and_is_not_trained(workdir, tmp_p
     flags = ("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=2")
     done = tiny.succeed(*flags, fresh=True)
     assert b"checkpoints 44, 55 into" in done.stderr
-    used = tiny.run("--mode=translate", f"--workdir={to}", stdin=b"A man.\n\n")
-    assert used.returncode == 0, used.stderr.decode()
+    used = tiny.succeed("--mode=translate", f"--workdir={to}", stdin=b"A man.\n\n")
     assert used.stdout.count(b"\n") == 2
-    trained = tiny.run(f"--workdir={to}", "--config.steps=70")
-    assert trained.returncode == 64
-    assert b"is a model" in trained.stderr
-    refused = tiny.run(*flags)
-    assert refused.returncode == 73
-    assert b"new or empty" in refused.stderr
+    refused(tiny.run(f"--workdir={to}", "--config.steps=70"), 64, "is a model")
+    refused(tiny.run(*flags), 73, "new or empty")
 
 
 def test_a_sliding_average_prints_and_keeps_a_row_a_window_and_how_to_write_the_best(

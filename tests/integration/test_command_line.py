@@ -2,13 +2,13 @@
 
 import json
 import shutil
-import subprocess
 import sys
 
 import pytest
 
 import t2t_jax
 from t2t_jax.training.reporting.metrics_writer import read_metrics
+from tests.docs.commands import run
 from tests.integration import tiny
 
 SOURCES = "The old teacher reads a book.\n\nTwo children help a man.\n \t \n"
@@ -108,9 +108,6 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
 def test_a_full_disk_is_said_without_a_traceback(workdir):
     command = 'echo Hello. | "$0" -m t2t_jax.main translate "$1" > /dev/full'
     argv = ["bash", "-c", command, sys.executable, f"--workdir={workdir}"]
-    how = {"env": tiny.environment(), "cwd": tiny.ROOT}
-    done = subprocess.run(argv, stderr=subprocess.PIPE, check=False, **how)
-    assert done.returncode == 74
-    *warnings, last = done.stderr.decode().splitlines()
+    *warnings, last = run(argv, tiny.ROOT, code=74).stderr.splitlines()
     assert last == "error: No space left on device: standard output"
     assert all(line.startswith("warning: line 1 ") for line in warnings)

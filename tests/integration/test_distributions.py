@@ -9,7 +9,6 @@ the report's assets in the package data.
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 from importlib import metadata
@@ -18,6 +17,7 @@ import pytest
 
 import t2t_jax
 from tests.compiling import xla_flags
+from tests.docs.commands import run
 from tests.integration import tiny
 from tests.integration.tiny import ROOT
 from tests.made_once import made_once
@@ -79,11 +79,8 @@ def _python(*argv, cwd, path=(), stdin=""):
         # Doctests of the sdist's files are those of the installed package.
         "PY_IGNORE_IMPORTMISMATCH": "1",
     }
-    how = {"env": {**kept, **added}, "cwd": cwd, "timeout": 300, "check": False}
-    how |= {"input": stdin, "capture_output": True, "text": True}
-    done = subprocess.run([sys.executable, *argv], **how)
-    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
-    return done.stdout
+    how = {"environ": {**kept, **added}, "stdin": stdin, "seconds": 300}
+    return run([sys.executable, *argv], cwd, **how).stdout
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 
 import jax
@@ -21,6 +20,9 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.errors import DataError, OutputError
 from t2t_jax.run.workdir import Workdir
+from tests.docs.commands import run as command
+from tests.docs.commands import run_python
+from tests.faults.running import refused
 from tests.integration import tiny
 
 pytest.importorskip("safetensors")
@@ -65,19 +67,13 @@ def snippet(place):
         r"```python\n(.*?)```", (place / "README.md").read_text(), 16
     )
     environ = {**tiny.environment(), "PYTHONPATH": str(tiny.ROOT)}
-    how = {"cwd": place.parent, "env": environ, "timeout": 240, "check": False}
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, **how)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.rstrip("\n")
+    return run_python(script, place.parent, environ=environ).rstrip("\n")
 
 
 def files_are_whole(place):
-    command = ["sha256sum", "--check", "--strict", "SHA256SUMS"]
-    done = subprocess.run(command, cwd=place, capture_output=True, check=False)
-    named = done.stdout.count(b": OK\n")
+    done = command(["sha256sum", "--check", "--strict", "SHA256SUMS"], place)
     there = sum(path.is_file() for path in place.rglob("*"))
-    return done.returncode == 0 and named == there - 1
+    return done.stdout.count(": OK\n") == there - 1
 
 
 def test_an_export_is_packed_into_the_same_bytes_each_time(one_file, tmp_path):
@@ -86,24 +82,23 @@ def test_an_export_is_packed_into_the_same_bytes_each_time(one_file, tmp_path):
         model = shutil.copytree(one_file, tmp_path / place / "my model's")
         os.utime(model / "README.md", (0, len(archives)))
         script = [sys.executable, tiny.ROOT / "tools/pack_model.py", model]
-        done = subprocess.run(script, capture_output=True, text=True, check=True)
+        done = command(script, tmp_path)
         archives.append(model.with_name("my model's.tar.gz").read_bytes())
         assert hashlib.sha256(archives[-1]).hexdigest() in done.stdout
     assert archives[0] == archives[1]
-    again = subprocess.run(script, capture_output=True, text=True, check=False)
+    again = command(script, tmp_path, code=None)
     assert again.stderr.endswith("gz exists. Move it away to pack again.\n")
     (there := tmp_path / "c").mkdir()
     (there / "my model's.tar.gz").write_bytes(archives[0])
     lines = done.stdout.partition("What a stranger runs:\n")[2]
-    subprocess.run(["sh", "-e"], input=lines, text=True, cwd=there, check=True)
+    command(["sh", "-e"], there, stdin=lines)
     assert files_are_whole(there / "my model's")
     model = load(there / "my model's")
     assert model.translate(["one two"]) == load(one_file).translate(["one two"])
     (tmp_path / "a/my model's/config.json").write_text("{}")
     (tmp_path / "a/my model's.tar.gz").unlink()
     script[-1] = tmp_path / "a/my model's"
-    done = subprocess.run(script, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    done = command(script, tmp_path, code=1)
     assert "must be as `t2t-jax export` wrote it" in done.stderr
     assert not (tmp_path / "a/my model's.tar.gz").exists()
 
@@ -146,9 +141,8 @@ def test_a_damaged_file_ends_in_one_line(one_file, tmp_path):
     path = copy / "model.safetensors"
     os.truncate(path, path.stat().st_size - 1)
     done = tiny.run("--mode=translate", f"--workdir={copy}", stdin=b"A dog.\n")
-    assert done.returncode == 65
+    (line,) = refused(done, 65).splitlines()
     assert done.stdout == b""
-    (line,) = done.stderr.decode().splitlines()
     assert line.startswith(f"error: {path} is damaged: ")
 
 

@@ -32,9 +32,8 @@ def trained(counting, tmp_path_factory):
     return place
 
 
-def inspect(trained, *argv, **how):
-    workdir = f"--workdir={trained / 'run'}"
-    return tiny.run("--mode=inspect_data", workdir, *argv, **how)
+def flags(trained, *argv):
+    return ["--mode=inspect_data", f"--workdir={trained / 'run'}", *argv]
 
 
 def rows_of(path):
@@ -50,8 +49,8 @@ def test_planted_pairs_are_on_top_and_dropping_gives_the_counts_said(trained):
         pairs.insert(17 * number, pair)
     corpus = f"--config.data.train={tiny.text_of(trained, 'noisy', pairs)}"
     to = trained / "pairs.tsv"
-    done = inspect(trained, corpus, f"--to={to}", "--drop_worst=3.5%")
-    assert done.returncode == 0, done.stderr.decode()
+    argv = flags(trained, corpus, f"--to={to}", "--drop_worst=3.5%")
+    done = tiny.succeed(*argv)
     rows = rows_of(to)
     assert len(rows) == 200
     worst = [(row["source"], row["target"]) for row in rows[:7]]
@@ -78,8 +77,7 @@ def test_planted_pairs_are_on_top_and_dropping_gives_the_counts_said(trained):
 
 def test_a_page_and_a_sample_of_the_development_text(trained):
     to = trained / "page.html"
-    done = inspect(trained, f"--to={to}", "--split=dev", "--lines=7")
-    assert done.returncode == 0, done.stderr.decode()
+    done = tiny.succeed(*flags(trained, f"--to={to}", "--split=dev", "--lines=7"))
     assert "400 pairs read, 7 inspected" in done.stdout.decode()
     assert to.read_text(encoding="utf-8").count('<tr><th scope="row"') >= 7
 
@@ -95,8 +93,8 @@ def test_a_page_and_a_sample_of_the_development_text(trained):
 )
 def test_mistakes_are_named_before_anything_is_computed(trained, to, text, code, words):
     (trained / "kept.tsv").write_text("one\teins\n", encoding="utf-8")
-    argv = (f"--to={to}", f"--config.data.train={text}")
-    refused(inspect(trained, *argv, cwd=trained), code, words)
+    argv = flags(trained, f"--to={to}", f"--config.data.train={text}")
+    refused(tiny.run(*argv, cwd=trained), code, words)
 
 
 def test_a_failure_leaves_no_half_a_file(trained, tmp_path):
@@ -104,6 +102,6 @@ def test_a_failure_leaves_no_half_a_file(trained, tmp_path):
     with (tmp_path / "broken.de").open("ab") as file:
         file.write(b"\xff\n")
     argv = (f"--to={tmp_path / 'x.tsv'}", "--drop_worst=5%")
-    done = inspect(trained, f"--config.data.train={broken}", *argv)
+    done = tiny.run(*flags(trained, f"--config.data.train={broken}", *argv))
     assert done.returncode == 65, done.stderr.decode()
     assert {path.name for path in tmp_path.iterdir()} == {"broken.de", "broken.en"}

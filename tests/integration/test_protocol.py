@@ -2,17 +2,16 @@
 
 import hashlib
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from t2t_jax.evaluation.bleu import METRICS
 from t2t_jax.evaluation.robustness import CHANGES
 from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
+from tests.evaluation.test_significance import sacrebleu
+from tests.faults.running import refused
 from tests.integration import tiny
 
 NEEDS_MOSES = "the extra `paper` is not installed"
@@ -63,14 +62,7 @@ def _evaluate(workdir, texts, *argv, hypotheses=None):
 
 def _sacrebleu(*argv, folder):
     """Runs the `sacrebleu` command with more digits than a float has."""
-    done = subprocess.run(
-        [sys.executable, "-m", "sacrebleu", *argv, "-w", "18", "-f", "json"],
-        capture_output=True,
-        cwd=folder,
-        check=True,
-        env={k: v for k, v in os.environ.items() if not k.startswith("SACREBLEU")},
-    )
-    return json.loads(done.stdout)
+    return json.loads(sacrebleu(folder, *argv, "-w", "18", "-f", "json"))
 
 
 def test_scores_intervals_and_p_values_are_the_command_s_on_the_same_files(
@@ -136,9 +128,8 @@ def test_a_model_that_was_averaged_before_gives_the_same_figures(
         assert again[name] == result[name]
     hypotheses = {**result["files"]["hypotheses"], "path": None}
     assert again["files"]["hypotheses"] == hypotheses
-    refused = tiny.run(*_arguments(to, texts, "--protocol=vaswani2017", "--last=2"))
-    assert refused.returncode == 64
-    assert b"--last=2, which can be left out: " in refused.stderr
+    argv = _arguments(to, texts, "--protocol=vaswani2017", "--last=2")
+    refused(tiny.run(*argv), 64, "--last=2, which can be left out: ")
 
 
 def test_changed_sets_a_baseline_and_hypotheses_need_no_protocol(

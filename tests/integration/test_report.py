@@ -18,8 +18,7 @@ def data_of(path):
 
 def test_the_mode_adds_attention_and_intervals(trained, tmp_path):
     to = tmp_path / "page.html"
-    done = tiny.run("--mode=report", f"--workdir={trained}", f"--to={to}")
-    assert done.returncode == 0, done.stderr
+    done = tiny.succeed("--mode=report", f"--workdir={trained}", f"--to={to}")
     assert done.stdout.decode() == f"{to}\n"
     assert "bootstrap samples" in to.read_text(encoding="utf-8")
     first = data_of(to)["attention"][0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from tests.docs.commands import run
 from tests.integration.tiny import ROOT
 
 LAUNCH = ROOT / "launch"
@@ -98,23 +98,7 @@ def environment(*, path: Path | None = None, **more: str | Path) -> dict[str, st
 
 
 def launch(
-    script: str, *arguments: str, env: dict[str, str], **options: object
+    script: str, *arguments: str, cwd: Path = ROOT, **how: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a script of launch/ to its end, at most four."""
-    return subprocess.run(
-        ["bash", LAUNCH / script, *arguments],
-        capture_output=True,
-        text=True,
-        env=env,
-        check=False,
-        timeout=240,
-        **options,
-    )
-
-
-def wait_for(condition: Callable[[], bool], *, seconds: float = 120.0) -> None:
-    """Waits until a condition holds, on machines of any speed."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
+    """Runs a script of launch/ as `run` does."""
+    return run(["bash", LAUNCH / script, *arguments], cwd, **how)

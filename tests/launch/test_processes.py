@@ -6,13 +6,8 @@ import sys
 
 import pytest
 
-from tests.launch.programs import (
-    LAUNCH,
-    environment,
-    fake_python,
-    launch,
-    wait_for,
-)
+from tests.launch.programs import LAUNCH, environment, fake_python, launch
+from tests.waiting import is_alive, wait_for
 
 SCRIPT = "local/processes.sh"
 
@@ -28,14 +23,6 @@ _HEAR_SIGNALS = [
 ]
 
 
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
 class Harness:
     """N fake processes, and what each of them saw."""
 
@@ -49,7 +36,7 @@ class Harness:
         return [str(number), *options, "--", *program]
 
     def run(self, do, *options, **more):
-        return launch(SCRIPT, *self.arguments(do, *options), env=self.env, **more)
+        return launch(SCRIPT, *self.arguments(do, *options), environ=self.env, **more)
 
     def start(self, do, *options):
         """Starts the script and returns it when all its processes run."""
@@ -83,8 +70,7 @@ def harness(tmp_path):
 
 def test_each_process_gets_the_arguments_the_address_and_its_number(harness):
     spaces = "--config.data.train=text:a b,c 'd' $HOME"
-    done = launch(SCRIPT, *harness.arguments("0,0,0"), spaces, "", env=harness.env)
-    assert done.returncode == 0, done.stderr
+    launch(SCRIPT, *harness.arguments("0,0,0"), spaces, "", environ=harness.env)
     lines = [harness.seen(i)["argv"] for i in range(3)]
     (address,) = {line[-3] for line in lines}
     assert address.startswith("--coordinator_address=127.0.0.1:")
@@ -95,8 +81,7 @@ def test_each_process_gets_the_arguments_the_address_and_its_number(harness):
 
 
 def test_stdin_and_stdout_are_those_of_process_0_and_stderr_of_all(harness):
-    done = harness.run("echo,echo,0", input="good\nmorning\n")
-    assert done.returncode == 0
+    done = harness.run("echo,echo,0", stdin="good\nmorning\n")
     assert done.stdout == "process 0 speaks\nGOOD\nMORNING\n"
     assert "process 1 complains" in done.stderr
     assert "process 2 complains" in done.stderr
@@ -116,8 +101,7 @@ CAUSES = {
 
 @pytest.mark.parametrize(("do", "code"), CAUSES.items())
 def test_the_code_is_that_of_the_cause_and_nothing_outlives_it(harness, do, code):
-    done = harness.run(do, "--failure-grace=1")
-    assert done.returncode == code
+    done = harness.run(do, "--failure-grace=1", code=code)
     assert "Killed" not in done.stderr
     harness.wait_for_the_end(do.count(",") + 1)
 
@@ -155,7 +139,7 @@ def test_no_process_outlives_a_script_that_is_killed(harness):
 
 def test_devices_are_simulated_beside_the_flags_that_are_set(harness):
     harness.env["XLA_FLAGS"] = "--xla_dump_to=/tmp/a"
-    assert harness.run("0,0", "--devices=4").returncode == 0
+    harness.run("0,0", "--devices=4")
     count = "--xla_force_host_platform_device_count=4"
     for seen in (harness.seen(i)["env"] for i in range(2)):
         assert seen["JAX_PLATFORMS"] == "cpu"
@@ -166,7 +150,7 @@ def test_devices_are_simulated_beside_the_flags_that_are_set(harness):
 def test_gpus_are_split_evenly(harness, option):
     if option == "--gpus":
         harness.env["CUDA_VISIBLE_DEVICES"] = "4,5,6,7"
-    assert harness.run("0,0", option).returncode == 0
+    harness.run("0,0", option)
     seen = [harness.seen(i)["env"]["CUDA_VISIBLE_DEVICES"] for i in range(2)]
     assert seen == ["4,5", "6,7"]
 
@@ -183,8 +167,7 @@ def test_gpus_are_split_evenly(harness, option):
     ],
 )
 def test_a_wrong_option_is_refused_and_nothing_runs(harness, arguments, message):
-    done = launch(SCRIPT, *arguments, env=harness.env)
-    assert done.returncode == 64
+    done = launch(SCRIPT, *arguments, code=64, environ=harness.env)
     assert message in done.stderr
     assert "usage:" in done.stderr
     assert not list(harness.folder.glob("seen-*"))

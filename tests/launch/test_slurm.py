@@ -38,7 +38,7 @@ class Cluster:
 
     def run(self, do, script="train.sbatch"):
         program = (f"--do={do}", f"--notes={self.folder}")
-        return launch(f"slurm/{script}", *program, env=self.env)
+        return launch(f"slurm/{script}", *program, code=None, environ=self.env)
 
     def requeued(self):
         path = self.folder / "scontrol"

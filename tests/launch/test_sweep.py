@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from tests.launch.programs import LAUNCH, command, environment, wait_for
+from tests.launch.programs import LAUNCH, command, environment
+from tests.waiting import wait_for
 
 # Notes its arguments; a row ends as `ROW=CODE` in $CODES has it, or waits for a signal.
 _PYTHON = """\

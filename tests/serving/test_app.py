@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,6 +12,7 @@ from t2t_jax.cli.modes import serve
 from t2t_jax.run.workdir import Workdir
 from tests.serving.fakes import FakeModel, ask, asked, fake_app, post
 from tests.serving.fuzz import FORM
+from tests.waiting import wait_for
 
 PATH = "/translate?source=en&target=de&q="
 FIELDS = {"q": "hello you", "source": "en", "target": "de"}
@@ -235,9 +235,7 @@ def test_a_server_is_healthy_when_the_first_programs_are_compiled(make):
     response = ask(app, "GET", "/health")
     assert (response.status, response.json) == (503, {"status": "loading"})
     model.gate.set()
-    deadline = time.monotonic() + 60
-    while ask(app, "GET", "/health").status == 503 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(lambda: ask(app, "GET", "/health").status != 503)
     assert ask(app, "GET", "/health").json == {"status": "ok"}
     worker.close()  # a server that stops
     for response in (ask(app, "GET", "/health"), post(app, "/translate", FIELDS)):

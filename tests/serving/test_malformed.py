@@ -16,6 +16,7 @@ from t2t_jax.serving.requests import DETAILS
 from tests.serving.fake_server import fake_server
 from tests.serving.fakes import asked, fake_app
 from tests.serving.fuzz import FORM, JSON, mutated
+from tests.waiting import wait_for
 
 MULTIPART = "multipart/form-data"
 GOOD = {"q": "hello", "source": "en", "target": "de"}
@@ -271,27 +272,26 @@ def test_a_client_that_has_left_is_not_waited_for():
         for _ in range(3):
             with socket.create_connection(("127.0.0.1", port)) as connection:
                 connection.sendall(post_bytes(LENGTH))
-        assert answered(port, "/metrics", b"t2t_jax_requests_in_progress 1.0\n")
+        wait_for_answer(port, "/metrics", b"t2t_jax_requests_in_progress 1.0\n")
 
 
-def answered(port, path, *wanted, seconds=30):
-    """Whether an answer holds what is wanted, soon: connections take time to close."""
+def wait_for_answer(port, path, *wanted):
+    """Asks until an answer holds what is wanted: connections take time to close."""
     request = b"GET %s HTTP/1.1\r\n" % path.encode() + CLOSE + b"\r\n"
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+
+    def is_there():
         answer = exchange(port, request)
-        if all(one in answer for one in wanted):
-            return True
-        time.sleep(0.05)
-    return False
+        return all(one in answer for one in wanted)
+
+    wait_for(is_there, seconds=30)
 
 
 def test_too_many_connections_are_refused_and_others_stay(port):
     held = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
-    assert answered(port, "/health", b" 503 ")
+    wait_for_answer(port, "/health", b" 503 ")
     for connection in held:
         connection.close()
-    assert answered(port, "/health", b" 200 ")
+    wait_for_answer(port, "/health", b" 200 ")
 
 
 def test_lost_connections_leave_nothing_behind(port):
@@ -299,4 +299,4 @@ def test_lost_connections_leave_nothing_behind(port):
         with socket.create_connection(("127.0.0.1", port)) as connection:
             connection.sendall(post_bytes(LENGTH)[: random.randint(1, 120)])
     wanted = (b"t2t_jax_waiting_sentences 0.0\n", b"t2t_jax_requests_in_progress 1.0\n")
-    assert answered(port, "/metrics", *wanted)
+    wait_for_answer(port, "/metrics", *wanted)

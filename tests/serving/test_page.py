@@ -1,11 +1,10 @@
 """The page in a real browser, against a model that needs no JAX."""
 
-import time
-
 import pytest
 
 from tests.report.browser import chromium, requested
 from tests.serving.fake_server import fake_server
+from tests.waiting import wait_for
 
 webdriver = pytest.importorskip("selenium.webdriver")
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -23,15 +22,6 @@ def browser(tmp_path_factory):
         yield opened
 
 
-def wait(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it did not happen in time")
-
-
 def by_id(browser, name):
     return browser.find_element(By.ID, name)
 
@@ -42,7 +32,7 @@ def translated(browser, text):
     box.clear()
     box.send_keys(text)
     wanted = text.upper().split()
-    wait(lambda: by_id(browser, "output").text.split() == wanted)
+    wait_for(lambda: by_id(browser, "output").text.split() == wanted)
     return browser.find_elements(By.CSS_SELECTOR, ".word")
 
 
@@ -52,7 +42,7 @@ def test_typing_reading_pointing_and_choosing(browser, url):
     assert [word.text for word in words] == ["THE", "QUICK", "FOX.", "IT", "RUNS"]
     # Word to source.
     webdriver.ActionChains(browser).move_to_element(words[1]).perform()
-    linked = wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#mirror .linked"))
+    linked = wait_for(lambda: browser.find_elements(By.CSS_SELECTOR, "#mirror .linked"))
     assert [one.get_attribute("textContent") for one in linked] == ["quick"]
     assert by_id(browser, "word").text.startswith("QUICK \u2190")
     # Unsure words are shaded: FakeModel is unsure of each sentence's last.
@@ -61,14 +51,14 @@ def test_typing_reading_pointing_and_choosing(browser, url):
     buttons = browser.find_elements(By.CSS_SELECTOR, "#alternatives button")
     buttons[1].click()
     assert by_id(browser, "output").text == "THE QUICK FOX.! IT RUNS"
-    wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#history button"))
+    wait_for(lambda: browser.find_elements(By.CSS_SELECTOR, "#history button"))
 
 
 def test_text_is_never_code(browser, url):
     browser.get(url)
     translated(browser, "<img src=x onerror=alert(1)> &amp; <b>hi</b>")
     assert browser.find_elements(By.CSS_SELECTOR, "#output img, #output b") == []
-    wait(lambda: browser.find_elements(By.CSS_SELECTOR, "#history button"))
+    wait_for(lambda: browser.find_elements(By.CSS_SELECTOR, "#history button"))
     assert browser.find_elements(By.CSS_SELECTOR, "#history img") == []
 
 

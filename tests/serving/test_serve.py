@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import signal
-import subprocess
 import threading
 import time
 import urllib.request
@@ -15,8 +14,10 @@ import pytest
 
 import t2t_jax
 from t2t_jax.main import main
+from tests.docs.commands import run
 from tests.integration.tiny import ROOT
 from tests.serving.running import serving
+from tests.waiting import wait_for
 
 pytest.importorskip("uvicorn")
 LINES = ["The old teacher reads a book.", "A dog barks.", "Two men sleep."]
@@ -71,9 +72,7 @@ CURLS = [
 def test_the_commands_of_the_page(server, command):
     assert len(CURLS) == 7
     command = command.replace("http://127.0.0.1:5000", server.url)
-    done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=240
-    )
+    done = run(["bash", "-c", command], ROOT)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines
     assert not any("error" in line for line in lines)
@@ -110,8 +109,7 @@ def test_a_second_signal_ends_at_once(tiny_run):
         threading.Thread(target=ask_in_vain, daemon=True).start()
         time.sleep(0.5)
         server.process.send_signal(signal.SIGTERM)
-        while "SIGTERM" not in "".join(server.lines):
-            time.sleep(0.01)
+        wait_for(lambda: "SIGTERM" in "".join(server.lines))
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 75
 

@@ -145,8 +145,7 @@ def test_devices_that_jax_cannot_use_are_no_internal_error(platform):
     call = f"from t2t_jax.cli.console.stderr import report_error\ntry:\n  {code}"
     call += "\nexcept Exception as error:\n  raise SystemExit(report_error(error))"
     environ = {**os.environ, "JAX_PLATFORMS": platform}
-    done = run([sys.executable, "-c", call], ROOT, environ=environ)
-    assert done.returncode == 69
+    done = run([sys.executable, "-c", call], ROOT, code=69, environ=environ)
     assert f"cannot use the devices of JAX_PLATFORMS={platform}" in done.stderr
     assert "Traceback" not in done.stderr
 

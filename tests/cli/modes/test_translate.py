@@ -9,7 +9,6 @@ import dataclasses
 import os
 import select
 import threading
-import time
 
 import pytest
 
@@ -19,6 +18,7 @@ from t2t_jax.cli.translation import job
 from t2t_jax.errors import DataError, UserError
 from tests.cli.threads import on_all, without_devices
 from tests.cli.translations import SPOKEN, TEXT, Loud, lines_of, loader, options_of
+from tests.waiting import wait_for
 
 
 @pytest.mark.parametrize("way", [(), ("--shards=2",), ("--shards=9",)])
@@ -113,9 +113,7 @@ class Warm(Loud):
     def warm_up(self, is_enough):
         assert not is_enough()
         self.began.set()
-        deadline = time.monotonic() + 20
-        while not is_enough():
-            assert time.monotonic() < deadline
+        wait_for(is_enough)
         self.calls.append("enough")
 
 

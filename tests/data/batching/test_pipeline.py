@@ -22,6 +22,7 @@ from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.errors import UserError
 from t2t_jax.types import BatchShard, DataPosition
 from tests.data.conftest import ENGLISH, GERMAN, sentences
+from tests.waiting import wait_for
 
 CONFIG = DataConfig(tokens_per_batch=7 * 61, row_length=61, max_length=61)
 GROUPS = dataclasses.replace(CONFIG, layout="length_buckets")
@@ -203,9 +204,7 @@ def test_work_goes_ahead_but_not_far(monkeypatch):
     monkeypatch.setattr(pipeline, "_AHEAD", 3)
     with Prefetcher(work()) as items:
         assert next(items) == 0
-        deadline = time.monotonic() + 5
-        while len(made) < 5 and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_for(lambda: len(made) >= 5)
         time.sleep(0.02)
         # one consumed, three in the queue, one waiting for room
         assert len(made) == 5

@@ -1,9 +1,7 @@
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
-import time
 from contextlib import closing
 from itertools import count
 
@@ -15,6 +13,8 @@ from t2t_jax.data.token_cache.encoder import Chunk, PairEncoder
 from t2t_jax.data.token_cache.worker_pool import encode_chunks
 from t2t_jax.errors import UnavailableError
 from tests.data.conftest import ENGLISH, GERMAN, sentences
+from tests.docs.commands import run
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -72,10 +72,7 @@ def test_a_process_that_dies_is_an_error_and_no_hang(encoder):
     with closing(encode_chunks(chunks(), encoder, workers=2)) as results, died:
         for _ in results:
             pass
-    deadline = time.monotonic() + 10
-    while multiprocessing.active_children() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert multiprocessing.active_children() == []
+    wait_for(lambda: not multiprocessing.active_children())
 
 
 def test_a_script_without_a_main_guard_is_not_run_again_by_the_processes(
@@ -96,12 +93,6 @@ def test_a_script_without_a_main_guard_is_not_run_again_by_the_processes(
         "found = list(encode_chunks(iter(chunks), encoder, workers=2))\n"
         "print(len(found), 'chunks')\n"
     )
-    done = subprocess.run(
-        [sys.executable, script],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,  # against waiting for processes that never begin
-    )
-    assert done.returncode == 0, done.stderr
+    # Seconds: against waiting for processes that never begin.
+    done = run([sys.executable, script], tmp_path, seconds=60)
     assert done.stdout == "script runs\n11 chunks\n"

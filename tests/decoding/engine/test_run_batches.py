@@ -33,6 +33,7 @@ from t2t_jax.decoding.text import translator as translator_module
 from t2t_jax.errors import ConfigError
 from tests.decoding.models import recurrent
 from tests.decoding.words import V, sentences, translator
+from tests.waiting import wait_for
 
 FULL = "RESOURCE_EXHAUSTED: Out of memory allocating 9000 bytes.\nMore of it."
 # 4 rows of 16 subwords, as tokens_per_batch of the words' translator has it.
@@ -122,10 +123,7 @@ def test_every_later_shape_is_compiled_once_and_the_first_is_left_to_the_caller(
             raise MemoryError  # It is left to who needs it.
 
     def run(one):
-        deadline = time.monotonic() + 10
-        while len(made) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.001)
+        wait_for(lambda: len(made) >= 2)
         return one.source_BxS.shape
 
     for _ in range(2):

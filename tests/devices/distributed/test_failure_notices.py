@@ -5,12 +5,12 @@ Here `hard_exit` ends a thread and records the exit code.
 
 import sys
 import threading
-import time
 
 import pytest
 
 from t2t_jax.devices.distributed import failure_notices
 from t2t_jax.devices.distributed.failure_notices import FailureMonitor
+from tests.waiting import wait_for
 
 # That is how a thread ends here.
 pytestmark = pytest.mark.filterwarnings(
@@ -67,13 +67,6 @@ def processes(monkeypatch):
         process.close()
 
 
-def wait_until(holds):
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_those_that_did_not_fail_clear_up_before_the_exit_even_if_that_fails(
     processes, ended
 ):
@@ -86,7 +79,7 @@ def test_those_that_did_not_fail_clear_up_before_the_exit_even_if_that_fails(
     _, (_, second) = processes(2, before_exit=fail)
     failing = threading.Thread(target=second.abort_all, args=(65, "A rule."))
     failing.start()
-    wait_until(lambda: len(ended) == 2)
+    wait_for(lambda: len(ended) == 2)
     failing.join()
     assert (len(called), ended) == (1, [65, 65])
 
@@ -95,7 +88,7 @@ def test_a_process_that_cannot_reach_process_0_ends(processes, ended, capfd):
     client, (first, second) = processes(2)
     first.close()
     client.is_gone = True
-    wait_until(lambda: ended)
+    wait_for(lambda: ended)
     assert ended == [69]
     assert second.unresponsive_ranks() == [0]
     assert capfd.readouterr().err == "[rank 1] error: process 0 cannot be reached.\n"

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import jax
 import numpy as np
 import pytest
@@ -13,6 +10,7 @@ from t2t_jax.devices.distributed.gather import (
 )
 from tests.devices.distributed import two_processes
 from tests.devices.distributed.pair import run_two
+from tests.docs.commands import run_python
 from tests.integration import tiny
 
 # --- parameters
@@ -69,13 +67,7 @@ for _ in range(3):
     sums = checksums(arrays)
 assert len(set(sums.values())) == 300
 """
-    subprocess.run(
-        [sys.executable, "-c", script],
-        env=tiny.environment(8),
-        cwd=tiny.ROOT,
-        check=True,
-        timeout=240,
-    )
+    run_python(script, environ=tiny.environment(8))
 
 
 # --- processes

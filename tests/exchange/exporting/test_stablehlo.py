@@ -7,8 +7,6 @@ changed; with a search that ends before the cache grows.
 import dataclasses
 import json
 import re
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import jax
@@ -27,8 +25,8 @@ from t2t_jax.exchange.exporting import stablehlo as stablehlo
 from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.run.inference.load import load
 from tests.decoding.words import Untagged
+from tests.docs.commands import run_python
 from tests.exchange.exporting.counting import write_model, write_text
-from tests.integration import tiny
 from tests.model.tiny import SOURCE, TINY, TINY_RNN, rnn_params
 
 pytest.importorskip("flatbuffers")
@@ -70,17 +68,7 @@ for name in ("t2t_jax", "flax", "orbax", "optax"):
 
 
 def run_alone(script, place):
-    done = subprocess.run(
-        [sys.executable, "-c", ALONE + script],
-        capture_output=True,
-        text=True,
-        cwd=place,
-        env=tiny.environment(),
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.rstrip("\n")
+    return run_python(ALONE + script, place).rstrip("\n")
 
 
 def test_the_example_of_its_card_translates_without_the_package(model, exported):
