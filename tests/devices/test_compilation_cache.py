@@ -10,7 +10,6 @@ without the `except` for the default directory.
 import os
 import re
 import stat
-import subprocess
 import sys
 import time
 import warnings
@@ -26,6 +25,7 @@ from t2t_jax.devices.compilation_cache import (
     machine_key,
 )
 from t2t_jax.errors import UserError
+from tests.docs.commands import run, run_python
 from tests.faults import running
 from tests.integration import tiny
 
@@ -59,9 +59,8 @@ def computed(home, *arguments):
     environment = {**tiny.environment(), "XDG_CACHE_HOME": str(home)}
     environment.pop(DIRECTORY, None)
     argv = [sys.executable, "-c", PROGRAM, *arguments]
-    how = {"env": environment, "timeout": 240}
-    done = subprocess.run(argv, capture_output=True, check=True, **how)
-    return done.stdout, done.stderr.decode()
+    done = run(argv, tiny.ROOT, environ=environment)
+    return done.stdout, done.stderr
 
 
 def entries(home):
@@ -171,9 +170,7 @@ def test_a_program_that_loads_a_model_keeps_what_it_compiles(
     known |= {name: value.format(tmp=tmp_path) for name, value in environ.items()}
     known = {name: value for name, value in known.items() if value}
     code = LIBRARY.format(before=before.format(tmp=tmp_path))
-    printed = subprocess.check_output(
-        [sys.executable, "-c", code], env=known, text=True
-    )
+    printed = run_python(code, environ=known)
     assert printed.startswith(kept_in.format(tmp=tmp_path))
     assert ("t2t_jax" in printed) == bool(entries(tmp_path))
 
@@ -207,9 +204,15 @@ def test_programs_unused_for_30_days_go_and_others_stay(tmp_path):
     assert left == {"a", "a/used-cache", "a/made-cache", "b", "swept"}
 
 
-def test_a_damaged_program_is_compiled_again_and_kept(tmp_path):
-    printed, said = computed(tmp_path)
-    assert (printed.split(), said) == ([b"165.0", b"275.0", b"385.0"], "")
+def test_a_full_disk_and_damaged_programs_cost_time_only(tmp_path):
+    printed, said = computed(tmp_path, "700")
+    assert printed == "165.0\n275.0\n385.0\n"
+    (line,) = said.splitlines()
+    assert line.startswith(f"A compiled program could not be written to {tmp_path}")
+    assert "File too large" in line
+    assert all(path.stat().st_size < 700 for path in entries(tmp_path))
+    # Nothing is left that is cut off; what is damaged is compiled again and kept.
+    assert computed(tmp_path) == (printed, "")
     whole = {path: path.stat().st_size for path in entries(tmp_path)}
     assert len(whole) >= 3
     for number, path in enumerate(whole):
@@ -224,22 +227,13 @@ def test_a_damaged_program_is_compiled_again_and_kept(tmp_path):
     assert computed(tmp_path) == (printed, "")
 
 
-def test_a_full_disk_costs_time_only_and_leaves_nothing_cut_off(tmp_path):
-    printed, said = computed(tmp_path, "700")
-    (line,) = said.splitlines()
-    assert line.startswith(f"A compiled program could not be written to {tmp_path}")
-    assert "File too large" in line
-    assert all(path.stat().st_size < 700 for path in entries(tmp_path))
-    assert computed(tmp_path) == (printed, "")
-
-
 def test_a_kept_program_trains_to_the_very_same_bits(tmp_path):
     """On 8 devices; on one it was seen by hand."""
     kept = {DIRECTORY: str(tmp_path / "programs")}
     rare = {"evaluation__every_steps": 0, "checkpoint__every_steps": 100}
     first, second = tmp_path / "first", tmp_path / "second"
-    for run in (first, second):
-        said = running.finish(run, devices=8, seconds=240, environment=kept, **rare)
+    for workdir in (first, second):
+        said = running.finish(workdir, devices=8, seconds=240, environment=kept, **rare)
         assert "WARNING" not in said
         assert "compilation cache" not in said
     assert len(list((tmp_path / "programs").glob("*-cache"))) > 5

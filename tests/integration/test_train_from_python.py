@@ -73,9 +73,8 @@ def test_pairs_train_as_files_do_and_a_callback_s_error_loses_nothing(tmp_path):
     texts = [(one / "fingerprints.json").read_bytes() for one in (run, whole)]
     assert texts[0] == texts[1]
     assert model.translate(["Two men."]) == t2t_jax.load(whole).translate(["Two men."])
-    done = tiny.run(f"--workdir={run}", "--config.steps=13", devices=8)
+    done = tiny.succeed(f"--workdir={run}", "--config.steps=13", devices=8)
     assert b"Resuming from step 12" in done.stderr
-    assert done.returncode == 0
 
 
 PROGRAM = """
@@ -238,25 +237,27 @@ def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_p
         assert type(module).__name__.encode() in done.stderr
 
 
-@pytest.mark.parametrize("given", ["optimizer", "schedule"])
-def test_the_configured_adam_given_as_an_object_trains_the_same(given, tmp_path):
-    settings = t2t_jax.Config().optimizer
-    schedule = make_schedule(settings, d_model=16)
-    own = schedule
-    if given == "optimizer":
-        own = optax.adam(schedule, b1=0.9, b2=0.98, eps=1e-9)
+def rates(run):
+    return [record.get("learning_rate") for record in running.metrics(run)]
+
+
+def test_the_configured_adam_given_as_an_object_trains_the_same(tmp_path):
+    schedule = make_schedule(t2t_jax.Config().optimizer, d_model=16)
+    adam = optax.adam(schedule, b1=0.9, b2=0.98, eps=1e-9)
     config = quick(tmp_path, evaluation__every_steps=0, training__ema_decay=0.9)
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    t2t_jax.train(config, ours, optimizer=own, quiet=True)
+    theirs = tmp_path / "theirs"
     t2t_jax.train(config, theirs, quiet=True)
-    both = [running.parameters(run, 4) for run in (ours, theirs)]
-    running.require_bit_equal(*both)
-    found, rates = (
-        [one.get("learning_rate") for one in running.metrics(w)] for w in (ours, theirs)
-    )
-    assert found == (rates if given == "schedule" else [None] * 5)
-    with pytest.raises(UserError, match=r"python\.optimizer was '.+' when"):
-        t2t_jax.train(None, ours, optimizer=optax.sgd(0.1))
+    wanted = running.parameters(theirs, 4)
+    for name, own, shown in (
+        ("schedule", schedule, rates(theirs)),
+        ("optimizer", adam, [None] * 5),
+    ):
+        ours = tmp_path / name
+        t2t_jax.train(config, ours, optimizer=own, quiet=True)
+        running.require_bit_equal(running.parameters(ours, 4), wanted)
+        assert rates(ours) == shown
+        with pytest.raises(UserError, match=r"python\.optimizer was '.+' when"):
+            t2t_jax.train(None, ours, optimizer=optax.sgd(0.1))
 
 
 @pytest.mark.parametrize(
