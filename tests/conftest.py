@@ -7,6 +7,7 @@ cache, so that a program is compiled by the first who needs it.
 import gc
 import os
 import signal
+import time
 from pathlib import Path
 
 from t2t_jax.devices import processor
@@ -107,6 +108,14 @@ def empty_directory(tmp_path, monkeypatch):
     """Works in a directory of its own."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time in a list, for tests to change."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    return now
 
 
 @pytest.fixture

@@ -1,17 +1,7 @@
 import gzip
-import time
-
-import pytest
 
 from t2t_jax.cli.translation import progress
 from t2t_jax.cli.translation.progress import TranslationProgress, total_lines
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    return now
 
 
 def test_a_short_job_has_a_last_line_alone(clock, capsys):

@@ -1,6 +1,5 @@
 import io
 import sys
-import time
 
 import pytest
 
@@ -10,13 +9,6 @@ from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_l
 class Terminal(io.StringIO):
     def isatty(self):
         return True
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    return now
 
 
 def test_on_a_pipe_there_is_a_line_at_times(clock):
