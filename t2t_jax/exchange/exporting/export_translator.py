@@ -24,6 +24,10 @@ from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import EOS
 
 _SEGMENTS = 1_000  # between two reports of progress
+_OTHER = (
+    "is damaged, or an export of another model: its vocabulary is not that of the "
+    "model. Export it again."
+)
 
 
 def open_export(folder: Path, config: Config) -> CTranslate2Backend:
@@ -33,11 +37,14 @@ def open_export(folder: Path, config: Config) -> CTranslate2Backend:
       config: of the model that was exported.
 
     Raises:
-      MissingDependencyError: CTranslate2 is not installed.
-      UserError: the vocabularies of the export cannot be read.
+      DataError: its vocabularies are damaged, or not of the configuration.
+      UserError: CTranslate2 is not installed, or a file is missing.
     """
     require_package("ctranslate2", user=str(folder), extra="export")
-    written = Workdir(folder).read_vocabularies(config.vocabulary)
+    try:
+        written = Workdir(folder).read_vocabularies(config.vocabulary)
+    except DataError as error:
+        raise DataError(f"{folder} {_OTHER}") from error
     threads = os.cpu_count() or 1
     return CTranslate2Backend(
         folder, vocabularies=written, config=config, threads=threads
@@ -55,10 +62,7 @@ def with_export(
     """
     export = open_export(folder, config)
     if export.vocabularies.fingerprint != translator.vocabularies.fingerprint:
-        raise DataError(
-            f"{folder} has another vocabulary than the model, so it is no export of "
-            "it. Pass one of this model."
-        )
+        raise DataError(f"{folder} {_OTHER}")
     names = [field.name for field in dataclasses.fields(translator)]
     own = {name: getattr(translator, name) for name in names}
     return ExportTranslator(**own, export=export)

@@ -9,6 +9,7 @@ import dataclasses
 import pytest
 from numpy.testing import assert_allclose
 
+from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
@@ -76,5 +77,7 @@ def test_an_export_of_another_vocabulary_is_refused(both):
     own, _, (to, config) = both
     words = Vocabulary.train(["an other text"] * 9, 20)
     other = dataclasses.replace(own, vocabularies=VocabularyPair(words, words))
-    with pytest.raises(DataError, match="another vocabulary than the model, so it is"):
-        with_export(other, to, config)
+    smaller = dataclasses.replace(config, vocabulary=VocabularyConfig(size=20))
+    for translator, model in ((other, config), (own, smaller)):
+        with pytest.raises(DataError, match="an export of another model: its vocab"):
+            with_export(translator, to, model)
