@@ -1,4 +1,4 @@
-"""Atomic writing of files, reading with a size limit, locks, and where caches are."""
+"""Atomic writing of files, reading with a size limit, locks, templates and caches."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from t2t_jax.errors import ConfigError, DataError, write_error
+
+if TYPE_CHECKING:  # Jinja is imported when a page is written.
+    from jinja2 import Environment
 
 SHARED_FS_TIMEOUT = 60.0
 """Seconds for which a network file system may show an outdated directory."""
@@ -342,6 +345,21 @@ def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
     # The only other error that Python raises.
     many = "a number has too many digits"
     return str(error) if isinstance(error, _NotJSONError) else many
+
+
+def template_environment(
+    package: str, path: str = "templates", **how: Any
+) -> Environment:
+    """Returns Jinja's environment of the templates in a folder of a package.
+
+    Args:
+      path: of the folder.
+      how: options of the environment, such as `autoescape=True` for HTML.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    how |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
+    return Environment(loader=PackageLoader(package, path), **how)
 
 
 def free_path(paths: Iterable[Path]) -> Path:

@@ -18,7 +18,7 @@ def wait_for(condition: Callable[[], T], *, seconds: float = 120) -> T:
 
 
 def is_alive(pid: int) -> bool:
-    """Tells whether a process runs; what waits only to be waited for does not."""
+    """Returns whether a process runs; one that has ended and is not reaped does not."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -132,12 +132,12 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
         if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):
             settings[f"config.{key}"] = value
     settings["the content of --workdir"] = digest.hexdigest()[:12]
-    shortlist = Path(options.config.decoding.shortlist)
-    if shortlist.is_file():
-        settings["the content of --shortlist"] = sha256_of(shortlist)[:12]
+    files = {"shortlist": Path(options.config.decoding.shortlist)}
     if export := getattr(options, "export", ""):
-        weights = sha256_of(Path(export) / "model.bin")[:12]
-        settings |= {"--export": export, "the content of --export": weights}
+        settings["--export"], files["export"] = export, Path(export) / "model.bin"
+    for name, path in files.items():
+        if path.is_file():
+            settings[f"the content of --{name}"] = sha256_of(path)[:12]
     return settings
 
 

@@ -12,7 +12,6 @@ from typing import Any
 from jinja2 import Environment
 
 from t2t_jax.data.corpora.open import train_and_dev
-from t2t_jax.data.report.statistics import make_environment
 from t2t_jax.data.vocabulary.vocabulary import table_of
 from t2t_jax.evaluation.protocol import fingerprint_params
 from t2t_jax.exchange.exporting.base import (
@@ -22,6 +21,7 @@ from t2t_jax.exchange.exporting.base import (
     divisor,
 )
 from t2t_jax.exchange.exporting.verification import TIE, Comparison
+from t2t_jax.files import template_environment
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.model.counting import count_parameters
 from t2t_jax.run.first_start import BEGAN_WITH
@@ -63,7 +63,7 @@ def fill_usage(template: str, original: Original, name: str, **values: object) -
 
 @cache
 def _environment() -> Environment:
-    environment = make_environment("t2t_jax.exchange")
+    environment = template_environment("t2t_jax.exchange")
     environment.filters["commas"] = "{:,}".format
     # In a table a bar would begin another column.
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")

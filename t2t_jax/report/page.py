@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from t2t_jax.data.report.statistics import make_environment
+from t2t_jax.files import template_environment
 from t2t_jax.training.reporting.metrics_writer import utc
 from t2t_jax.version import __version__
 
@@ -108,7 +108,9 @@ def render(
 
 @cache
 def _environment() -> Environment:
-    environment = make_environment("t2t_jax.report", autoescape=True, finalize=_clean)
+    environment = template_environment(
+        "t2t_jax.report", autoescape=True, finalize=_clean
+    )
     how = {"allow_nan": False, "separators": (",", ":")}
     environment.policies["json.dumps_kwargs"] = how
     environment.filters["sha256"] = _sha256

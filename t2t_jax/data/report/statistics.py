@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from t2t_jax.data.config import FILTERS, SIDES, DataConfig
 from t2t_jax.data.corpora.corpus import locator, short_name
@@ -20,9 +20,7 @@ from t2t_jax.data.token_cache.known_words import MAX_WORDS
 from t2t_jax.data.token_cache.shards import MAX_EXAMPLES
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-
-if TYPE_CHECKING:  # Jinja is imported when a page is written
-    from jinja2 import Environment
+from t2t_jax.files import template_environment
 
 _Examples: TypeAlias = dict[str, list[dict[str, Any]]]
 
@@ -206,19 +204,6 @@ _MAX_BAR_WIDTH = 24
 _MAX_PARTS = 40
 
 
-def make_environment(package: str, path: str = "templates", **how: Any) -> Environment:
-    """Returns Jinja's environment of the templates of a package.
-
-    Args:
-      path: of their folder in the package.
-      how: options of the environment, such as `autoescape=True` for HTML.
-    """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    how |= {"undefined": StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    return Environment(loader=PackageLoader(package, path), **how)
-
-
 def report_text(report: dict[str, Any]) -> str:
     """Formats the result of `describe_data` as text.
 
@@ -226,7 +211,7 @@ def report_text(report: dict[str, Any]) -> str:
     """
     # Plain text, which quotes the corpus by repr.
     how = {"autoescape": False, "keep_trailing_newline": True}
-    environment = make_environment("t2t_jax.data.report", "", **how)
+    environment = template_environment("t2t_jax.data.report", "", **how)
     filters = {"repr": repr, "short_name": short_name, "trim_end": str.rstrip}
     environment.filters |= filters
     return environment.get_template("data_report.txt.jinja").render(

@@ -99,7 +99,9 @@ class ExportTranslator(Translator):
     def _search_all(self, segments: Sequence[Segment]) -> BeamResult:
         sources = [one.subwords for one in segments]
         outputs = self.export.outputs(sources, [one.prefix for one in segments])
-        texts = [ids[:-1] if ids[-1:] == (EOS,) else ids for ids in outputs]
+        ended_B = np.array([ids[-1:] == (EOS,) for ids in outputs])
+        both = zip(outputs, ended_B, strict=True)
+        texts = [ids[: len(ids) - has_end] for ids, has_end in both]
         logs = self.export.score([*zip(sources, texts, strict=True)])
         lengths_B = np.array([*map(len, outputs)], np.int32)
         tokens_BxT = padded_rows(outputs, len(outputs), 1 + lengths_B.max())
@@ -107,7 +109,6 @@ class ExportTranslator(Translator):
         sums_B = np.array(
             [one[:n].sum() for one, n in zip(logs, lengths_B, strict=True)], np.float32
         )
-        ended_B = np.array([ids[-1:] == (EOS,) for ids in outputs])
         scores_B = sums_B / penalty_of(self.config, lengths_B)
         columns: Any = (tokens_BxT, scores_B, sums_B, lengths_B, ended_B)
         return BeamResult(*(column_B[:, None] for column_B in columns))

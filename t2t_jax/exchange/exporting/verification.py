@@ -65,9 +65,10 @@ class JaxBackend:
         found = Translator(
             model.step_model, model.vocabularies, config, max_concurrent=1
         ).translations(lines, target_language="")
+        best = [one.hypotheses[0] for one in found]
         return [
-            Output(best.text, tuple(self._ids[piece] for piece in best.tokens))
-            for best in (one.hypotheses[0] for one in found)
+            Output(one.text, tuple(self._ids[piece] for piece in one.tokens))
+            for one in best
         ]
 
     def score(self, pairs: Sequence[Subwords]) -> list[Logs]:

@@ -17,6 +17,7 @@ import pytest
 
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import distill
+from t2t_jax.cli.processes import settings_of
 from t2t_jax.cli.translation import sharded_job
 from t2t_jax.config import Config, parse, to_dict
 from t2t_jax.decoding.config import DecodingConfig
@@ -302,6 +303,8 @@ def test_other_settings_are_refused_and_change_nothing(distilled):
 def test_an_export_searches_as_it_can_and_its_content_is_known(distilled, place):
     with pytest.raises(UserError, match="--export=x has no model"):
         distilled(*JOB, "--export=x")
+    # Several processes compare their settings before.
+    assert settings_of(options_of("--export=x"))["--export"] == "x"
     (place / "x").mkdir()
     (place / "x/model.bin").write_bytes(b"1")
     for argv, named in [
