@@ -15,7 +15,7 @@ from t2t_jax.cli.console.tables import Section, show
 from t2t_jax.cli.console.text_io import check_page, write_file
 from t2t_jax.cli.evaluation.corpus import read_aligned
 from t2t_jax.cli.flags.options import CompareOptions
-from t2t_jax.data.vocabulary.tokenizers import known_languages
+from t2t_jax.data.vocabulary.tokenizers import Tagged, known_languages
 from t2t_jax.errors import InputMissingError
 from t2t_jax.run.dev_outputs import DevOutput
 from t2t_jax.run.workdir import Workdir
@@ -98,7 +98,7 @@ def _configs(directories: Sequence[str]) -> dict[str, Config]:
     """
     found: dict[str, Config] = {}
     for name in directories:
-        if not (Path(name) / "model.bin").is_file():
+        if not _is_export(name):
             Workdir(Path(name)).require()
             config = Workdir(Path(name)).read_config()
         elif not found:
@@ -110,6 +110,10 @@ def _configs(directories: Sequence[str]) -> dict[str, Config]:
     return found
 
 
+def _is_export(name: str) -> bool:
+    return (Path(name) / "model.bin").is_file()
+
+
 def _languages(
     options: CompareOptions, configs: Mapping[str, Config]
 ) -> dict[str, dict[str, str | None]]:
@@ -117,10 +121,11 @@ def _languages(
 
     If none has, all, which the first of them refuses.
     """
-    sides = {
-        name: Workdir(Path(name)).read_vocabularies(config.vocabulary).source
-        for name, config in configs.items()
-    }
+    sides: dict[str, Tagged] = {}
+    for name, config in configs.items():
+        if not _is_export(name):  # Else those of the model before.
+            side = Workdir(Path(name)).read_vocabularies(config.vocabulary).source
+        sides[name] = side
     if not any(side.tags for side in sides.values()):
         return dict.fromkeys(sides, options.languages)
     wanted = options.languages
@@ -131,7 +136,7 @@ def _open(folder: Path, config: Config, languages: Mapping[str, str | None]) -> 
     """Loads a model, or an export as CTranslate2, with a search over all processors."""
     import jax
 
-    if not (weights := folder / "model.bin").is_file():
+    if not _is_export(str(folder)):
         from t2t_jax.run.inference.load import load
 
         model = load(folder)
@@ -145,4 +150,4 @@ def _open(folder: Path, config: Config, languages: Mapping[str, str | None]) -> 
         found = zip(lines, search(lines, greedy=False, **languages), strict=True)
         return [one.text if line.strip() else "" for line, one in found]
 
-    return translate, weights.stat().st_size / 1e6
+    return translate, (folder / "model.bin").stat().st_size / 1e6
