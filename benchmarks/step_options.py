@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from variants import add_variant_flag
 
 from t2t_jax.data.config import LAYOUTS
+from t2t_jax.devices.processor import multiplies_bfloat16
 from t2t_jax.model.config import TransformerConfig
 
 SIZES = {
@@ -84,6 +85,9 @@ def parse_arguments(
             f"--pairs={options.pairs} must be divisible by --pairs_per_row="
             f"{options.pairs_per_row}."
         )
+    if options.device == "cpu" and multiplies_bfloat16():
+        halves = (f"{name}_bfloat16" for name in options.peer)
+        options.peer = (*dict.fromkeys((*options.peer, *PEERS.keys() & {*halves})),)
     require_installed(parser, options.peer, PEERS)
     require_cpu_for_marian(parser, options)
     return options

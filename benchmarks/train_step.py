@@ -21,7 +21,9 @@ there, too, is real target tokens.
 `--variant` adds ours with some settings changed (KEY=VALUE,KEY=VALUE; a key in
 capitals, such as XLA_FLAGS, is a variable of its process). It may stand several times.
 
-`ratio`: our target tokens a second to those of the first peer, at the medians.
+`ratio`: our target tokens a second to those of the first peer, at the medians. On a CPU
+that multiplies bfloat16, where ours does, PyTorch's peers run in both types, and
+`ratio` is to the faster one.
 `compile_seconds` is apart from everything else. TFLOP/s are those of the formula of
 `t2t_jax.model.counting`, whoever computes. Peak memory is of the whole process on a
 CPU, what compiling took included, and of the allocator on a GPU.
@@ -53,13 +55,9 @@ _Contestants: TypeAlias = dict[str, Contestant]
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Starts the contestants, lets them take turns, and makes figures of it."""
+    asked = "size device vocabulary pairs length pairs_per_row".split()
     report: dict[str, Any] = {
-        "size": options.size,
-        "device": options.device,
-        "vocabulary": options.vocabulary,
-        "pairs": options.pairs,
-        "length": options.length,
-        "pairs_per_row": options.pairs_per_row,
+        **{name: getattr(options, name) for name in asked},
         "threads": options.threads if options.device == "cpu" else None,
         "compiled_peers": options.compile_peer,
         "peak_tflops": options.peak_tflops or None,
@@ -81,13 +79,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             work = dataclasses.replace(work, text=_text(options, folder))
             pairs = work.text.prepare().num_pairs
-            report["text"] = {
-                "source": options.real,
-                "pairs": pairs,
-                "layout": options.layout,
-                "row_length": options.row_length,
-                "tokens": options.tokens,
-            }
+            used = {n: getattr(options, n) for n in ("layout", "row_length", "tokens")}
+            report["text"] = {"source": options.real, "pairs": pairs, **used}
         contestants = _start(work, options, stack)
         race = _race_on_text if options.real else _race
         figures = race(contestants, work, options)
@@ -102,9 +95,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 def _start(work: Work, options: argparse.Namespace, stack: ExitStack) -> _Contestants:
     """Starts ours, its variants, and the peers."""
     kind = "Step" if work.text is None else "Loop"
-    own = {OURS: work}
-    for variant in options.variant:
-        own[variant] = varied(work, changes(variant))
+    own = {OURS: work} | {one: varied(work, changes(one)) for one in options.variant}
     started = {}
     for name in (*own, *options.peer):
         ours = name in own
