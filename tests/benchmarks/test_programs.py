@@ -11,8 +11,10 @@ import sys
 import decode_options
 import pytest
 import scaling
+import step_figures
 import step_options
 
+from t2t_jax.devices.processor import CPU_DTYPE
 from t2t_jax.devices.topology import parse_topology
 from t2t_jax.model.counting import count_parameters
 from tests.docs.commands import run
@@ -47,6 +49,20 @@ def test_the_sizes_are_those_that_the_figures_are_of():
     flags = ["--size=big", "--device=gpu", "--peer=none"]
     options = step_options.parse_arguments(flags)
     assert (options.pairs, options.length) == step_options.GPU_SHAPE == (768, 32)
+
+
+def test_peers_run_in_bfloat16_too_where_ours_does_and_the_faster_counts(monkeypatch):
+    monkeypatch.setattr(step_options, "find_spec", lambda name: name)
+    chosen = {}
+    for dtype in ("float32", "bfloat16"):
+        monkeypatch.setenv(CPU_DTYPE, dtype)
+        chosen[dtype] = step_options.parse_arguments(["--peer=torch,marian"]).peer
+    assert chosen["float32"] == ("torch", "marian")
+    assert chosen["bfloat16"] == ("torch", "marian", "torch_bfloat16")
+    rates = {"torch": 2.0, "marian": 9.0, "torch_bfloat16": 4.0}
+    peers = {name: {"target_tokens_per_second": rate} for name, rate in rates.items()}
+    report = step_figures.compare({"target_tokens_per_second": 8.0}, peers)
+    assert (report["ratio"], report["peer"]) == (2.0, peers["torch_bfloat16"])
 
 
 @pytest.mark.parametrize("target", ["gpu:h100", "tpu:v5e", "tpu:v6e"])
