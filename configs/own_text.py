@@ -9,6 +9,7 @@ translated first:
 
 row     pairs              subwords  layers  d_model  dropout    steps   slots
 small   5,000 to 50,000       4,000       4      128      0.3    6,000   4,096
+quick   50,000 to 500,000     8,000       3      192      0.0    2,000   4,096
 medium  50,000 to 500,000     8,000       3      256      0.2   20,000   8,192
 large   more                 32,000       6      512      0.1  100,000  24,576
 student from a teacher        8,000       6      256      0.1   60,000   8,192
@@ -18,9 +19,9 @@ place of one token, padding included. The first 1,000 pairs are held out for sco
 with development files of your own, --config.data.dev=text:SOURCE,TARGET, all pairs are
 used for training. Fewer pairs want fewer subwords and more dropout (Sennrich and Zhang
 2019, arXiv 1905.11901; Araabi and Monz 2020, arXiv 2011.02266). small is the model of
-configs/multi30k_en_de.py, of which 3,000 such steps took 40 minutes on two CPU cores.
-The row large is the paper's base, for a GPU or TPU. student is for pairs of
---mode=distill: two decoder layers, searched greedily. Score: not run yet, no row.
+configs/multi30k_en_de.py. quick is an hour of two CPU cores; it sees a pair too rarely
+to need dropout. large is the paper's base. student is for pairs of --mode=distill.
+Score: quick 27.2 on Debian's text (docs/results.md); the others not run yet.
 """
 
 from t2t_jax.config import choose_row, default
@@ -33,13 +34,12 @@ optimizer.peak_learning_rate evaluation.every_steps""".split()
 
 # A peak of 0 is the paper's: (d_model * warmup_steps)^-0.5.
 SMALL = 4_000, 4, 128, 256, 4, 32, 32, 0.3, 6_000, 4_096, 800, 3e-3, 500
+QUICK = 8_000, 3, 192, 768, 4, 48, 48, 0.0, 2_000, 4_096, 800, 3e-3, 500
 MEDIUM = 8_000, 3, 256, 1_024, 4, 64, 64, 0.2, 20_000, 8_192, 2_000, 2e-3, 1_000
 LARGE = 32_000, 6, 512, 2_048, 8, 64, 64, 0.1, 100_000, 24_576, 4_000, 0.0, 5_000
-ROWS = {
-    "small": dict(zip(KEYS, SMALL, strict=True)),
-    "medium": dict(zip(KEYS, MEDIUM, strict=True)),
-    "large": dict(zip(KEYS, LARGE, strict=True)),
-}
+SIZES = {"small": SMALL, "quick": QUICK, "medium": MEDIUM, "large": LARGE}
+ROWS = {row: dict(zip(KEYS, values, strict=True)) for row, values in SIZES.items()}
+ROWS["quick"] |= {"training.ema_decay": 0.99, "vocabulary.byte_fallback": True}
 ROWS["student"] = ROWS["medium"] | {
     **{"model.num_layers": 6, "model.num_decoder_layers": 2, "model.d_ff": 1_536},
     **{"model.dropout": 0.1, "steps": 60_000, "decoding.beam_size": 1},

@@ -125,7 +125,7 @@ def test_a_row_changes_what_it_names_and_no_more(row):
 
 def test_own_text_has_a_row_for_each_size_and_its_table_states_what_is_in_them():
     header = ast.get_docstring(ast.parse((ROOT / "configs/own_text.py").read_text()))
-    for row in ("small", "medium", "large", "student"):
+    for row in ("small", "quick", "medium", "large", "student"):
         config = _config("own_text", row)
         (line,) = (x for x in header.splitlines() if x.startswith(f"{row} "))
         steps, slots = f"{config.steps:,}", f"{config.data.tokens_per_batch:,}"
@@ -202,7 +202,7 @@ MULTI30K = ("tokenized", "tokenized_simcut", "tokenized_ema")
     [
         *((path.stem, ()) for path in FILES if path.stem != "table3"),
         *(("table3", (row,)) for row in ROWS),
-        *(("own_text", (row,)) for row in ("small", "medium", "large", "student")),
+        *(("own_text", (row,)) for row in ("small", "quick", "large", "student")),
         *(("multi30k_en_de", (row,)) for row in MULTI30K),
     ],
     ids=lambda value: value if isinstance(value, str) else "".join(value),
