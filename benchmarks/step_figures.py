@@ -88,8 +88,9 @@ def compare(
       in the faster of its types, `peer` and `ratio`, None where there is none.
     """
     ratios = {name: ours[rate] / figures[rate] for name, figures in peers.items()}
-    first = [name for name in ratios if name.removesuffix("_bfloat16") in [*peers][:1]]
-    best = min(first, key=ratios.__getitem__, default="")
+    first = next(iter(peers), "").removesuffix("_bfloat16")
+    types = [name for name in peers if name.removesuffix("_bfloat16") == first]
+    best = min(types, key=ratios.__getitem__, default="")
     return {
         "ours": ours,
         "peers": peers,

@@ -86,8 +86,9 @@ def parse_arguments(
             f"{options.pairs_per_row}."
         )
     if options.device == "cpu" and multiplies_bfloat16():
-        halves = (f"{name}_bfloat16" for name in options.peer)
-        options.peer = (*dict.fromkeys((*options.peer, *PEERS.keys() & {*halves})),)
+        halves = [f"{name}_bfloat16" for name in options.peer]
+        more = (name for name in halves if name in PEERS)
+        options.peer = tuple(dict.fromkeys((*options.peer, *more)))
     require_installed(parser, options.peer, PEERS)
     require_cpu_for_marian(parser, options)
     return options

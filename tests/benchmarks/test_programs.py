@@ -61,8 +61,10 @@ def test_peers_run_in_bfloat16_too_where_ours_does_and_the_faster_counts(monkeyp
     assert chosen["bfloat16"] == ("torch", "marian", "torch_bfloat16")
     rates = {"torch": 2.0, "marian": 9.0, "torch_bfloat16": 4.0}
     peers = {name: {"target_tokens_per_second": rate} for name, rate in rates.items()}
-    report = step_figures.compare({"target_tokens_per_second": 8.0}, peers)
-    assert (report["ratio"], report["peer"]) == (2.0, peers["torch_bfloat16"])
+    for some in (peers, dict(reversed(peers.items()))):
+        report = step_figures.compare({"target_tokens_per_second": 8.0}, some)
+        assert (report["ratio"], report["peer"]) == (2.0, peers["torch_bfloat16"])
+    assert step_figures.compare({}, {})["ratio"] is None
 
 
 @pytest.mark.parametrize("target", ["gpu:h100", "tpu:v5e", "tpu:v6e"])

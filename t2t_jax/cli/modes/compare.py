@@ -110,8 +110,8 @@ def _configs(directories: Sequence[str]) -> dict[str, Config]:
     return found
 
 
-def _is_export(name: str) -> bool:
-    return (Path(name) / "model.bin").is_file()
+def _is_export(folder: str | Path) -> bool:
+    return Path(folder, "model.bin").is_file()
 
 
 def _languages(
@@ -136,7 +136,7 @@ def _open(folder: Path, config: Config, languages: Mapping[str, str | None]) -> 
     """Loads a model, or an export as CTranslate2, with a search over all processors."""
     import jax
 
-    if not _is_export(str(folder)):
+    if not _is_export(folder):
         from t2t_jax.run.inference.load import load
 
         model = load(folder)
