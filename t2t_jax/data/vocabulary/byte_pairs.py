@@ -19,6 +19,9 @@ from t2t_jax.errors import DataError
 
 _END_OF_WORD = "</w>"
 _CONTINUES = "@@"
+LONGEST_KEPT = 64
+"""Characters of words whose pieces are kept; 65,536 of any length would fill memory."""
+
 _ADVICE = "Pass a file of codes that subword-nmt or fastBPE has learned."
 
 
@@ -67,11 +70,14 @@ class BytePairEncoder:
     def __init__(self, merges: Sequence[tuple[str, str]]):
         # Of two equal merges the first counts.
         self._ranks = {pair: rank for rank, pair in reversed([*enumerate(merges)])}
-        self._split_word = lru_cache(maxsize=1 << 16)(self._merge)
+        self._merge_once = lru_cache(maxsize=1 << 16)(self._merge)
 
     def split(self, text: str) -> list[str]:
         """Returns the pieces of a text, whose words are separated by spaces."""
         return list(chain.from_iterable(map(self._split_word, text.split())))
+
+    def _split_word(self, word: str) -> list[str]:
+        return (self._merge_once if len(word) <= LONGEST_KEPT else self._merge)(word)
 
     def _merge(self, word: str) -> list[str]:
         """Merges the pair of lowest rank everywhere, as long as there is one.

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, groupby
 
+from t2t_jax.data.vocabulary.byte_pairs import LONGEST_KEPT
 from t2t_jax.errors import DataError
 
 _ESCAPE = re.compile(r"\\u|\\\\|\\([0-9]+);")
@@ -74,11 +75,14 @@ class SubwordEncoder:
             )
         self._known = alphabet - {"\n"}
         self._longest = max(map(len, self._ids), default=0)
-        self._encode_token = lru_cache(maxsize=1 << 16)(self._cut)
+        self._cut_once = lru_cache(maxsize=1 << 16)(self._cut)
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text."""
         return list(chain.from_iterable(map(self._encode_token, _tokens(text))))
+
+    def _encode_token(self, token: str) -> tuple[int, ...]:
+        return (self._cut_once if len(token) <= LONGEST_KEPT else self._cut)(token)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids."""
@@ -96,11 +100,12 @@ class SubwordEncoder:
         escaped = token.replace("\\", r"\\").replace("_", r"\u")
         known, ids = self._known, []
         rest = "".join(c if c in known else f"\\{ord(c)};" for c in escaped) + "_"
-        while rest:
-            sizes = range(min(len(rest), self._longest), 0, -1)
-            size = next(size for size in sizes if rest[:size] in self._ids)
-            ids.append(self._ids[rest[:size]])
-            rest = rest[size:]
+        start = 0
+        while start < len(rest):
+            ends = range(min(start + self._longest, len(rest)), start, -1)
+            end = next(end for end in ends if rest[start:end] in self._ids)
+            ids.append(self._ids[rest[start:end]])
+            start = end
         return tuple(ids)
 
 

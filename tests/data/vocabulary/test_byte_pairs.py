@@ -14,6 +14,14 @@ from t2t_jax.data.vocabulary.byte_pairs import BytePairEncoder, join_pieces, rea
 from t2t_jax.errors import DataError
 
 
+def test_pieces_of_long_words_are_not_kept():
+    # Seen to fail: 7 MB for each word of 100,000 letters.
+    encoder = BytePairEncoder([("l", "o"), ("lo", "lo")])
+    before = encoder._merge_once.cache_info()
+    assert encoder.split("lo" * 40)[0] == "lolo@@"
+    assert encoder._merge_once.cache_info() == before
+
+
 def test_files_of_codes_with_a_version_or_fastbpes_with_counts_are_read():
     merges = [("l", "o"), ("lo", "w</w>"), ("1", "2")]
     text = "#version: 0.2\nl o\nlo w</w>\r\n1 2\n"

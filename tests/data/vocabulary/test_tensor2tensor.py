@@ -55,6 +55,13 @@ def test_what_cannot_be_a_character_is_a_mark(encoder):
     assert encoder.decode(ids) == "\u3013"
 
 
+def test_a_long_token_is_cut_in_one_pass_and_not_kept(encoder):
+    # Seen to fail: 11 s for 100,000 letters, and 13 MB for each such token.
+    before = encoder._cut_once.cache_info()
+    assert subwords_of(encoder, "lowest" * 20_000)[:2] == ["lo", "w"]
+    assert encoder._cut_once.cache_info() == before
+
+
 def test_a_file_is_read():
     found = read_subwords("'<pad>'\n'a b_'\n\"it's_\"\n", name="v")
     assert found == ["<pad>", "a b_", "it's_"]
