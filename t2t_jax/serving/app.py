@@ -238,7 +238,8 @@ class _Api:
         found: dict[Place, Translation] = {}
         async with aclosing(self._results(wanted, client)) as results:
             async for place, one in results:
-                found[place] = without_weights(one) if wanted.is_html else one
+                is_small = wanted.is_html and "attention" not in wanted.details
+                found[place] = without_weights(one) if is_small else one
         if self._config.log_text:
             for place, sentence in wanted.sentences.items():
                 _LOGGER.warning("%s -> %s", sentence.text, found[place].text)

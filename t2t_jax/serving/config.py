@@ -22,7 +22,8 @@ class ServingConfig:
       max_body_bytes (bytes): largest body of a request.
       max_characters (characters): longest text of a request, all of its texts together.
       max_texts (texts): most texts in one request.
-      max_sentences (sentences): most sentences in one request.
+      max_sentences (sentences): most sentences in one request, which may have half of
+        `max_waiting` at most.
       max_detailed_characters (characters): longest text of a request for alternatives,
         scores of tokens, alignments and attention.
       max_detailed_sentence (characters): longest sentence of a request for the last

@@ -34,6 +34,8 @@ _UNTRANSLATED = frozenset(
     "address applet audio canvas code embed iframe kbd math noembed noframes object "
     "samp script style svg template textarea time var video xmp".split()
 )
+# Whose end tag may be left out where the next one begins or what it is in ends.
+_OPEN_ENDED = frozenset("dd dt li optgroup option p td th tr".split())
 # Possessive, so that no text takes longer than a pass over it. What does not end is,
 # with all that follows it, one piece of markup.
 _MARKUP = re.compile(
@@ -102,9 +104,17 @@ def _piece(match: re.Match[str]) -> Piece:
     raw, name = match[0], (match["name"] or "").lower()
     if not name or not raw.endswith(">"):
         return Piece("other", raw)
-    # Browsers ignore the slash where what follows are characters.
-    is_void = name in _VOID or (raw.endswith("/>") and name not in _RAW)
+    # Browsers ignore the slash where what follows are characters, and where it is the
+    # end of a value.
+    is_closed = raw.endswith("/>") and not _ends_in_value(raw)
+    is_void = name in _VOID or (is_closed and name not in _RAW)
     return Piece("close" if match["end"] else "other" if is_void else "open", raw, name)
+
+
+def _ends_in_value(tag: str) -> bool:
+    """Returns whether the last value is without quotes, as in `<a href=http://e.org/>`."""
+    _, sign, value = tag.rpartition("=")
+    return bool(sign) and not re.search(r"""["'\s]""", value.lstrip())
 
 
 def _is_untranslated(piece: Piece) -> bool:
@@ -156,6 +166,7 @@ class HtmlLayout:
         """Divides a document into runs of text, and markup that ends sentences."""
         run: list[Piece] = []  # of text and inline markup
         skipped, depth, pre = "", 0, 0  # the element that is skipped; open ones inside
+        inside = Counter[str]()  # the same by name, itself included
         for piece in (*pieces_of(document), Piece("other", "")):
             change = {"open": 1, "close": -1}.get(piece.kind, 0)
             if not skipped and _is_inline(piece):
@@ -166,13 +177,18 @@ class HtmlLayout:
             self._marks.append((len(self._around), piece.raw, ()))
             self._characters.append("")  # a place of its own, between sentences
             self._around.append(())
-            if skipped:
-                depth += change * (piece.name == skipped)
-                skipped = skipped if depth else ""
+            may_end = skipped in _OPEN_ENDED
+            is_next = may_end and piece.name == skipped and change == depth == 1
+            if skipped and not is_next:
+                depth += change
+                inside[piece.name] += change
+                if not inside[skipped] or (may_end and inside[piece.name] < 0):
+                    skipped = ""
             elif piece.kind == "open" and _is_untranslated(piece):
-                skipped, depth = piece.name, 1
-            elif piece.name == "pre":
-                pre = max(0, pre + change)
+                skipped, depth, inside = piece.name, 1, Counter([piece.name])
+            else:
+                skipped = ""
+                pre = max(0, pre + change * (piece.name == "pre"))
 
     def _add_run(self, run: Sequence[Piece], *, is_pre: bool) -> None:
         """Adds text and inline markup; of markup and white space alone, as it is."""
@@ -296,7 +312,7 @@ class _Writer:
         for (start, end), link in zip(targets, links, strict=True):
             begin, stop = (span[0] + place for place in sources[link])
             before = span[0] + (sources[link - 1][1] if link else 0)
-            self.write_marks(before, before + 1)
+            self.write_marks(span[0], before + 1)  # in their order
             self.space += target[written:start]
             if self.write_marks(before + 1, begin):
                 self.space += " "  # white space on both sides

@@ -184,7 +184,9 @@ def read_translate_request(
     if is_detailed:
         lengths = (len(sentence.text) for sentence in sentences.values())
         _require_short(max(lengths, default=0), longest, "sentences")
-    _require(len(sentences), config.max_sentences, "sentences")
+    # What could never get a place in the queue, or would leave none to others.
+    most = max(1, min(config.max_sentences, config.max_waiting // 2))
+    _require(len(sentences), most, "sentences")
     if is_html:  # markup is in no language
         texts = [" ".join(one.text for one in layout.sentences) for layout in layouts]
     sources, detected = _sources(source, target, texts, languages)
@@ -356,7 +358,8 @@ def without_weights(translation: Translation) -> Translation:
     hypotheses = []
     for one in translation.hypotheses:
         if (weights_TxS := one.attention_TxS) is not None and weights_TxS.size:
-            largest_Tx1 = weights_TxS.max(axis=1, keepdims=True)
+            # The eos of the source is not aligned.
+            largest_Tx1 = weights_TxS[:, :-1].max(axis=1, keepdims=True, initial=0)
             weights_TxS = (weights_TxS == largest_Tx1) & (weights_TxS > 0)
         hypotheses.append(dataclasses.replace(one, attention_TxS=weights_TxS))
     return dataclasses.replace(translation, hypotheses=tuple(hypotheses))

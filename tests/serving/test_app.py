@@ -1,16 +1,19 @@
 """The API, in the process and with a model that needs no JAX."""
 
 import asyncio
+import dataclasses
 import json
 import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from t2t_jax.cli.modes import serve
 from t2t_jax.run.workdir import Workdir
-from tests.serving.fakes import FakeModel, ask, asked, fake_app, post
+from t2t_jax.serving.requests import without_weights
+from tests.serving.fakes import FakeModel, ask, asked, fake_app, post, translation_of
 from tests.serving.fuzz import FORM
 from tests.waiting import wait_for
 
@@ -101,6 +104,30 @@ def test_details_of_sentences(app):
     assert "attention" not in best
 
 
+@pytest.mark.parametrize("kind", ["text", "html"])
+def test_attention_is_a_row_of_weights_for_each_token(app, kind):
+    fields = {**FIELDS, "q": "aa bb", "format": kind, "attention": True}
+    (found,) = post(app, "/translate", fields).json["segments"]
+    (best,) = found["hypotheses"]
+    assert best["attention"] == np.eye(3).tolist()
+    assert all(isinstance(x, float) for row in best["attention"] for x in row)
+
+
+def test_html_is_aligned_as_text_where_the_eos_weighs_most():
+    found = translation_of("a b", details=True)
+    weights = np.array([[0.2, 0.1, 0.7], [0.1, 0.3, 0.6], [0, 0, 1]])
+    best = dataclasses.replace(found.hypotheses[0], attention_TxS=weights)
+    found = dataclasses.replace(found, hypotheses=(best,))
+    (small,) = without_weights(found).hypotheses
+    assert small.alignment() == best.alignment() == [(0, 0), (1, 1)]
+
+
+def test_more_sentences_than_ever_have_a_place_are_refused(make):
+    app, *_ = make(max_waiting=5)
+    assert post(app, "/translate", {**FIELDS, "q": ["a", "b"]}).status == 200
+    assert post(app, "/translate", {**FIELDS, "q": ["a", "b", "c"]}).status == 413
+
+
 def test_languages_settings_spec_and_health(app):
     languages = ask(app, "GET", "/languages").json
     assert languages[0] == {"code": "en", "name": "English", "targets": ["de"]}
@@ -164,10 +191,14 @@ async def ask_behind(app, model, path, **options):
 
 
 def test_a_full_queue_is_429_and_a_late_answer_504(make):
-    app, _, model = make(max_waiting=3, request_timeout=3)
+    app, worker, model = make(max_waiting=4, request_timeout=3)
 
     async def both():
-        first, full = await ask_behind(app, model, "aa.+Bb.+Cc.+Dd.")
+        late = asyncio.create_task(ask_behind(app, model, "aa.+Bb."))
+        while worker.queue.waiting < 2:
+            await asyncio.sleep(0.01)
+        full = await asked(app, "POST", f"{PATH}Cc.")
+        first, _ = await late
         return full, await first
 
     full, late = asyncio.run(both())

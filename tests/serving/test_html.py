@@ -39,6 +39,17 @@ def translated(document, split="sentences"):
         ("<textarea><b>x</textarea>go", "<textarea><b>x</textarea>GO"),
         ("run <code>ls</code> now", "RUN <code>ls</code> NOW"),
         ("<b translate=no>x <b>y</b></b>a", "<b translate=no>x <b>y</b></b>A"),
+        # End tags that may be left out, and a stray one.
+        ("<ul><li translate=no>x<li>y</ul>a", "<ul><li translate=no>x<li>Y</ul>A"),
+        ("<td translate=no>x</tr>a<td>y", "<td translate=no>x</tr>A<td>Y"),
+        (
+            "<li translate=no>x<ul><li>y</li></ul></li>a",
+            "<li translate=no>x<ul><li>y</li></ul></li>A",
+        ),
+        ("<div translate=no>x</b>y</div>a", "<div translate=no>x</b>y</div>A"),
+        # A slash that ends a value, and one that ends a tag.
+        ("a <a href=x/>b</a> c", "A <a href=x/>B</a> C"),
+        ("a <b title='x=y'/>b", "A <b title='x=y'/>B"),
         ("its <b class='x notranslate'>x</b>", "ITS <b class='x notranslate'>x</b>"),
         ("<?x y ?><![CDATA[x]]><!D x><!--> a", "<?x y ?><![CDATA[x]]><!D x><!--> A"),
         ("<title>a &lt; <b></title>", "<title>A &lt; &lt;B&gt;</title>"),
@@ -87,6 +98,11 @@ def reordered(source, target, links):
             "I <b>do</b> see",
             *("I do see", "Ich sehe", [0, 2]),
             "Ich sehe<b></b>",
+        ),
+        (  # what does not follow the words stays in its order
+            f"I read <a href={'x' * 2_000}>the</a> book",
+            *("I read the book", "Buch lese ich das", [3, 1, 0, 2]),
+            f"<a href={'x' * 2_000}></a>Buch lese ich das",
         ),
     ],
 )
