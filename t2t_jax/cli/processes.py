@@ -129,7 +129,10 @@ def settings_of(options: DistributedOptions) -> dict[str, Any]:
         settings |= {f"--{name}": code for name, code in options.languages.items()}
     for key, value in flatten(to_dict(options.config)):
         section = key.partition(".")[0]
-        if section == "decoding" or not {key, section} & set(CHANGEABLE_ON_RESUME):
+        # Lines are joined by it before they are translated.
+        is_joiner = key == "data.subword_joiner" and value
+        is_fixed = not {key, section} & set(CHANGEABLE_ON_RESUME)
+        if section == "decoding" or is_joiner or is_fixed:
             settings[f"config.{key}"] = value
     settings["the content of --workdir"] = digest.hexdigest()[:12]
     files = {"shortlist": Path(options.config.decoding.shortlist)}

@@ -67,6 +67,8 @@ def test_another_workdir_or_experiment_is_another_start(settings, name):
     other = settings(name="third", config=dataclasses.replace(Config(), seed=3))
     _, error = compared(settings(), other)
     assert "config.seed is 3 and not 0" in str(error)
+    _, error = compared(settings(), settings("--config.data.subword_joiner=@@"))
+    assert 'config.data.subword_joiner is "@@" and' in str(error)
 
 
 def test_another_shortlist_below_the_same_path_is_another_start(settings, tmp_path):

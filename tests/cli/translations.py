@@ -58,6 +58,9 @@ class Loud:
             if "never" in line:
                 raise DataError(f"Line {number}: never.")
 
+    def warm_up(self, is_enough):
+        """Has nothing to compile."""
+
     def with_row_growth(self, row_growth):
         """Has no batches."""
         return self
@@ -69,4 +72,9 @@ class Loud:
 
 def loader(loud):
     """Makes what stands in for `load_job`."""
-    return lambda options: TranslationJob(loud, loud, make_formatter(options))
+
+    def load(options):
+        joiner = options.config.data.subword_joiner
+        return TranslationJob(loud, loud, make_formatter(options), joiner=joiner)
+
+    return load

@@ -285,8 +285,14 @@ def decode_lines(
 
 
 def decode_line(line: bytes) -> str:
-    """Decodes a line and strips its end; invalid bytes become lone surrogates."""
-    return line.removesuffix(b"\n").decode("utf-8", errors="surrogateescape")
+    r"""Decodes a line and strips its end; invalid bytes become lone surrogates.
+
+    Example:
+      >>> decode_line(b"A dog.\r\n"), decode_line(b"\xff\n")
+      ('A dog.', '\udcff')
+    """
+    text = line.removesuffix(b"\n").removesuffix(b"\r")
+    return text.decode("utf-8", errors="surrogateescape")
 
 
 def _check_format(head: bytes, name: str, flag: str, *, strict: bool) -> None:

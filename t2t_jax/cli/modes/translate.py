@@ -20,6 +20,7 @@ from t2t_jax.cli.translation.job import (
 )
 from t2t_jax.cli.translation.progress import TranslationProgress, total_lines
 from t2t_jax.cli.translation.sharded_job import translate_shards
+from t2t_jax.data.corpora.text_files import undo_joins
 from t2t_jax.decoding.engine.batching import max_batch_rows
 from t2t_jax.errors import UserError
 
@@ -90,7 +91,8 @@ def _translate_stream(options: TranslateOptions) -> None:
         done = 0
         with TranslationProgress(None, is_stream=True) as progress:
             for lines in stream:
-                found = translator.translations(lines, first=done, **options.languages)
+                joined = [undo_joins(line, job.joiner) for line in lines]
+                found = translator.translations(joined, first=done, **options.languages)
                 write_lines(out, map(job.render, count(done), found))
                 for number, translation in enumerate(found, start=done + 1):
                     progress.count(translation.statuses, number)

@@ -77,6 +77,16 @@ def test_terms_are_for_a_search_without_another_constraint(place):
             translate.run(options_of("--output=out", "--terms=terms", flag))
 
 
+@pytest.mark.parametrize("way", [(), ("--shards=2",), ("--stream", "--output=-")])
+def test_words_in_subwords_are_joined(place, speak, way):
+    (place / "in").write_text("ein hu@@ nd\nzwei\n")
+    loud = speak("--output=out", "--config.data.subword_joiner=@@", *way)
+    assert sorted(line for _, lines in loud.calls for line in lines) == [
+        "ein hund",
+        "zwei",
+    ]
+
+
 def test_a_window_is_written_before_the_next_one_is_there(place, speak):
     for name in ("in.pipe", "out.pipe"):
         os.mkfifo(place / name)
