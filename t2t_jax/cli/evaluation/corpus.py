@@ -23,7 +23,6 @@ from t2t_jax.cli.flags.options import (
 from t2t_jax.cli.processes import load_mean, load_one
 from t2t_jax.cli.translation.job import LineWindow, TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
-from t2t_jax.data.batching.modifiers import Pair
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
 from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
 from t2t_jax.data.corpora.open import open_corpus, train_and_dev
@@ -88,25 +87,19 @@ def open_pair(source: str, reference: str, *, joiner: str) -> TextCorpus:
     return TextCorpus(f"text:{source},{reference}", *files, joiner)
 
 
-def read_pairs(options: AverageOptions | ExportOptions) -> tuple[str, list[Pair]]:
-    """Reads the pairs of `--source` and `--reference`, or of the development set.
-
-    Returns:
-      The spec of the text, and its pairs.
+def open_text(options: AverageOptions | ExportOptions) -> CorpusOfPairs:
+    """Opens the pairs of `--source` and `--reference`, or of the development set.
 
     Raises:
-      UserError: a file does not exist, or is no valid text.
+      UserError: a file does not exist.
     """
     joiner = options.config.data.subword_joiner
-    corpus: CorpusOfPairs
     if options.source:
-        corpus = open_pair(options.source, options.reference, joiner=joiner)
-    else:
-        _, spec = train_and_dev(options.config.data)
-        corpus = open_corpus(spec, key="data.dev", joiner=joiner)
-        both = options.workdir.read_vocabularies(options.config.vocabulary)
-        corpus = with_tags(corpus, both.source)
-    return corpus.spec, list(corpus)
+        return open_pair(options.source, options.reference, joiner=joiner)
+    _, spec = train_and_dev(options.config.data)
+    corpus = open_corpus(spec, key="data.dev", joiner=joiner)
+    both = options.workdir.read_vocabularies(options.config.vocabulary)
+    return with_tags(corpus, both.source)
 
 
 def read_corpus(options: EvaluateOptions) -> Corpus:

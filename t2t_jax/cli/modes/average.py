@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.evaluation.corpus import read_pairs
+from t2t_jax.cli.evaluation.corpus import open_text
 from t2t_jax.cli.flags.modes import command_of
 from t2t_jax.cli.flags.options import AverageOptions
 from t2t_jax.cli.translation.progress import TRANSLATING, start_progress
+from t2t_jax.data.corpora.corpus import directions_of_pairs
 from t2t_jax.errors import UserError
 from t2t_jax.files import atomic_write
 from t2t_jax.run.workdir import Workdir
@@ -57,9 +58,14 @@ def run(options: AverageOptions) -> None:
 
 def _slide(options: AverageOptions) -> tuple[int, ...]:
     """Scores all windows, writes the results, and returns the steps of the best."""
-    spec, pairs = read_pairs(options)
-    if not options.source:  # as in training
-        pairs = pairs[: options.config.evaluation.bleu_sentences or None]
+    from t2t_jax.evaluation.evaluator import first_of_each
+
+    corpus = open_text(options)
+    lines = [*zip(*zip(*corpus, strict=True), directions_of_pairs(corpus), strict=True)]
+    most = options.config.evaluation.bleu_sentences
+    if most and not options.source:  # as in training
+        chosen = first_of_each([direction for *_, direction in lines], most)
+        lines = [lines[number] for number in chosen]
     windows = _windows(options)
     folder = Workdir(options.workdir.path / "averages")
     folder.create()
@@ -67,10 +73,10 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
     print(*_HEADER, sep="\t", flush=True)
     for number, (steps, spacing, faults) in enumerate(windows, start=1):
         log(
-            f"Window {number} of {len(windows)}: {len(pairs):,} lines by the average "
+            f"Window {number} of {len(windows)}: {len(lines):,} lines by the average "
             f"of {', '.join(map(str, steps))} and by {steps[-1]} …"
         )
-        mean, newest = (_score(options, some, pairs) for some in (steps, steps[-1:]))
+        mean, newest = (_score(options, some, lines) for some in (steps, steps[-1:]))
         ends, scores = (steps[0], steps[-1]), (mean["bleu"], newest["bleu"])
         record = dict(zip(_HEADER, (steps, *ends, *scores), strict=False))
         records.append({**record, **spacing._asdict(), "forced": bool(faults)})
@@ -79,8 +85,8 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
     best = max(records, key=lambda one: (one["average_bleu"], one["newest"]))
     result = {
         "last": len(best["steps"]),
-        "text": spec,
-        "sentences": len(pairs),
+        "text": corpus.spec,
+        "sentences": len(lines),
         "bleu_signature": mean["bleu_signature"],
         "decoding": dataclasses.asdict(options.config.decoding),
         "best": best["steps"],
@@ -109,23 +115,27 @@ def _windows(options: AverageOptions) -> list[Selection]:
 
 
 def _score(
-    options: AverageOptions, steps: Sequence[int], pairs: Sequence[tuple[str, str]]
+    options: AverageOptions, steps: Sequence[int], lines: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
-    """Returns BLEU of the average of these checkpoints, and its signature."""
-    from t2t_jax.evaluation.bleu import BleuSettings, corpus_scores
+    """Returns BLEU of the average of these checkpoints, and its signature.
+
+    Args:
+      lines: a source, its reference and their direction each.
+    """
+    from t2t_jax.evaluation.bleu import BleuSettings, scores_by_direction
     from t2t_jax.run.inference.average import average_model
 
     bleu = BleuSettings(options.config.evaluation.tokenize)
     decoding, trained = options.config.decoding, options.trained
     model = average_model(options.workdir, steps, trained=trained, decoding=decoding)
-    sources, references = zip(*pairs, strict=True)
-    with start_progress(TRANSLATING, len(pairs)) as progress:
-        hypotheses = [""] * len(pairs)
+    sources, references, directions = zip(*lines, strict=True)
+    with start_progress(TRANSLATING, len(lines)) as progress:
+        hypotheses = [""] * len(lines)
         translate = model.translator().iter_translations
         for number, found in translate(sources, target_language=""):
             hypotheses[number] = found.text
             progress.advance(1)
-    return corpus_scores(hypotheses, references, metrics=("bleu",), bleu=bleu)
+    return scores_by_direction(hypotheses, references, directions, bleu=bleu)
 
 
 def _write(folder: Workdir, result: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.evaluation.corpus import open_pair, read_pairs
+from t2t_jax.cli.evaluation.corpus import open_pair, open_text
 from t2t_jax.cli.flags.options import ExportOptions
 from t2t_jax.errors import InputMissingError, UserError
 from t2t_jax.run.dev_outputs import FOLDER, REFERENCE, SOURCE
@@ -86,7 +86,8 @@ def _pairs(options: ExportOptions) -> tuple[str, Sequence[tuple[str, str]]]:
     relative to another directory, that of the run's own outputs is read.
     """
     try:
-        return read_pairs(options)
+        corpus = open_text(options)
+        return corpus.spec, list(corpus)
     except UserError as error:
         if options.source:
             raise
