@@ -273,9 +273,9 @@ _RULES: dict[str, _Rule] = {
     "length_penalty": _finite("0.6 in the paper"),
     "max_length_ratio": _finite("0 for no limit"),
     "temperature": (
-        "must be a finite number above 0 (for the most probable token each time, leave "
-        "sampling off and set beam_size=1)",
-        lambda value: _is_number(value) and value > 0,
+        "must be a finite number of at least 1e-30 (for the most probable token each "
+        "time, leave sampling off and set beam_size=1)",
+        partial(_is_number, least=1e-30),
     ),
     "top_p": (
         "must be a number above 0 and at most 1",

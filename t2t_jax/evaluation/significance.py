@@ -69,8 +69,8 @@ def paired_test(
     Returns:
       The test, the number of resamples and the seed; then for each metric the scores of
       `system` and `baseline` in percent, which of the two is `better`, and the
-      `p_value`: None if both scores are equal, as sacreBLEU's estimate is meaningless
-      then.
+      `p_value`: None if both scores are equal or there is a single line, as
+      sacreBLEU's estimate is meaningless then.
 
     Raises:
       DataError, TypeError: as in `bleu.check_aligned`.
@@ -93,7 +93,7 @@ def paired_test(
             "system": float(ours.score),
             "baseline": float(other.score),
             "better": better if gain else "neither",
-            "p_value": float(ours.p_value) if gain else None,
+            "p_value": float(ours.p_value) if gain and len(references) > 1 else None,
         }
     return found
 

@@ -39,6 +39,11 @@ def sacrebleu(folder, *argv):
     return run(command, folder, environ=environ).stdout
 
 
+def test_a_single_line_has_no_chance():
+    found = paired_test(REFERENCES[:1], REFERENCES[:1], baseline=["Hund"])
+    assert (found["chrf"]["better"], found["chrf"]["p_value"]) == ("system", None)
+
+
 def test_intervals_and_p_values_are_the_command_s_to_the_last_digit(tmp_path):
     near = damaged(REFERENCES, share=0.08, seed=4)  # near enough for a doubt
     argv = ["reference", "-i", "baseline", "hypotheses", "--paired-bs", "-w", "15"]

@@ -34,15 +34,16 @@ _SIGN = (
     r"(?:[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
     r"|(?!\d)[\u0900-\u0963\u0970-\u0dff])"
 )
-# Thai to Myanmar, Khmer, kana, Han, Yi.
-_SPACELESS = (
+SPACELESS = (
     r"\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     r"\u4e00-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
 )
+"""Characters of scripts without spaces: Thai to Myanmar, Khmer, kana, Han, Yi."""
+
 _RUN = re.compile(rf"[^\W\d_]+(?:{_SIGN}[^\W\d_]*)*")
 _ASCII_RUN = re.compile("[a-z]+")
-_HAS_SPACELESS = re.compile(f"[{_SPACELESS}]")
-_PART = re.compile(f"[{_SPACELESS}]|[^{_SPACELESS}]+")
+_HAS_SPACELESS = re.compile(f"[{SPACELESS}]")
+_PART = re.compile(f"[{SPACELESS}]|[^{SPACELESS}]+")
 
 
 def words_of(text: str) -> list[str]:

@@ -34,7 +34,7 @@ Attend: TypeAlias = Callable[[PyTree, Array, Array], jax.Array]
 # weights of one or two layers are in memory at a time.
 _MAX_BYTES = 256 * 2**20
 _HEADS = 16
-_ROUND = 16
+_LEAST_WIDTH = 16
 
 
 def token_log_probabilities(
@@ -140,7 +140,8 @@ class Rescorer:
         """
         longest = int((outputs_BxT != DEFAULT_IDS.pad).sum(axis=1).max(initial=1))
         # Not wider than the search: a table of positions may be no longer.
-        width = min(-(-longest // _ROUND) * _ROUND, outputs_BxT.shape[1])
+        rounded = max(_LEAST_WIDTH, 1 << (longest - 1).bit_length())  # few programs
+        width = min(rounded, outputs_BxT.shape[1])
         outputs_BxT = outputs_BxT[:, :width]
         mesh, (rows, length) = devices_of(self.variables), source_BxS.shape
         numbers = _HEADS * (length + width) * max(length, width)

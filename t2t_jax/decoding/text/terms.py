@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from t2t_jax.data.files.lines import LineProblems
+from t2t_jax.data.token_cache.known_words import SPACELESS
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
 from t2t_jax.decoding.text.segments import Segment, Term
@@ -24,10 +25,8 @@ if TYPE_CHECKING:
 
 _SPACE = "\u2581"
 _JOINT = "@@"
-# Scripts without spaces between words: there a term may stand anywhere.
-_NO_SPACES = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
-)
+# Without spaces between words a term may stand anywhere.
+_NO_SPACES = re.compile(f"[{SPACELESS}]")
 _WORD = re.compile(r"\w")
 
 

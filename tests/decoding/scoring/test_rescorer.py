@@ -51,6 +51,14 @@ def test_the_tokens_scores_are_those_that_the_search_has_added_up(seeds):
     assert found.attention_BxTxS is None
 
 
+def test_lengths_share_a_few_widths():
+    outputs = np.zeros((3, 70), np.int32)
+    for length, width in ((2, 16), (17, 32), (33, 64), (50, 64), (65, 70)):
+        outputs[1, :length] = 5
+        found = rescorer(made()).rescore(SOURCE, outputs)
+        assert found.log_probabilities_BxT.shape == (3, width)
+
+
 def test_outputs_that_memory_bounds_are_examined_in_parts(monkeypatch):
     model = made()
     outputs, _ = searched(model)

@@ -85,3 +85,5 @@ def test_words_are_found_where_they_end():
     (hund,) = TermEncoder(WordVocabulary()).encode([["Hund"]])[0]
     for text, missing in (("Hund!", ()), ("Hunde", ("Hund",)), ("ein Hund", ())):
         assert missing_terms(text, [hund]) == missing
+    people = hund._replace(text="\u4eba\u3005")  # before a letter of another script
+    assert not missing_terms("\u4eba\u3005\u306f\u6b69\u304f", [people])
