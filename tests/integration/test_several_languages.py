@@ -15,8 +15,9 @@ import pytest
 from sentencepiece import SentencePieceProcessor
 
 import t2t_jax
-from t2t_jax.cli.evaluation.corpus import read_corpus, read_pairs
+from t2t_jax.cli.evaluation.corpus import open_text, read_corpus
 from t2t_jax.cli.flags.parse_argv import parse_argv
+from t2t_jax.cli.modes import average
 from t2t_jax.config import Config
 from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.corpora.corpus import locator, parts_of, tag_of, with_tags
@@ -28,6 +29,7 @@ from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.text.segments import make_segments
 from t2t_jax.errors import ConfigError, DataError, UserError
+from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.main import main
 from t2t_jax.run.inference.extend import extend_model
 from t2t_jax.run.prepared_data import PreparedData
@@ -578,10 +580,33 @@ def test_every_reader_of_a_corpus_writes_the_tags_that_the_model_needs(
     both = VocabularyPair(words, words)
     run.write_json("fingerprints.json", {"vocabulary": both.fingerprint})
     export = parse(run, "export", "--format=model_dir", "--to=x")
-    found = [read_pairs(export)[1][0][0], *example_sentences(run)]
+    found = [next(iter(open_text(export)))[0], *example_sentences(run)]
     found += read_corpus(parse(run, "evaluate", f"--corpus={spec}")).sources
     assert found == [">>en-de<< a dog" if reads_source else ">>de<< a dog"] * 3
     assert words.split_tags(found).texts == [" a dog"] * 3
+
+
+def test_a_sliding_average_is_scored_on_the_first_lines_of_each_direction(
+    both_tags, tmp_path, monkeypatch
+):
+    run = Workdir(tmp_path / "run")
+    run.create()
+    text = DataConfig(train="tsv:x#en-de", dev="phrasebook:dev:7#en-de,de-en")
+    most, size = (
+        EvaluationConfig(bleu_sentences=2),
+        VocabularyConfig(size=both_tags.size),
+    )
+    run.write_config(Config(data=text, evaluation=most, vocabulary=size))
+    both_tags.save(run.path)
+    scored = []
+    monkeypatch.setattr(average, "_windows", lambda options: [((1, 2), None, ())])
+    monkeypatch.setattr(
+        average, "_score", lambda options, steps, lines: scored.append(lines)
+    )
+    with pytest.raises(TypeError):  # None has no BLEU
+        average._slide(parse(run, "average", "--sliding", "--last=2"))
+    directions = [direction for *_, direction in scored[0]]
+    assert directions == ["en-de", "en-de", "de-en", "de-en"]
 
 
 def parse(run, mode, *flags):
