@@ -28,6 +28,8 @@ _NUMBER = re.compile(r"0|[1-9][0-9]*")
 # Orbax writes all three; a directory with only some of them is a corrupt checkpoint.
 _PARTS = ("params", "meta", "_CHECKPOINT_METADATA")
 _PARTIAL = "*.orbax-checkpoint-tmp*"
+_REMOVED = re.compile(r"removed-((probe|replaced)-)?\d+(-\d+)?")
+_REPLACED = re.compile(r"replaced-(\d+)(-\d+)?")
 
 
 def is_safetensors_dir(directory: Path) -> bool:
@@ -116,13 +118,15 @@ class StepDirs:
     def recover(self) -> None:
         """Cleans up after a crash; to be called only with the workdir locked."""
         self.remove_partial()
-        for path in sorted(self.directory.glob("removed-*")):
-            shutil.rmtree(path, ignore_errors=True)
-        for path in sorted(self.directory.glob("replaced-*")):
-            number = path.name.removeprefix("replaced-")
-            if _NUMBER.fullmatch(number) and not _is_step(self.path(int(number))):
-                self.clear_step_dir(int(number))
-                path.rename(self.path(int(number)))
+        for path in sorted(self.directory.glob("re*-*")):
+            if _REMOVED.fullmatch(path.name):
+                shutil.rmtree(path, ignore_errors=True)
+            if not (found := _REPLACED.fullmatch(path.name)):
+                continue
+            number, again = int(found[1]), found[2]
+            if not again and not _is_step(self.path(number)):
+                self.clear_step_dir(number)
+                path.rename(self.path(number))
             else:
                 self.remove(path)
 

@@ -58,8 +58,15 @@ def test_a_stray_entry_does_not_prevent_the_restore_of_a_replaced_checkpoint(fol
 def test_after_a_crash_a_checkpoint_that_was_replaced_is_removed(folders):
     make(folders, "replaced-7", '{"old": 1}')
     make(folders, 7, '{"new": 1}')
-    make(folders, "removed-5")
-    make(folders, "replaced-none")
+    for name in (
+        "removed-5",
+        "removed-replaced-5-2",
+        "removed-probe-0",
+        "replaced-7-2",
+    ):
+        make(folders, name)
+    for name in ("removed-outliers", "replaced-names"):  # The user's.
+        make(folders, name)
     folders.recover()
-    assert names(folders) == ["7"]
+    assert names(folders) == ["7", "removed-outliers", "replaced-names"]
     assert text_of(folders, "7") == '{"new": 1}'
