@@ -92,7 +92,7 @@ def _report_strays(checkpoints: CheckpointReader, newest: int, *, log: Log) -> N
       DataError: there are remains of another run, and no checkpoint.
     """
     directory, strays = checkpoints.directory, checkpoints.stray_dirs()
-    if not newest and strays:
+    if newest < 0 and strays:
         raise DataError(
             f"Cannot start a run: {directory} has no valid checkpoint, but holds "
             f"{', '.join(strays)}. Restore a checkpoint from a copy, or remove that "
@@ -123,7 +123,7 @@ def quarantine(
 
 
 def agreed_latest_step(checkpoints: CheckpointReader) -> int:
-    """Returns the latest step as process 0 sees it; 0 if there is none.
+    """Returns the latest step as process 0 sees it; -1 if there is none.
 
     Collective: call on every process. The others wait until they see that step too.
 
@@ -132,11 +132,11 @@ def agreed_latest_step(checkpoints: CheckpointReader) -> int:
         `SHARED_FS_TIMEOUT` seconds.
       UserError: another process does.
     """
-    processes, latest = checkpoints.processes, max(checkpoints.steps(), default=0)
+    processes, latest = checkpoints.processes, max(checkpoints.steps(), default=-1)
     agreed = int(broadcast_from_first(processes, "newest step", str(latest)))
     with failing_together(processes, "see the newest checkpoint"):
         if not wait_until_visible(
-            lambda: max(checkpoints.steps(), default=0) == agreed,
+            lambda: max(checkpoints.steps(), default=-1) == agreed,
             seconds=SHARED_FS_TIMEOUT,
         ):
             raise InputMissingError(

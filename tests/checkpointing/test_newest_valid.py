@@ -40,6 +40,12 @@ def test_where_the_machine_fails_nothing_is_set_aside(folder, monkeypatch):
     assert folder.steps() == [5, 10]
 
 
+def test_a_state_of_step_0_is_valid_beside_what_was_set_aside(tmp_path):
+    save(CheckpointWriter(tmp_path, keep=2), 0, "periodic")
+    (tmp_path / "corrupt-5").mkdir()
+    assert restore_latest_valid(CheckpointReader(tmp_path), {}, log=print).step == 0
+
+
 @pytest.mark.parametrize("answers", [[False], [True, False]])
 def test_what_another_process_cannot_read_or_verify_is_damage_here(
     folder, monkeypatch, answers
