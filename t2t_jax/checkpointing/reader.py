@@ -52,7 +52,7 @@ _MAX_FACTOR = 10
 _MAX_RATIO, _ALWAYS = 64, 64 << 20
 
 
-NO_SCORE = -1.0
+NO_SCORE = -math.inf
 """Of a checkpoint that was not evaluated."""
 
 
@@ -60,9 +60,29 @@ def dev_score(meta: Mapping[str, Any]) -> float:
     """Returns a checkpoint's score on the development set: of trees F1, else BLEU.
 
     Returns:
-      -1 if it was not scored.
+      `NO_SCORE`, below every score, if it was not scored.
     """
     return float(meta.get("f1", meta.get("bleu", NO_SCORE)))
+
+
+def best_step(metas: Mapping[int, Mapping[str, Any]]) -> int:
+    """Returns the step of the highest score; of equal scores, the newest.
+
+    A run compares the losses of equal scores: a step that was its best comes first.
+
+    Args:
+      metas: by step, the JSON object of its checkpoint; at least one.
+
+    Example:
+      >>> best_step({5: {"bleu": 0.0, "kinds": ["best"]}, 7: {"bleu": 0.0}, 9: {}})
+      5
+    """
+
+    def rank(step: int) -> tuple[float, bool, int]:
+        meta = metas[step]
+        return dev_score(meta), "best" in meta.get("kinds", ()), step
+
+    return max(metas, key=rank)
 
 
 class CheckpointReader(StepDirs):
@@ -93,7 +113,7 @@ class CheckpointReader(StepDirs):
         if which == "last":
             return steps[-1]
         if which == "best":
-            return max((dev_score(self.meta(step)), step) for step in steps)[1]
+            return best_step({step: self.meta(step) for step in steps})
         if str(which).isdecimal() and int(which) in steps:
             return int(which)
         raise DataError(

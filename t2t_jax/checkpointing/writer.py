@@ -18,7 +18,12 @@ import orbax.checkpoint as ocp
 
 from t2t_jax.checkpointing.checksums import add_checksums, pack_files
 from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError, short_reason
-from t2t_jax.checkpointing.reader import NO_SCORE, CheckpointReader, dev_score
+from t2t_jax.checkpointing.reader import (
+    NO_SCORE,
+    CheckpointReader,
+    best_step,
+    dev_score,
+)
 from t2t_jax.checkpointing.step_dirs import Meta, require_array_path
 from t2t_jax.devices.distributed.processes import (
     SINGLE_PROCESS,
@@ -234,8 +239,6 @@ def steps_to_keep(
     steps = sorted(metas)
     known = {step: meta for step in steps if (meta := metas[step]) is not None}
     periodic = [step for step, meta in known.items() if "periodic" in meta["kinds"]]
-    best = max(((dev_score(meta), step) for step, meta in known.items()), default=None)
+    scored = {n: meta for n, meta in known.items() if dev_score(meta) > NO_SCORE}
     kept = {*steps[-1:], *periodic[-keep:], *(metas.keys() - known.keys())}
-    if best is not None and best[0] > NO_SCORE:
-        kept.add(best[1])
-    return kept
+    return kept | {best_step(scored)} if scored else kept

@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as P
 from t2t_jax.checkpointing.reader import (
     NO_SCORE,
     CheckpointReader,
+    best_step,
     dev_score,
     without_checksums,
 )
@@ -106,6 +107,11 @@ def test_an_unreadable_checkpoint_is_kept_and_of_equal_scores_the_newest():
     assert steps_to_keep(metas, keep=1) == {2, 5, 7}
     metas = {n: {**periodic, "bleu": 20.0} for n in (5, 3, 7)}
     assert steps_to_keep({**metas, 9: periodic}, keep=1) == {7, 9}
+    # Of a run, the one of the lower loss.
+    metas[3] = {"kinds": ["periodic", "best"], "bleu": 20.0}
+    assert (
+        steps_to_keep({**metas, 9: periodic}, keep=1) == {3, 9} == {best_step(metas), 9}
+    )
 
 
 def test_a_score_of_nothing_is_not_no_score():
