@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,6 +49,7 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
 
     Raises:
       OutputError: the directory cannot be written, or is in use by another program.
+      ValueError: `keep` is below 1.
 
     Example:
       >>> import tempfile
@@ -69,6 +71,8 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         keep: int = 5,
         log: Callable[[str], None] | None = None,
     ):
+        if keep < 1:
+            raise ValueError(f"keep={keep} must be at least 1. Pass keep=1, or more.")
         path = as_directory(directory, caller="Checkpoints")
         processes, self._log = current_processes(), log or print_line
         with contextlib.ExitStack() as held:
@@ -100,12 +104,26 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
           StorageError: the checkpoint cannot be written, or the save before failed.
           TypeError: something else than an array is in the state; or an array of this
             process alone, and there are several.
-          ValueError: an array has elements of another size, or two have one name.
+          ValueError: an array is empty or has elements of another size, or two have one
+            name, or there is none; `step` is negative; a number is not finite.
         """
         record = {"step": step, "kinds": ["periodic"], "meta": dict(meta or {})}
         if score is not None:
             record["bleu"] = float(score)
-        self._writer.save(step, meta=record, state=_by_name(state, _stored))
+        try:
+            json.dumps(record, allow_nan=False)
+        except ValueError as error:
+            raise ValueError(
+                "meta= and score= must be JSON, which has neither NaN nor infinity: "
+                f"{error}. Pass None in their place."
+            ) from error
+        arrays = _by_name(state, _stored)
+        if step < 0 or not arrays:
+            raise ValueError(
+                f"step={step} must be at least 0, and the state have arrays, and it "
+                f"has {len(arrays)}. Pass the number of steps so far, and its state."
+            )
+        self._writer.save(step, meta=record, state=arrays)
 
     def restore(self, like: PyTree) -> RestoredState | None:
         """Restores the newest checkpoint that is valid; None if there is none.
@@ -201,6 +219,11 @@ def _require_array(name: str, leaf: object, kinds: Any) -> None:
 def _stored(name: str, leaf: Any) -> Any:
     """Returns the array of a leaf that can be saved: of PRNG keys, their data."""
     _require_array(name, leaf, jax.Array)
+    if not leaf.size:
+        raise ValueError(
+            f"{name} must have elements to be saved, and is of shape {leaf.shape}. "
+            "Leave it out."
+        )
     if (count := jax.process_count()) > 1 and leaf.is_fully_addressable:
         raise TypeError(
             f"{name} must be a global array to be saved by {count} processes, and is "

@@ -64,7 +64,7 @@ def test_any_state_comes_back_on_other_devices(tmp_path):
 def test_damage_is_set_aside_and_the_newest_and_the_best_are_kept(tmp_path):
     said = []
     with Checkpoints(tmp_path, keep=2, log=said.append) as checkpoints:
-        for step, score in ((1, 0.1), (2, 0.9), (3, None), (4, 0.5), (5, 0.2)):
+        for step, score in ((1, -9.1), (2, -2.0), (3, None), (4, -2.5), (5, -5.0)):
             checkpoints.save(step, jnp.arange(3) + step, score=score)
         checkpoints.wait()
         assert checkpoints.steps() == [2, 4, 5]
@@ -88,6 +88,25 @@ def test_a_directory_is_open_in_one_program_and_names_are_unique(tmp_path):
             with pytest.raises(TypeError, match=r"must be a jax\.Array"):
                 checkpoints.restore(wrong)
     Checkpoints(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    ("step", "kept", "how", "rule"),
+    [
+        (1, jnp.ones(2), {"score": np.nan}, "neither NaN nor infinity"),
+        (1, jnp.ones(2), {"meta": {"loss": np.inf}}, "neither NaN nor infinity"),
+        (-1, jnp.ones(2), {}, "step=-1 must be at least 0"),
+        (1, {}, {}, "the state have arrays, and it has 0"),
+        (1, {"a": jnp.ones((0, 3))}, {}, r"a must have elements .*\(0, 3\)"),
+    ],
+)
+def test_what_could_not_be_restored_is_not_saved(tmp_path, step, kept, how, rule):
+    with Checkpoints(tmp_path) as checkpoints:
+        with pytest.raises(ValueError, match=rule):
+            checkpoints.save(step, kept, **how)
+        assert checkpoints.steps() == []
+    with pytest.raises(ValueError, match="keep=0 must be at least 1"):
+        Checkpoints(tmp_path, keep=0)
 
 
 def test_of_two_processes_none_waits_for_one_that_has_failed(tmp_path):
