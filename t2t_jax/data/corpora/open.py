@@ -44,6 +44,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -141,12 +142,13 @@ def reads_trees(spec: str) -> bool:
 
 def files_of(corpus: Corpus) -> Iterator[Path]:
     """Lists the files of lines that a corpus is read from."""
-    for part, _ in parts_of(corpus):
-        *_, part = layers_of(part)
-        if isinstance(part, TextCorpus):
-            yield from (part.source, part.target)
-        elif isinstance(part, TsvCorpus):
-            yield part.path
+    *_, text = layers_of(corpus)
+    if isinstance(text, MixtureCorpus):
+        yield from chain.from_iterable(files_of(part) for part, _ in text.parts)
+    elif isinstance(text, TextCorpus):
+        yield from (text.source, text.target)
+    elif isinstance(text, TsvCorpus):
+        yield text.path
 
 
 def large_file_of(corpus: Corpus) -> Path | None:

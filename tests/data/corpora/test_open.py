@@ -5,7 +5,7 @@ import pytest
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora import open as open_module
 from t2t_jax.data.corpora.corpus import parts_of
-from t2t_jax.data.corpora.open import count_pairs, open_corpus, train_and_dev
+from t2t_jax.data.corpora.open import count_pairs, files_of, open_corpus, train_and_dev
 from t2t_jax.errors import ConfigError
 
 
@@ -105,6 +105,8 @@ def test_a_large_file_is_not_counted_and_named(tmp_path, monkeypatch):
     monkeypatch.setattr(open_module, "_COUNTED_BYTES", 5)
     found = count_pairs(spec, key="data.train")
     assert found == (spec, None, f"{tmp_path}/a has over 5 bytes and is not counted.")
+    both = open_corpus(f"tsv:{tmp_path}/a+{tmp_path}/b#en-de[1:]")
+    assert [*files_of(both)] == [tmp_path / "a", tmp_path / "b"]
 
 
 def test_a_slice_without_a_colon_is_no_part_of_a_file_name(tmp_path):
