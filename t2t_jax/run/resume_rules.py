@@ -155,7 +155,7 @@ def check_fingerprints(
 
     Args:
       before: the fingerprints of the run; a missing one is not compared, unless it is
-        of filters, which had none at first.
+        of filters, which had none at first, or of a glossary that it did not have.
       now: those of this start; without those of dev if evaluation is off.
       configs: of the run and of this start, for the message; None if not known.
 
@@ -164,6 +164,8 @@ def check_fingerprints(
     """
     if configs and configs[0].data.filters:
         before = {"way of filtering pairs": "1", **before}
+    if configs and not configs[0].data.glossary:
+        before, now = ({"glossary": "", **hashes} for hashes in (before, now))
     changed = {}
     for name, was in before.items():
         # Without evaluation there is no fingerprint of the development text.
@@ -186,7 +188,7 @@ def _compare_specs(changed: Collection[str], configs: _Configs) -> str:
     # Development pairs may be held out of the training text.
     dev = "dev" if old.data.dev or new.data.dev else "train"
     keys = dict.fromkeys(("train", "weights of train", "languages of train"), "train")
-    keys |= {"dev": dev, "languages of dev": dev}
+    keys |= {"dev": dev, "languages of dev": dev, "glossary": "glossary"}
     line = ""
     for name in dict.fromkeys(keys[name] for name in changed if name in keys):
         was, now = getattr(old.data, name), getattr(new.data, name)

@@ -67,6 +67,17 @@ def test_a_run_is_resumed_with_its_own_text_only():
         check_fingerprints(before, now, configs=both)
 
 
+def test_a_glossary_is_not_added_on_resume():
+    words = DataConfig(modifiers="words:0.1")
+    terms = dataclasses.replace(words, glossary="tsv:terms")
+    runs = [dataclasses.replace(Config(), data=data) for data in (words, terms)]
+    before, now = {"train": "ab"}, {"train": "ab", "glossary": "cd"}
+    check_fingerprints(before, before, configs=(runs[0], runs[0]))
+    with pytest.raises(DataError, match=r"of: glossary\.\n.* was '' and is 'tsv:terms"):
+        check_fingerprints(before, now, configs=tuple(runs))
+    check_fingerprints(before, now, configs=(runs[1], runs[1]))  # Of an older version.
+
+
 @pytest.mark.parametrize(
     ("spec", "absolute"),
     [
