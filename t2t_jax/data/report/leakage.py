@@ -17,6 +17,7 @@ from t2t_jax.data.corpora.corpus import (
     locator,
     parts_of,
     short_name,
+    tag_of,
     truncate,
 )
 from t2t_jax.data.token_cache.filters import pair_hashes, text_hashes
@@ -42,16 +43,17 @@ def find_all_leaks(
 def find_leaks(train: TokenCache, held_out: Corpus) -> dict[str, Any]:
     """Searches the kept training pairs for held-out pairs.
 
-    Lines match if they are equal (64-bit hashes) up to surrounding blanks. Empty lines
-    are skipped.
+    Lines match if they are equal (64-bit hashes) up to surrounding blanks and the tag
+    of a corpus. Empty lines are skipped.
 
     Returns:
       The number of `pairs`, and of how many the `source`, the `target`, or `both` as
       one pair are in the training text; `examples` of the last, or else of one side,
       with their locations.
     """
-    pairs = list(held_out)
-    hashes = [text_hashes(lines) for lines in zip(*pairs, strict=True)]
+    pairs, tag = list(held_out), tag_of(held_out)
+    bare = ((source.removeprefix(tag), target) for source, target in pairs)
+    hashes = [text_hashes(lines) for lines in zip(*bare, strict=True)]
     in_train = list(map(_rows_with, hashes, train.hashes))
     every = zip(SIDES, hashes, train.hashes, in_train, strict=True)
     row_of = {name: _first_rows(held, side[r], r) for name, held, side, r in every}

@@ -81,6 +81,9 @@ def test_copies_are_counted_and_a_third_is_a_warning(write, encode, find):
 
 def test_every_held_out_corpus_is_reported_by_name(train, write):
     first, second = write("2013", TRAIN[1:2]), write("2014", [("a", "x"), *TRAIN[:1]])
-    tests = open_held_out(f"{first}++2*{second}", log=print)
+    tagged = f"{second}#<BT>#en-de"
+    tests = open_held_out(f"{first}++2*{second}++{tagged}", log=print)
     found = find_all_leaks(train, tests)
-    assert {spec: one["both"] for spec, one in found.items()} == {first: 1, second: 1}
+    assert {spec: one["both"] for spec, one in found.items()} == {
+        **{first: 1, second: 1, tagged: 1}
+    }
