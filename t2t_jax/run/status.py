@@ -187,9 +187,12 @@ def _state_of_unlocked(
     step, saved = last.get("step", 0), meta.get("step", 0)
     if not last and not meta:
         return "not_started", "no step has been made"
-    if last and last["kind"] == "final":
+    is_early, patience = step < config.steps, config.evaluation.patience
+    stale = meta.get("progress", {}).get("stale_evaluations", patience)
+    # A complete run that is resumed to more steps has a final record, too.
+    if last.get("kind") == "final" and (not is_early or 0 < patience <= stale):
         why = "evaluations without a better BLEU reached evaluation.patience"
-        return "complete", f"ended early: {why}" if step < config.steps else "done"
+        return "complete", f"ended early: {why}" if is_early else "done"
     if last and _has_diverged(last, config):
         return "diverged", f"updates were skipped up to step {step:,}"
     if "stopped" in meta.get("kinds", ()) and saved >= step:

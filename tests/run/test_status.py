@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from t2t_jax.config import Config
+from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.run.status import read_status
 from t2t_jax.run.workdir import Workdir
 from tests.docs.commands import run
@@ -48,7 +49,7 @@ TRAINED = [train(50, 8.0, at=10), train(100, 4.0, at=60), train(150, 2.0, at=110
 def make_run(tmp_path):
     """Returns a function that writes the files of a run."""
 
-    def make(*records, checkpoint=None, kinds=("periodic",), lock=""):
+    def make(*records, checkpoint=None, kinds=("periodic",), lock="", **meta):
         workdir = Workdir(tmp_path / "run")
         workdir.path.mkdir()
         workdir.write_config(Config(steps=500))
@@ -57,9 +58,9 @@ def make_run(tmp_path):
         if lock:
             workdir.lock_path.write_text(lock)
         if checkpoint:
-            meta = workdir.checkpoints / str(checkpoint) / "meta"
-            meta.mkdir(parents=True)
-            (meta / "metadata").write_text(json.dumps({"kinds": list(kinds)}))
+            folder = workdir.checkpoints / str(checkpoint) / "meta"
+            folder.mkdir(parents=True)
+            (folder / "metadata").write_text(json.dumps({"kinds": kinds, **meta}))
         return workdir
 
     return make
@@ -127,14 +128,22 @@ def test_a_stop_signal_leaves_a_checkpoint_of_its_kind(make_run):
 
 
 @pytest.mark.parametrize(
-    ("step", "reason"),
-    [(500, "done"), (150, "ended early: evaluations without a better")],
+    ("step", "patience", "reason"),
+    [
+        (500, 0, "complete: done"),
+        (150, 3, "complete: ended early: evaluations without a better"),
+        # Resumed to more steps, and killed.
+        (150, 0, "interrupted: ended without saving"),
+        (150, 4, "interrupted: ended without saving"),
+    ],
 )
-def test_a_complete_run_has_a_final_record(make_run, step, reason):
+def test_a_complete_run_has_a_final_record(make_run, step, patience, reason):
     final = {"step": step, "kind": "final", "time": time_of(120), "elapsed": 120}
-    status = read_status(make_run(*TRAINED, final))
-    assert status["state"] == "complete"
-    assert status["reason"].startswith(reason)
+    run = make_run(*TRAINED, final, checkpoint=step, progress={"stale_evaluations": 3})
+    evaluation = EvaluationConfig(every_steps=7, patience=patience)
+    run.write_config(Config(steps=500, evaluation=evaluation))
+    status = read_status(run)
+    assert f"{status['state']}: {status['reason']}".startswith(reason)
 
 
 def test_a_diverged_run_is_not_a_crash(make_run):
