@@ -397,7 +397,7 @@ class AverageOptions(RunOptions, mode="average"):
         1000,2000,3000.
       force: Also average checkpoints that are not evenly spaced.
       trained: Average the parameters that are trained, where those that are evaluated
-        are their moving average or a schedule-free optimizer's.
+        are their moving average.
       sliding: Score the averages of all --last consecutive checkpoints instead of
         writing one.
     """

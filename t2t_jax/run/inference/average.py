@@ -104,7 +104,7 @@ def average_model(
     Args:
       steps: oldest first; a step that is given twice has twice the weight.
       trained: whether to average the parameters that are trained, where the run is
-        evaluated with others: a moving average, or those of a schedule-free optimizer.
+        evaluated with their moving average.
       decoding: the search settings; None means those of the run.
 
     Raises:
@@ -113,9 +113,8 @@ def average_model(
     checkpoints = CheckpointReader(workdir.checkpoints)
     if trained and not all(map(checkpoints.has_trained, steps)):
         raise UserError(
-            "--trained requires a run that is evaluated with other parameters than "
-            "those it trains (training.ema_decay, optimizer.name=schedule_free), "
-            f"and {workdir.path} is not one. Leave --trained out."
+            "--trained requires a run with a moving average of its parameters "
+            f"(training.ema_decay), and {workdir.path} is not one. Leave --trained out."
         )
     newest = load(workdir.path, checkpoint=steps[-1], decoding=decoding)
     item, like = "trained" if trained else "params", abstract_params(newest.module)

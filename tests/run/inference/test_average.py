@@ -159,7 +159,7 @@ def test_the_trained_parameters_are_averaged_where_there_are_any(workdir, tmp_pa
     to = tmp_path / "mean"
     average_checkpoints(workdir, to=to, steps=WITH_AVERAGE, trained=True)
     assert_equal(load(to).params, mean_by_hand(-10, -20))
-    with pytest.raises(UserError, match=r"--trained requires .*Leave --trained out"):
+    with pytest.raises(UserError, match=r"--trained requires a run with a moving.*out"):
         average_checkpoints(
             workdir, to=tmp_path / "no", steps=(20, 30), force=True, trained=True
         )
