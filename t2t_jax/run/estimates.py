@@ -36,7 +36,7 @@ def estimate(
     steps, every = config.steps, config.evaluation.every_steps
     # The last step has one too.
     evaluations = steps // every - step // every + (steps % every > 0) if every else 0
-    evaluation = EVALUATION_COST * dev_tokens / tokens_per_second
+    evaluation = EVALUATION_COST * dev_tokens / (tokens_per_second or math.inf)
     left = (steps - step) * step_seconds + evaluations * evaluation
     pace = f"{step_seconds:{'.2g' if step_seconds < 10 else '.0f'}} s"
     what = f"{steps - step:,} steps of {pace}"

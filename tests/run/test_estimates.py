@@ -57,6 +57,7 @@ def test_the_last_step_is_evaluated_too_and_none_where_evaluation_is_off():
     for step, counted in ((0, "3 evaluations"), (1_000, "2 ev"), (2_400, "1 eva")):
         assert f" and {counted}" in estimated(step, steps=2_500)
     assert "evaluation" not in estimated(20, every=0)
+    assert "at least 0 s" in estimated(20, pace=(0.5, 0.0))
 
 
 def test_more_than_12_hours_on_a_cpu_name_settings_that_take_less():

@@ -189,7 +189,7 @@ def drop_warnings(cache: TokenCache) -> Iterator[str]:
         counts = part["counts"]
         dropped = counts["read"] - counts["kept"]
         if dropped > _MANY_DROPPED * counts["read"]:
-            reason = max(counts.keys() & {*REASONS}, key=counts.__getitem__)
+            reason = max((x for x in REASONS if x in counts), key=counts.__getitem__)
             _, key, name = DROP_REASONS[reason].rpartition("data.")
             change = f"config.{key}{name}" if key else "the files of the corpus"
             share, spec = dropped / counts["read"], short_name(part["spec"])

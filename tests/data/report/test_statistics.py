@@ -1,4 +1,5 @@
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from t2t_jax.data.report.statistics import (
     min_batches,
     report_text,
 )
+from t2t_jax.data.token_cache.filters import REASONS
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from tests.data.conftest import ENGLISH, GERMAN, sentences
 
@@ -62,6 +64,13 @@ def test_a_corpus_of_which_over_half_is_dropped_is_warned_of(
     found = [*drop_warnings(encode(text_corpus(["cat"] * 7, target), max_length=20))]
     assert len(found) == len(warned)
     assert all(map(re.search, warned, found))
+
+
+def test_of_reasons_that_drop_as_many_pairs_the_first_is_named():
+    counts = {**dict.fromkeys(reversed(REASONS), 2), "read": 99, "kept": 1}
+    cache = SimpleNamespace(meta={"parts": [{"spec": "tsv:a", "counts": counts}]})
+    (warning,) = drop_warnings(cache)
+    assert "2 with an empty side" in warning
 
 
 @pytest.fixture
