@@ -79,8 +79,8 @@ class DataConfig:
         rows of similar length, in at most 10 shapes.
       max_length (tokens): Longest sentence kept, end of sentence included. A pair with
         a longer side is dropped and counted.
-      max_length_ratio (ratio): A pair with one side this many times as long as the
-        other, in tokens, is dropped and counted; 0 keeps all pairs.
+      max_length_ratio (ratio): A pair with one side more than this many times as long
+        as the other, in tokens without tags, is dropped and counted; 0 keeps all pairs.
       drop_copies: Whether to drop pairs whose two sides are the same text.
       drop_duplicates: Whether to drop repeated pairs, keeping the first.
       filters: Names of further filters, with commas between them; a pair is dropped and

@@ -109,6 +109,8 @@ class PreparedData(NamedTuple):
                 hashes[f"languages of {name}"] = ", ".join(map("-".join, named))
         if self.config.filters:
             hashes["way of filtering pairs"] = FILTERS_VERSION
+        if way := self.train.meta.get("lengths_version"):
+            hashes["way of comparing lengths"] = way
         if any(self.config.bpe_dropout):
             hashes["way of sampling subwords"] = SAMPLING_VERSION
         if self.config.modifier_rates:

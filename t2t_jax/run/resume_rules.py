@@ -155,15 +155,16 @@ def check_fingerprints(
 
     Args:
       before: the fingerprints of the run; a missing one is not compared, unless it is
-        of filters, which had none at first, or of a glossary that it did not have.
+        of filters, or of a glossary that it did not have.
       now: those of this start; without those of dev if evaluation is off.
       configs: of the run and of this start, for the message; None if not known.
 
     Raises:
       DataError: they differ.
     """
-    if configs and configs[0].data.filters:
-        before = {"way of filtering pairs": "1", **before}
+    # These had none at first.
+    for name in now.keys() & {"way of filtering pairs", "way of comparing lengths"}:
+        before = {name: "1", **before}
     if configs and not configs[0].data.glossary:
         before, now = ({"glossary": "", **hashes} for hashes in (before, now))
     changed = {}

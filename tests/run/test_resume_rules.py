@@ -59,12 +59,12 @@ def test_a_run_is_resumed_with_its_own_text_only():
     check_fingerprints({**before, "dev": "cd"}, before)  # Evaluation is off.
     with pytest.raises(DataError, match=r"weights of train \(1, 2, now 1, 1\)"):
         check_fingerprints(before, {**before, "weights of train": "1, 1"})
-    both = 2 * (dataclasses.replace(Config(), data=DataConfig(filters="digits")),)
-    now = {**before, "way of filtering pairs": "3"}
-    check_fingerprints(now, now, configs=both)
-    # The first runs with filters had no such fingerprint.
-    with pytest.raises(DataError, match="other content of: way of filtering pairs"):
-        check_fingerprints(before, now, configs=both)
+    # The first runs with filters, and with tags and a ratio, had no such fingerprint.
+    for way in ("way of filtering pairs", "way of comparing lengths"):
+        now = {**before, way: "3"}
+        check_fingerprints(now, now)
+        with pytest.raises(DataError, match=f"other content of: {way}"):
+            check_fingerprints(before, now)
 
 
 def test_a_glossary_is_not_added_on_resume():

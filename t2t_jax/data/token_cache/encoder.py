@@ -119,11 +119,15 @@ class PairEncoder:
         tags = tags_of(self._tokenizers[0], *direction)
         sides = zip(self._tokenizers, (sources, targets), tags, strict=True)
         (source, lengths), (target, others) = (self._encode_side(*one) for one in sides)
+        number = [*map(len, tags)]
         if tag:  # Filters do not see it.
+            number[0] += len(self._tokenizers[0].encode([tag], num_threads=1)[0])
             sources = [line.removeprefix(f"{tag} ") for line in sources]
             source = source._replace(hashes=text_hashes(sources))
         copies = source.hashes == target.hashes
-        reasons = drop_reasons((lengths, others), copies=copies, config=self.config)
+        reasons = drop_reasons(
+            (lengths, others), copies=copies, tags=number, config=self.config
+        )
         languages = direction if any(direction) else SIDES
         how: Any = {"config": self.config, "trigrams": self.trigrams}
         reasons = mark_filtered(reasons, sources, targets, languages=languages, **how)

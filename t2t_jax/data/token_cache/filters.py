@@ -34,6 +34,9 @@ KEPT = len(REASONS)
 VERSION = "4"
 """Version of the filters by name: others keep other pairs of the same text."""
 
+LENGTHS_VERSION = "2"
+"""Version of the lengths whose ratio text with tags is filtered by; without tags 1."""
+
 URL = (
     r"(?:https?://|www\.)[^\s<>\"]*[\w/]"
     r"|(?<![\w.+-])[\w.+-]+@[\w.-]+\w"  # an e-mail address
@@ -69,7 +72,13 @@ Trigrams: TypeAlias = Mapping[str, float]
 """The most frequent trigrams of a language -> the logarithm of their share."""
 
 
-def drop_reasons(lengths: Lengths, *, copies: Flags, config: DataConfig) -> Reasons:
+def drop_reasons(
+    lengths: Lengths,
+    *,
+    copies: Flags,
+    config: DataConfig,
+    tags: Sequence[int] = (0, 0),
+) -> Reasons:
     """Returns [P] why each pair is dropped: an index into `REASONS`, or `KEPT`.
 
     Duplicates are not considered.
@@ -77,6 +86,8 @@ def drop_reasons(lengths: Lengths, *, copies: Flags, config: DataConfig) -> Reas
     Args:
       lengths: [P] tokens of each source, and [P] of each target, eos included.
       copies: [P] whether the two sides are the same text.
+      tags: how many of the tokens of each source and of each target are its tags, which
+        the ratio does not count.
 
     Example:
       >>> source, target = np.array([1, 9, 7, 3]), np.array([4, 4, 3, 3])
@@ -87,11 +98,12 @@ def drop_reasons(lengths: Lengths, *, copies: Flags, config: DataConfig) -> Reas
       ['empty', 'too_long', 'ratio', 'copies']
     """
     longer, shorter = np.maximum(*lengths), np.minimum(*lengths)
+    bare = [length - 1 - tag for length, tag in zip(lengths, tags, strict=True)]
     ratio = config.max_length_ratio or np.inf
     applies = [
         shorter <= 1,
         longer > config.max_length,
-        longer - 1 > ratio * np.maximum(shorter - 1, 1),
+        np.maximum(*bare) > ratio * np.maximum(np.minimum(*bare), 1),
         copies & config.drop_copies,
     ]
     return np.select(applies, list(range(len(applies))), KEPT).astype(np.int8)

@@ -43,6 +43,7 @@ from t2t_jax.data.token_cache.cache_paths import (
     token_caches,
     write_errors,
 )
+from t2t_jax.data.token_cache.filters import LENGTHS_VERSION
 from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
 from t2t_jax.data.token_cache.shards import LINES, WORDS, is_valid, read_record
 from t2t_jax.data.vocabulary.pair import VocabularyPair
@@ -226,6 +227,9 @@ def _inputs_of(
     if config.filters:  # Else the cache is the one that it was without the key.
         named = [languages_of(part) for part, _ in parts_of(corpus)]
         inputs["filters"] = [config.filters, FILTERS_VERSION, named]
+    tagged = [tag_of(one) or any(direction_of(one)) for one, _ in parts_of(corpus)]
+    if config.max_length_ratio and any(tagged):
+        inputs["lengths_version"] = LENGTHS_VERSION
     if vocabularies.source.reads_source:
         # The fingerprint of a corpus has the languages of its targets alone.
         inputs["directions"] = [direction_of(part) for part, _ in parts_of(corpus)]

@@ -4,9 +4,11 @@ import statistics
 import numpy as np
 import pytest
 
+from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.corpora.open import open_corpus
 from t2t_jax.data.report.statistics import drop_warnings
 from t2t_jax.data.token_cache import builder, shards, token_cache
+from t2t_jax.data.token_cache.filters import LENGTHS_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.errors import ConfigError
@@ -59,6 +61,21 @@ def test_parts_are_counted_apart_and_their_lines_too(text_corpus, encode, monkey
 def with_tags(lines, size):
     vocabulary = Vocabulary.train(lines, size, target_languages=["de", "en"])
     return VocabularyPair(vocabulary, vocabulary)
+
+
+@pytest.mark.parametrize("tag", ["", "#<BT>"])
+def test_the_ratio_of_lengths_does_not_count_tags(encode, tmp_path, tag):
+    (tmp_path / "a").write_text("a dog\tein Hund\na\tein Hund\n")
+    words = VocabularyConfig(size=20, unit="words", symbols="<BT>")
+    lines = ["a dog", "ein Hund"] * 5
+    one = Vocabulary.train(lines, 20, config=words, target_languages=["de"])
+    how = {"max_length_ratio": 1.0}
+    both, spec = VocabularyPair(one, one), f"tsv:{tmp_path}/a{tag}#en-de"
+    cache = encode(spec, both, **how)
+    assert cache.line_numbers.tolist() == [1]
+    assert cache.source.lengths.tolist() == [4 + bool(tag)]
+    assert cache.meta["lengths_version"] == LENGTHS_VERSION
+    assert "lengths_version" not in encode(f"tsv:{tmp_path}/a", both, **how).meta
 
 
 def best_of_targets(pairs, cache_of):
