@@ -31,7 +31,9 @@ from t2t_jax.data.corpora.corpus import (
     direction_of,
     directions_of,
     directions_of_pairs,
+    parts_of,
     short_name,
+    spec_error,
     with_tags,
 )
 from t2t_jax.data.corpora.open import open_corpus, open_held_out, train_and_dev
@@ -256,7 +258,10 @@ def _open_dev(config: Config, spec: str) -> Corpus:
         )
     # Held-out pairs (`data.dev_pairs`) come from the training corpus.
     key = "data.dev" if config.data.dev else "data.train"
-    return open_corpus(spec, key=key, joiner=config.data.subword_joiner)
+    dev = open_corpus(spec, key=key, joiner=config.data.subword_joiner)
+    if any(weight != 1 for _, weight in parts_of(dev)):
+        raise spec_error(key, spec, "have no weights: each pair is scored once")
+    return dev
 
 
 def _report(

@@ -11,7 +11,7 @@ from t2t_jax.data.token_cache.filters import VERSION as FILTERS_VERSION
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.data.vocabulary.bpe_dropout import SAMPLING_VERSION
 from t2t_jax.data.vocabulary.pair import VocabularyPair
-from t2t_jax.errors import DataError
+from t2t_jax.errors import ConfigError, DataError
 from t2t_jax.run.prepared_data import prepare_data
 from tests.integration import tiny
 
@@ -53,6 +53,11 @@ def test_modifiers_and_the_glossary_are_fingerprints(tmp_path):
     assert other.fingerprints["glossary"] != new["glossary"]
     report = (tmp_path / "two" / "data_report.txt").read_text(encoding="utf-8")
     assert "without modifiers, of shares of the pairs: words 0.1\n" in report
+
+
+def test_the_development_text_has_no_weights(tmp_path):
+    with pytest.raises(ConfigError, match=r"data\.dev='0\.5.* must have no weights"):
+        _prepare(tmp_path / "run", data__dev="0.5*phrasebook:dev:7")
 
 
 def _contents(run):
