@@ -150,7 +150,11 @@ class ModifiedPairs:
             for (tag, source), (own, target) in self._texts(short):
                 if len(source.split()) == len(target.split()) == 1:
                     found.setdefault((tag, own), []).append((source, target))
-        if not found.keys() & set(map(self._tags_of, self._cache.corpora)):
+        # Blank ones stay: without them others would be drawn.
+        words = (
+            of for of in found if any(s.strip() and t.strip() for s, t in found[of])
+        )
+        if not {*words} & set(map(self._tags_of, self._cache.corpora)):
             raise ConfigError(
                 "The modifier words needs pairs of words: data.glossary="
                 f"{self._config.glossary!r} has none in the languages of the text, or "

@@ -222,6 +222,9 @@ def test_words_come_from_the_corpus_or_a_glossary(make, text, tmp_path, monkeypa
     for glossary, pool in (("", own), (terms, {("tree house", "Baumhaus")})):
         _, _, epochs = make("words:1", glossary=glossary)
         assert {*texts(epochs().sample(0), text[1])[0]} == pool
+    (tmp_path / "terms").write_text("\t\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"words needs pairs of words: .*='tsv:"):
+        make("words:1", glossary=terms)[2]().sample(0)
     monkeypatch.setattr(modified_pairs, "_MOST_SHORT", 200)  # of both parts evenly
     cache, _, epochs = make("words:1", "#en-de,de-en")
     pairs, tags = texts(epochs().sample(0), text[1])
