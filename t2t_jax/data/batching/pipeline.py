@@ -196,6 +196,7 @@ def batches(
         different pairs.
       TypeError: something else than pairs of text, or an unknown setting.
       ConfigError: a setting is not valid.
+      ValueError: `start` or `micro_batches` is not valid.
 
     Example:
       >>> import tempfile
@@ -216,6 +217,11 @@ def batches(
     from t2t_jax.devices.sharding import mesh as meshes
     from t2t_jax.devices.sharding.rules import make_global_batch
 
+    if micro_batches < 1 or min(start) < 0:
+        raise ValueError(
+            f"micro_batches={micro_batches} must be at least 1, and epoch and batch of "
+            f"start={(*start,)} at least 0. Pass those of the step, and a position."
+        )
     mesh, config = meshes.mesh_or_default(mesh), _batch_config(settings)
     if isinstance(vocabulary, Vocabulary):
         vocabulary = VocabularyPair(vocabulary, vocabulary)

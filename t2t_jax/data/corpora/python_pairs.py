@@ -32,7 +32,7 @@ from t2t_jax.data.token_cache.cache_paths import (
     write_errors,
 )
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
-from t2t_jax.errors import short_repr
+from t2t_jax.errors import ConfigError, short_repr
 
 _Rows: TypeAlias = Iterable[Sequence[str | bytes] | Mapping[str, object]]
 Pairs: TypeAlias = _Rows | Mapping[str, _Rows]
@@ -58,6 +58,7 @@ def open_pairs(
       log: gets a line with the number of pairs and, of mappings, the direction.
 
     Raises:
+      ConfigError: the path of that directory has a comma.
       DataError: there is no pair, or text has a line break. Pairs are counted from 0.
         Other faults of text are found as in any file when the corpus is read.
       OutputError: the directory cannot be written.
@@ -74,6 +75,12 @@ def open_pairs(
       >>> [source for source, _ in both]
       ['A dog barks.', 'Ein Hund bellt.']
     """
+    if "," in str(home := token_caches(config)):
+        raise ConfigError(
+            f"{home} must have no comma in its path, as pairs from Python are stored "
+            "there as the corpus text:SOURCE,TARGET. Set config.data.cache_dir "
+            "(cache_dir= of t2t_jax.batches) to another directory."
+        )
     if isinstance(pairs, Mapping) and pairs:
         if all(split_directions(f"#{languages}")[1] for languages in pairs):
             specs = []

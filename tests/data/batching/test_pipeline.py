@@ -119,6 +119,9 @@ def test_batches_of_rows_of_hugging_face_s_datasets(vocabulary, tmp_path):
     [
         ({"train": "a"}, TypeError, "^train is no setting of batches"),
         ({"batch_size": 3}, TypeError, "^batch_size is no .* row_length, "),
+        ({"micro_batches": 0}, ValueError, "micro_batches=0 must be at least 1"),
+        ({"start": [0, -1]}, ValueError, r"start=\(0, -1\) at least 0"),
+        ({"cache_dir": "/a,b"}, UserError, "/a,b must have no comma"),
         ({"row_length": 1}, UserError, r"\ndata.row_length=1 must be at least 2"),
         ({"mesh": jax.make_mesh((2,), ("x",))}, ValueError, "has x of type Explicit"),
     ],
