@@ -195,7 +195,7 @@ def longest_output(
     longest = source_tokens + max_extra_tokens
     if max_length_ratio:
         # 1.1 * 10 is a little more than 11 in binary.
-        longest = min(longest, math.ceil(max_length_ratio * source_tokens - 1e-6))
+        longest = math.ceil(min(longest, max_length_ratio * source_tokens - 1e-6))
     return max(1, longest)
 
 

@@ -78,6 +78,7 @@ def test_the_longest_output_is_the_smaller_of_both_limits():
     assert [config.longest_output(n) for n in (1, 7, 30, 100)] == [3, 18, 75, 150]
     assert config.longest_output() == 1074
     assert DecodingConfig().longest_output(7) == 57
+    assert DecodingConfig(max_length_ratio=1e308).longest_output() == 1074
 
 
 def test_a_search_has_the_settings_of_its_configuration():
