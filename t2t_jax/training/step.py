@@ -303,9 +303,10 @@ def make_train_step(
     """Makes the jitted training step for all devices of a mesh.
 
     The step takes the state of `init_state`, a batch of the rows of all devices, and a
-    PRNG key or a seed, the same at every step, into which it folds `state.step`. It
-    donates the state, and where loss or gradient are not finite it changes only
-    `state.step`. Each shape of batches is compiled when it is first seen.
+    PRNG key or a seed below 2^31 (of a larger one its `jax.random.key`), the same at
+    every step, into which it folds `state.step`. It donates the state, and where loss
+    or gradient are not finite it changes only `state.step`. Each shape of batches is
+    compiled when it is first seen.
 
     Args:
       module: a `Transformer`, or any Linen module that is called as one. Type and
