@@ -52,8 +52,8 @@ class DataConfig:
         `tsv:`, `trees:`, `tfds:` and `phrasebook:`; `++` joins several corpora.
         `#en-de` after one names its languages, `#en-de,de-en` both directions of it:
         sources get the tag of their target.
-      dev: Development corpus, scored during training; named like `train`. Read only if
-        evaluation is on.
+      dev: Development corpus, scored during training; named like `train`, without
+        weights. Read only if evaluation is on.
       dev_pairs (pairs): If `dev` is empty, this many pairs at the beginning of `train`
         become the development corpus and are left out of training; 0 for none.
       held_out: Test sets, named like corpora. The training text is searched for their
