@@ -7,9 +7,11 @@ depends on which it is.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +100,10 @@ def step_model(
     Args:
       module: a `Transformer` or the recurrent baseline, which search with a cache; or
         any module that is called as they are, which is run on all tokens at each step.
-        So is a subclass of `Transformer` that replaces `__call__`, `decode` or `setup`,
-        unless it defines `step` too, or says `step = Transformer.step`; and one whose
+        So is a subclass of them that replaces `__call__`, `decode` or `setup`, unless
+        it defines `step` too, or says `step = Transformer.step`; and one whose
         `attention` replaces `__call__`, `keys_values` or `setup`, but not both `step`
-        and `attend_to_memory`.
+        and `attend_to_memory`, or is a function.
       params: nested dict of arrays, such as `state.params`.
       compute_dtype: "float32" or "bfloat16"; "auto" for that of the module.
 
@@ -127,18 +129,12 @@ def step_model(
     if isinstance(module, EncoderDecoder) and compute_dtype != "auto":
         config = dataclasses.replace(module.config, compute_dtype=compute_dtype)
         module = module.clone(config=config)
-    if isinstance(module, Transformer):
-        kinds = (type(module), Transformer), (module.attention, MultiHeadAttention)
-        replaced = [_replaced(*kind) for kind in kinds]
-        steps = {"step"}, {"step", "attend_to_memory"}
-        if all(
-            own <= names or not names & _COMPUTING
-            for own, names in zip(steps, replaced, strict=True)
-        ):
-            return TransformerStepModel(module, params)
-        return RecomputingStepModel(module, params)
-    if isinstance(module, RNN):
-        return RNNStepModel(module, params)
+    attention = getattr(module, "attention", MultiHeadAttention)
+    of_attention = (attention, MultiHeadAttention, {"step", "attend_to_memory"})
+    for base, bound in (Transformer, TransformerStepModel), (RNN, RNNStepModel):
+        parts = (type(module), base, {"step"}), of_attention
+        if isinstance(module, base) and all(starmap(_steps_as_it_computes, parts)):
+            return bound(module, params)
     if isinstance(module, nn.Module):
         return RecomputingStepModel(module, params)
     raise TypeError(
@@ -182,17 +178,32 @@ def check_params(module: nn.Module, params: Params) -> None:
 
 
 def has_head(module: nn.Module) -> bool:
-    """Returns whether what `head` returns is what a module returns.
+    """Returns whether what another `head` returns is what a module would return.
 
-    So it is of both models, but for subclasses that do more with the logits.
+    So it is of both models, but for subclasses that do more with the logits, and where
+    the logits are those of a `head` of one's own.
     """
-    replaced = _replaced(type(module), EncoderDecoder)
-    return isinstance(module, EncoderDecoder) and not replaced & {"__call__", "decode"}
+    if not isinstance(module, EncoderDecoder) or module.head is not Embedding.logits:
+        return False
+    return not _replaced(type(module), EncoderDecoder) & {"__call__", "decode"}
+
+
+def _steps_as_it_computes(kind: Any, base: type, steps: set[str]) -> bool:
+    """Returns whether the `steps` of what makes a block are those of its formulas."""
+    replaced = _replaced(kind, base)
+    return steps <= replaced or not replaced & _COMPUTING
 
 
 def _replaced(kind: Any, base: type) -> set[str]:
-    """Returns the names that a subclass defines, and all of another class."""
-    classes = getattr(kind, "__mro__", (kind,))
+    """Returns the names that a subclass defines, and all of another class.
+
+    Of a `functools.partial` they are those of its class, of another function all that
+    compute.
+    """
+    kind = kind.func if isinstance(kind, functools.partial) else kind
+    if not isinstance(kind, type):
+        return _COMPUTING
+    classes = kind.__mro__
     first = classes.index(base) if base in classes else len(classes)
     return {name for one in classes[:first] for name in vars(one)}
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from t2t_jax.functional.masks import segments_of
+from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.defaults import check_positions
 from t2t_jax.model.past import Cache, CrossKV, Past, empty_past
 from t2t_jax.types import Array, Params, PyTree
@@ -171,10 +172,12 @@ class RecomputingStepModel:
 
     def encode(self, source_BxS: Array) -> jax.Array:
         """Returns the source itself."""
+        self._check_positions(jnp.shape(source_BxS)[1])
         return jnp.asarray(source_BxS)
 
     def init_cache(self, memory: jax.Array, num_beams: int, length: int) -> jax.Array:
         """Allocates the tokens of every beam, [B, W, length]."""
+        self._check_positions(length)
         return jnp.zeros((len(memory), num_beams, length), jnp.int32)
 
     def step(
@@ -205,4 +208,11 @@ class RecomputingStepModel:
 
     def grow(self, cache: jax.Array, length: int) -> jax.Array:
         """Grows the tokens to `length` positions, filled with pad."""
+        self._check_positions(length)
         return jnp.pad(cache, ((0, 0), (0, 0), (0, length - cache.shape[2])))
+
+    def _check_positions(self, length: int) -> None:
+        """Checks learned positions of a subclass: beyond their table they are NaN."""
+        config = getattr(self.model, "config", None)
+        if isinstance(config, TransformerConfig):
+            check_positions(config, length)

@@ -325,7 +325,7 @@ class Transformer(EncoderDecoder):
         y_BxWxD, cache = self.decoder.step(
             self._embed_targets(tokens), cache, jnp.asarray(position)
         )
-        return self.pre_softmax.logits(y_BxWxD), cache
+        return self.head(self.pre_softmax, y_BxWxD), cache
 
     def _embed_targets(self, tokens_BxT: Array) -> jax.Array:
         """Embeds target tokens, and what stands for bos in other toolkits."""

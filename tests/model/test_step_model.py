@@ -1,7 +1,7 @@
 """Both models decode step by step what their full pass says."""
 
 import dataclasses
-import functools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +10,7 @@ import pytest
 from flax import linen as nn
 from numpy.testing import assert_allclose
 
-from t2t_jax.model.architectures import step_model
+from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.rnn.rnn import RNN, RNNStepModel
@@ -40,7 +40,7 @@ TODAYS = dataclasses.replace(
     TINY, norm="rms", activation="swiglu", positions="rotary", d_k=6
 )
 MODERN = TransformerStepModel(Transformer(TODAYS), tiny_params(TODAYS))
-modern_apply = functools.partial(tiny_apply, config=TODAYS)
+modern_apply = partial(tiny_apply, config=TODAYS)
 ENCODE = jax.jit(lambda model, source: model.encode(source))
 STEP = jax.jit(lambda model, *arguments: model.step(*arguments))
 
@@ -148,22 +148,52 @@ class Sharper(MultiHeadAttention):
         return super().__call__(3 * x, *arguments, **named)
 
 
+class Doubled(RNN):
+    """A model whose `step` was forgotten."""
+
+    def decode(self, *arguments, **named):
+        return 2 * super().decode(*arguments, **named)
+
+
+def capped(table, y):
+    """A head with another formula."""
+    return jnp.tanh(table.logits(y))
+
+
 @pytest.mark.parametrize(
-    ("blocks", "kind"),
+    ("module", "kind"),
     [
-        ({"feed_forward": Squared}, TransformerStepModel),
-        ({"attention": Sharper}, RecomputingStepModel),
+        (Transformer(TINY, feed_forward=Squared), TransformerStepModel),
+        (Transformer(TINY, attention=Sharper), RecomputingStepModel),
+        (Transformer(TINY, attention=partial(Sharper)), RecomputingStepModel),
+        (Transformer(TINY, attention=lambda _: Sharper(_)), RecomputingStepModel),
+        (Transformer(TINY, attention=partial(MultiHeadAttention)), type(MODEL)),
+        (Transformer(TINY, head=capped), TransformerStepModel),
+        (RNN(TINY_RNN, head=capped), RNNStepModel),
+        (Doubled(TINY_RNN), RecomputingStepModel),
     ],
 )
-def test_a_block_of_ones_own_is_searched_as_it_is_trained(blocks, kind):
-    module = Transformer(TINY, **blocks)
+def test_a_part_of_ones_own_is_searched_as_it_is_trained(module, kind):
     variables = jax.jit(module.init)(jax.random.key(3), SOURCE, TARGET)
     model = step_model(module, variables["params"])
     assert type(model) is kind
     logits = jax.jit(module.apply)(variables, SOURCE, TARGET)
     if kind is RecomputingStepModel:
-        usual = tiny_apply(SOURCE, TARGET, params=variables["params"])
+        usual = jax.jit(make_module(module.config).apply)(variables, SOURCE, TARGET)
         assert not np.allclose(logits, usual, **CLOSE)
     real = np.asarray(TARGET) > 0
     stepped = run(model, TARGET[:, None])[:, 0]
     assert_allclose(stepped[real], logits[real], **CLOSE)
+
+
+def test_a_module_of_ones_own_is_not_run_beyond_its_learned_positions():
+    config = dataclasses.replace(TINY, positions="learned", max_positions=5)
+    model = RecomputingStepModel(Transformer(config, attention=Sharper), {})
+    cache = model.init_cache(model.encode(SOURCE), 2, 5)
+    for call in (
+        lambda: model.encode(TARGET),
+        lambda: model.init_cache(SOURCE, 2, 7),
+        lambda: model.grow(cache, 7),
+    ):
+        with pytest.raises(ValueError, match=r"length=7 must be .* max_positions=5"):
+            call()

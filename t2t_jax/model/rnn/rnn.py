@@ -78,7 +78,7 @@ class RNN(EncoderDecoder):
         check_axes(states=(states[0][0], "BxWxDh"), tokens=(tokens, "BxW"))
         words_BxWxD = self.target_embedding(tokens)
         y_BxWxD, states = self.decoder.step(words_BxWxD, memory, states)
-        return self.pre_softmax.logits(y_BxWxD), states
+        return self.head(self.pre_softmax, y_BxWxD), states
 
 
 @jax.tree_util.register_dataclass
