@@ -252,13 +252,22 @@ def check_module(
             f"vocabulary.size={vocab_size}, and returns {found}. Change the module, or "
             "config.vocabulary.size."
         )
+    require_head(module, config)
+    return params
+
+
+def require_head(module: nn.Module, config: TrainingConfig) -> None:
+    """Checks that a module has what the loss of a training takes the place of.
+
+    Raises:
+      ConfigError: it has no `head`, or one of its own, where a key needs another.
+    """
     if not has_head(module) and (config.passes > 1 or config.loss_chunks > 1):
         raise ConfigError(
-            "training.loss_chunks, training.r_drop and training.simcut need the `head` "
-            "of Transformer, or of a subclass that leaves __call__ and decode as they "
-            f"are, and {name} is none. Leave them out."
+            "training.loss_chunks, training.r_drop and training.simcut replace the "
+            "`head` of a Transformer, or of a subclass that leaves head, __call__ and "
+            f"decode as they are, and {type(module).__name__} is none. Leave them out."
         )
-    return params
 
 
 def batch_of_shape(shape: tuple[int, int]) -> Batch:

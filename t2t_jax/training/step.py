@@ -25,6 +25,7 @@ from t2t_jax.training.loss import (
     batch_of_shape,
     batch_sums,
     forward_loss,
+    require_head,
     training_loss,
 )
 from t2t_jax.training.optimizer import trained_part
@@ -325,7 +326,8 @@ def make_train_step(
       (state, batch, key or seed) -> (state after the step, `StepOutput`).
 
     Raises:
-      ConfigError, ValueError: as in `init_state`.
+      ConfigError, ValueError: as in `init_state`; or the module has no `head`, which a
+        key of the training needs.
       TypeError: by the step, if `loss` does not return a scalar.
 
     Example:
@@ -348,6 +350,8 @@ def make_train_step(
             "training.simcut and training.r_drop belong to the loss that loss= "
             "replaces. Set them to 0."
         )
+    if loss is None:
+        require_head(module, config)
     mesh = mesh_or_default(mesh)
     module = resolve_module(module, mesh)
     if shardings is None:

@@ -19,6 +19,7 @@ from numpy.testing import assert_allclose
 
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import make_global_batch
+from t2t_jax.errors import ConfigError
 from t2t_jax.functional.losses import label_smoothed_nll
 from t2t_jax.functional.schedule import inverse_square_root
 from t2t_jax.model.config import RNNConfig
@@ -34,6 +35,7 @@ from t2t_jax.training.step import (
     StepOutput,
     accumulate_gradients,
     compile_evaluation,
+    make_train_step,
     skip_bad_updates,
 )
 from tests.jaxprs import shapes
@@ -158,6 +160,19 @@ def test_a_loss_of_one_s_own_keeps_devices_micro_batches_and_guard():
     assert_allclose(*(output.sums.loss for output in outputs), rtol=1e-6)
     assert outputs[0].sums.target_tokens == outputs[1].sums.target_tokens
     assert math.isnan(outputs[1].sums.nll)
+
+
+def test_a_head_of_one_s_own_is_in_the_loss_and_nothing_takes_its_place(start):
+    module = Transformer(CONFIG, head=lambda table, y: jnp.tanh(table.logits(y)))
+    params, batch = start.state.params, batch_of(drawn_pairs(3, 4))
+    sums = forward_loss(module, params, batch, label_smoothing=0.1)
+    logits = batch_logits(module, params, batch)
+    losses, _ = label_smoothed_nll(logits, batch.target_outputs, label_smoothing=0.1)
+    # float32 sums over some 30 tokens in another order
+    assert_allclose(sums.loss, losses[batch.target_segments > 0].sum(), rtol=1e-5)
+    for keys in ({"r_drop": 1.0}, {"simcut": 3.0}, {"loss_chunks": 2}):
+        with pytest.raises(ConfigError, match="leaves head, __call__ and decode"):
+            make_train_step(module, optax.sgd(0.1), config=TrainingConfig(**keys))
 
 
 BIASED = {"output_bias": True, "attention_biases": True, "start": "zero"}
