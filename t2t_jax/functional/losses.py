@@ -211,5 +211,5 @@ _smoothed.defvjp(_smoothed_forward, _smoothed_backward)
 
 def _is_target(z_xV: Array, targets_x: Array) -> jax.Array:
     """Marks the target word: a comparison, which fuses into the gradient."""
-    words_xV = jax.lax.broadcasted_iota(targets_x.dtype, z_xV.shape, z_xV.ndim - 1)
+    words_xV = jax.lax.broadcasted_iota(jnp.int32, z_xV.shape, z_xV.ndim - 1)
     return words_xV == targets_x[..., None]

@@ -52,6 +52,18 @@ def test_large_logits_stay_finite_and_bfloat16_ones_are_summed_in_float32():
     assert loss.dtype == jnp.float32
 
 
+@pytest.mark.parametrize("reduce", [_reductions, _reductions_in_one_read])
+def test_targets_of_a_small_type_mark_one_word_of_a_large_vocabulary(reduce):
+    logits = jax.random.normal(jax.random.key(5), (1, 300))
+
+    def found(dtype):
+        targets = jnp.array([5], dtype)
+        total = jax.grad(lambda z: label_smoothed_nll(z, targets)[0].sum())
+        return (total(logits), *reduce(logits, targets))
+
+    jax.tree.map(np.testing.assert_array_equal, found(jnp.uint8), found(jnp.int32))
+
+
 def test_targets_of_another_shape_and_a_smoothing_beyond_1_are_refused():
     with pytest.raises(ValueError, match=r"targets must have .* \[2, 5\]; .* \[5, 2\]"):
         label_smoothed_nll(LOGITS, TARGETS.T)
