@@ -208,7 +208,7 @@ def broken_rules(values: Mapping[str, Any], *, section: str = "") -> list[str]:
         values and have upper limits too.
 
     Example:
-      >>> broken_rules({"beam_size": 0, "ids": None})
+      >>> broken_rules({"beam_size": 0, "other": None})
       ['beam_size=0 must be a whole number of at least 1. Change beam_size.']
     """
     problems = []
@@ -244,6 +244,11 @@ def _whole(least: int) -> _Rule:
     return rule, partial(_is_whole, least=least)
 
 
+def _are_ids(value: Any) -> bool:
+    is_id = partial(_is_whole, least=0)
+    return isinstance(value, tuple) and all(map(is_id, value))
+
+
 def _finite(example: str) -> _Rule:
     rule = f"must be a finite number of at least 0 ({example})"
     return rule, partial(_is_number, least=0)
@@ -268,6 +273,11 @@ _RULES: dict[str, _Rule] = {
     **dict.fromkeys(
         ("allow_unk", "sample"),
         ("must be true or false", lambda value: isinstance(value, bool)),
+    ),
+    "forbidden": ("must be a tuple of whole numbers of at least 0", _are_ids),
+    "ids": (
+        "must be SpecialIds of whole numbers of at least 0",
+        lambda value: _are_ids(value) and hasattr(value, "eos"),
     ),
     "attention_layer": ("must be a whole number", _is_whole),
     "length_penalty": _finite("0.6 in the paper"),

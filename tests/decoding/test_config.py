@@ -7,6 +7,7 @@ from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.static_params import (
     BeamParams,
     SamplingParams,
+    SpecialIds,
     params_from_config,
 )
 from t2t_jax.errors import ConfigError, UserError
@@ -28,6 +29,8 @@ BROKEN = {
     "seed": (-1, 2**32),
     "attention_layer": (0.5,),
     "tokens_per_batch": (1073,),
+    "ids": ((0, 1, 2, 3), SpecialIds(unk=-1)),
+    "forbidden": ([7], (-1,), 7),
 }
 
 
