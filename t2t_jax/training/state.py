@@ -14,6 +14,7 @@ from jax.sharding import Mesh, Sharding
 
 from t2t_jax.devices.sharding.mesh import mesh_or_default
 from t2t_jax.devices.sharding.rules import shardings_for
+from t2t_jax.model.architectures import require_params_of
 from t2t_jax.types import Params, PyTree
 
 
@@ -77,6 +78,7 @@ def init_state(
 
     Raises:
       ConfigError: an axis of the model is not divisible by one of the mesh.
+      UserError: `params` are not those of the module, type included.
       ValueError: the mesh is not one of `make_mesh`; or it splits parameters, and no
         sharding rule matches one of the module's.
 
@@ -88,13 +90,14 @@ def init_state(
       >>> state.params["embedding"]["table"].shape, int(state.step)
       ((11, 512), 0)
     """
-    if isinstance(key, int):
+    if jnp.issubdtype(jnp.result_type(key), jnp.integer) and not jnp.ndim(key):
         key = jax.random.key(key)
     new = partial(_new_state, module, optimizer, key, ema=ema)
     if shardings is None:
         mesh = mesh_or_default(mesh)
         shardings = state_shardings(jax.eval_shape(new, params), mesh)
     if params is not None:
+        require_params_of(module, params)
         params = jax.tree.map(_place, params, shardings.params)
     state: TrainState = jax.jit(new, out_shardings=shardings)(params)
     return state

@@ -4,8 +4,11 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
+import pytest
 
 from t2t_jax.devices.sharding.mesh import make_mesh
+from t2t_jax.errors import UserError
 from t2t_jax.functional.moving_average import moving_average
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training.config import OptimizerConfig
@@ -27,6 +30,17 @@ def test_the_same_key_draws_the_same_parameters_and_another_key_others():
     matrices = [(a, b) for a, b in pairs if a.ndim > 1]
     assert matrices
     assert all((a != b).all() for a, b in matrices)
+
+
+@pytest.mark.parametrize("seed", [np.int64(7), jnp.int32(7)])
+def test_a_seed_may_be_of_any_integer_type(seed):
+    require_same(draw(seed), draw(7))
+
+
+def test_parameters_of_another_type_are_not_trained():
+    half = jax.tree.map(lambda x: x.astype(jnp.bfloat16), draw(7).params)
+    with pytest.raises(UserError, match=r"is bfloat16\[\S+, not float32\["):
+        init_state(Transformer(CONFIG), optax.sgd(0.1), 0, params=half)
 
 
 def test_the_moving_average_follows_its_definition():
