@@ -107,7 +107,9 @@ def train_step(
     # Of the sum, so that its quotient need not be stored.
     norm = optax.tree.norm(trained) / count
     gradient = jax.tree.map(lambda g: g / count, gradient)
-    updates, moments = optimizer.update(gradient, state.optimizer, state.params)
+    update = optax.with_extra_args_support(optimizer).update
+    value = jnp.asarray(sums.loss) / count  # that reduce_on_plateau and others ask for
+    updates, moments = update(gradient, state.optimizer, state.params, value=value)
     params = optax.apply_updates(state.params, updates)
     ema = state.ema
     if ema is not None:
@@ -166,7 +168,17 @@ def accumulate_gradients(
 
     Returns:
       The gradient with respect to `params`, and the other sums.
+
+    Raises:
+      ValueError: the rows cannot be split so.
     """
+    parts = micro_batches * mesh.shape["data"] * mesh.shape["fsdp"]
+    if len(batch.source) % parts:
+        raise ValueError(
+            f"A batch of {len(batch.source)} rows must be divisible by {parts}, the "
+            f"micro_batches={micro_batches} of each of the devices that split rows. "
+            "Pass batches(…, micro_batches=…) the same number, or add empty rows."
+        )
     gradient: Callable[..., tuple[Params, Aux]] = jax.grad(sums, has_aux=True)
 
     def of_shard(params: Params, rows: Batch) -> tuple[Params, Aux]:
@@ -312,7 +324,8 @@ def make_train_step(
     Args:
       module: a `Transformer`, or any Linen module that is called as one. Type and
         attention kernel that are "auto" become those for the devices.
-      optimizer: any of Optax.
+      optimizer: any of Optax that takes a gradient, the parameters and, as
+        `reduce_on_plateau`, the mean loss as `value`.
       mesh: that of the state; None for all devices along `data`.
       config: label smoothing, micro-batches and what else the step computes; `frozen`
         is the optimizer's, and what follows a bad step the loop's.

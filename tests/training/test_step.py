@@ -30,7 +30,7 @@ from t2t_jax.training import step as step_module
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import Sums, batch_logits, forward_loss, known, summarise
 from t2t_jax.training.schedule_free import gradient_params
-from t2t_jax.training.state import TrainState, evaluation_params
+from t2t_jax.training.state import TrainState, evaluation_params, init_state
 from t2t_jax.training.step import (
     StepOutput,
     accumulate_gradients,
@@ -173,6 +173,19 @@ def test_a_head_of_one_s_own_is_in_the_loss_and_nothing_takes_its_place(start):
     for keys in ({"r_drop": 1.0}, {"simcut": 3.0}, {"loss_chunks": 2}):
         with pytest.raises(ConfigError, match="leaves head, __call__ and decode"):
             make_train_step(module, optax.sgd(0.1), config=TrainingConfig(**keys))
+
+
+def test_an_optimizer_may_ask_for_the_mean_loss(start):
+    plateau = optax.contrib.reduce_on_plateau(accumulation_size=9)
+    optimizer = optax.chain(optax.sgd(0.1), plateau)
+    state = init_state(start.module, optimizer, 0)
+    batch = batch_of(drawn_pairs(3, 8))
+    after, output = make_train_step(start.module, optimizer)(state, batch, 0)
+    mean = output.sums.loss / output.sums.target_tokens
+    assert_allclose(after.optimizer[1].avg_value, mean, rtol=1e-6)  # float32
+    config = TrainingConfig(micro_batches=3)
+    with pytest.raises(ValueError, match="8 rows must be divisible by 24"):
+        make_train_step(start.module, optimizer, config=config)(after, batch, 0)
 
 
 BIASED = {"output_bias": True, "attention_biases": True, "start": "zero"}
