@@ -192,6 +192,13 @@ def check_that_a_directory_names(module, model, *, run, to):
     forgotten = t2t_jax.TranslationModel.of(plain, *parts, **settings)
     with pytest.raises(ValueError, match="must have the module of"):
         t2t_jax.save_model(to / "forgotten", forgotten, like=run)
+    directories = [to / "own", t2t_jax.save_model(to / "plain", forgotten)]
+    for first, other in (directories, directories[::-1], directories[:1] * 2):
+        both = t2t_jax.load(first, ensemble=[other], module=module)
+        assert [type(one.module) for one in (both, *both.others)] == [
+            {"own": Doubled, "plain": t2t_jax.Transformer}[one.name]
+            for one in (first, other)
+        ]
     late = dataclasses.replace(own, step=77)
     with pytest.raises(UserError, match="one of the steps"):
         t2t_jax.save_model(to / "late", late, like=run)

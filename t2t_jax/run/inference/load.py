@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import jax
 from flax import linen as nn
@@ -55,7 +56,8 @@ def load(
         this process.
       ensemble: further directories, whose `best` checkpoints, or (directory,
         checkpoint), form an ensemble with this one: the probabilities are averaged.
-      module: that `t2t_jax.train` was given, if it was.
+      module: that `t2t_jax.train` was given, if it was; of an ensemble, for those of
+        its models.
 
     Returns:
       The model, replicated over `devices`.
@@ -72,9 +74,10 @@ def load(
     require_lines(ensemble, caller="load", noun="directories in ensemble")
     enable_cache_in_process()
     _check_types(decoding, devices)
-    first = _load_one(directory, checkpoint, decoding, devices=devices, module=module)
     members = list(ensemble)
-    return _load_ensemble(first, members, devices) if members else first
+    how: Any = {"devices": devices, "module": module, "in_ensemble": bool(members)}
+    first = _load_one(directory, checkpoint, decoding, **how)
+    return _load_ensemble(first, members, **how) if members else first
 
 
 def _load_one(
@@ -83,11 +86,12 @@ def _load_one(
     decoding: DecodingConfig | None = None,
     *,
     devices: Sequence[jax.Device] | None,
-    module: nn.Module | None = None,
+    module: nn.Module | None,
+    in_ensemble: bool,
 ) -> TranslationModel:
     workdir = Workdir(as_directory(directory, caller="load"))
     config = workdir.read_config()
-    own = _require_module(workdir, config, module)
+    own = _require_module(workdir, config, module, in_ensemble=in_ensemble)
     vocabularies = workdir.read_vocabularies(config.vocabulary)
     devices = list(devices or jax.local_devices())
     checkpoints = open_parameters(workdir.path)
@@ -120,12 +124,14 @@ def _load_one(
 
 
 def _require_module(
-    workdir: Workdir, config: Config, module: nn.Module | None
+    workdir: Workdir, config: Config, module: nn.Module | None, *, in_ensemble: bool
 ) -> nn.Module | None:
     """Returns the module of the user, if the run was trained with one of its name."""
     name = "" if module is None else module_name(module)
     if (wanted := config.python.module) == name:
         return module
+    if in_ensemble and not wanted:  # Another model of it has the module.
+        return None
     was = f"the module {wanted}" if wanted else "the model of its configuration"
     found = f"not {name}" if name else "which is in a program of yours"
     advice = "Pass it" if wanted else "Leave module out, instead of passing one"
@@ -152,12 +158,12 @@ def _check_types(decoding: object, devices: Sequence[jax.Device] | None) -> None
 def _load_ensemble(
     first: TranslationModel,
     members: Sequence[str | Path | tuple[str | Path, str | int]],
-    devices: Sequence[jax.Device] | None,
+    **how: Any,
 ) -> TranslationModel:
     others = []
     for member in members:
         directory, which = member if isinstance(member, tuple) else (member, "best")
-        others.append(other := _load_one(directory, which, devices=devices))
+        others.append(other := _load_one(directory, which, **how))
         if other.vocabularies.fingerprint != first.vocabularies.fingerprint:
             raise DataError(
                 f"{directory} must have the vocabularies of the first model of the "
