@@ -36,8 +36,12 @@ from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.devices.processor import resolve_search_dtype
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.evaluation.bleu import check_aligned, corpus_scores
-from t2t_jax.model.architectures import AlignmentExtractor, step_model
-from t2t_jax.model.config import TransformerConfig
+from t2t_jax.model.architectures import (
+    AlignmentExtractor,
+    require_params_of,
+    step_model,
+)
+from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.model.defaults import default_platform
 from t2t_jax.types import Array, Params, StepModel
 
@@ -112,7 +116,9 @@ class TranslationModel:
           step: that of the state, `int(state.step)`.
 
         Raises:
-          TypeError, UserError: as in `t2t_jax.step_model`.
+          TypeError: as in `t2t_jax.step_model`.
+          UserError: the parameters are those of another model, or of another type; or
+            a vocabulary has another size than the module.
 
         Example:
           >>> import t2t_jax
@@ -124,9 +130,18 @@ class TranslationModel:
           >>> len(TranslationModel.of(module, params, words).translate(["a dog"]))
           1
         """
-        step_model(module, params)  # checks them
+        step_model(module, params)  # checks that it is a module
+        require_params_of(module, params)
         if isinstance(vocabulary, Vocabulary):
             vocabulary = VocabularyPair(vocabulary, vocabulary)
+        if isinstance(config := getattr(module, "config", None), ModelConfig):
+            found = tuple(one.size for one in vocabulary)
+            wanted = (config.source_vocab_size or config.vocab_size, config.vocab_size)
+            if found != wanted:
+                raise UserError(
+                    f"Vocabularies of source and target must have {wanted} subwords, "
+                    f"as the module, and have {found}. Pass those of its training."
+                )
         params = replicate(gather_to_local_devices(params))
         return cls(module, params, vocabulary, decoding, step)
 
@@ -134,12 +149,14 @@ class TranslationModel:
         leaves = jax.tree.leaves(self.params)
         name, count = type(self.module).__name__, sum(leaf.size for leaf in leaves)
         sizes = " and ".join(sorted({f"{one.size:,}" for one in self.vocabularies}))
-        devices = [*{device for leaf in leaves for device in leaf.devices()}]
+        arrays = (leaf for leaf in leaves if isinstance(leaf, jax.Array))
+        devices = [*{device for leaf in arrays for device in leaf.devices()}]
         averaged, others = len(self.averaged_steps), len(self.others)
         line = f"{name} of {count:,} parameters, {sizes} subwords, step {self.step:,}"
         line += f", mean of {averaged}" * bool(averaged)
         line += f", with {others} more" * bool(others)
-        return f"<Model: {line}, on {len(devices)} x {devices[0].platform}>"
+        line += f", on {len(devices)} x {devices[0].platform}" if devices else ""
+        return f"<Model: {line}>"
 
     @property
     def step_model(self) -> StepModel:
