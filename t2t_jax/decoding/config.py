@@ -276,7 +276,7 @@ _RULES: dict[str, _Rule] = {
     ),
     "forbidden": ("must be a tuple of whole numbers of at least 0", _are_ids),
     "ids": (
-        "must be SpecialIds of whole numbers of at least 0",
+        "must be whole numbers of at least 0, as BeamParams().ids._replace(unk=5)",
         lambda value: _are_ids(value) and hasattr(value, "eos"),
     ),
     "attention_layer": ("must be a whole number", _is_whole),

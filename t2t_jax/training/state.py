@@ -90,8 +90,8 @@ def init_state(
       >>> state.params["embedding"]["table"].shape, int(state.step)
       ((11, 512), 0)
     """
-    if jnp.issubdtype(jnp.result_type(key), jnp.integer) and not jnp.ndim(key):
-        key = jax.random.key(key)
+    is_seed = jnp.issubdtype(jnp.result_type(key), jnp.integer) and not jnp.ndim(key)
+    key = jax.random.key(key) if is_seed else jnp.asarray(key)
     new = partial(_new_state, module, optimizer, key, ema=ema)
     if shardings is None:
         mesh = mesh_or_default(mesh)
