@@ -36,11 +36,7 @@ from t2t_jax.devices.distributed.processes import current_processes
 from t2t_jax.devices.processor import resolve_search_dtype
 from t2t_jax.errors import ConfigError, UserError
 from t2t_jax.evaluation.bleu import check_aligned, corpus_scores
-from t2t_jax.model.architectures import (
-    AlignmentExtractor,
-    require_params_of,
-    step_model,
-)
+from t2t_jax.model.architectures import AlignmentExtractor, step_model
 from t2t_jax.model.config import ModelConfig, TransformerConfig
 from t2t_jax.model.defaults import default_platform
 from t2t_jax.types import Array, Params, StepModel
@@ -116,9 +112,8 @@ class TranslationModel:
           step: that of the state, `int(state.step)`.
 
         Raises:
-          TypeError: as in `t2t_jax.step_model`.
-          UserError: the parameters are those of another model, or of another type; or
-            a vocabulary has another size than the module.
+          TypeError, UserError: as in `t2t_jax.step_model`; or a vocabulary has another
+            size than the module.
 
         Example:
           >>> import t2t_jax
@@ -130,8 +125,7 @@ class TranslationModel:
           >>> len(TranslationModel.of(module, params, words).translate(["a dog"]))
           1
         """
-        step_model(module, params)  # checks that it is a module
-        require_params_of(module, params)
+        step_model(module, params)  # checks them
         if isinstance(vocabulary, Vocabulary):
             vocabulary = VocabularyPair(vocabulary, vocabulary)
         if isinstance(config := getattr(module, "config", None), ModelConfig):
