@@ -38,7 +38,8 @@ class PairScore(NamedTuple):
     """A model's score of one pair, in natural logarithms.
 
     Attributes:
-      score: log-probability / `length_penalty(n, alpha)`, as in beam search.
+      score: log-probability / `length_penalty(n, alpha)`, as in beam search, where n
+        counts a forced tag of the target's language too.
       log_probability: of the target given the source, the eos included.
       num_tokens: n, the target's tokens, the eos included.
       tokens: the n pieces, U+2581 for a space, `</s>` at the end.
