@@ -51,9 +51,7 @@ def returning(method, change):
         ("grow", lambda x: x[:, :, None], GIVEN, "float32[2,3,1,4,5]"),
     ],
 )
-def test_a_method_that_returns_something_else_is_named(
-    caller, method, change, rule, came
-):
+def test_a_method_with_another_result_is_named(caller, method, change, rule, came):
     def search(model):
         if caller == "beam_search":
             params = t2t_jax.BeamParams(beam_size=3)
@@ -74,7 +72,7 @@ def test_a_method_that_returns_something_else_is_named(
 @pytest.mark.parametrize(
     "change", [lambda x: jnp.concatenate([x, x], axis=2), lambda x: x[:, :1]]
 )
-def test_a_cache_that_reorder_changes_is_named_and_a_search_that_needs_none_runs(
+def test_a_cache_that_reorder_changes_is_named_and_a_search_without_it_runs(
     change,
 ):
     model = returning("reorder", change)

@@ -38,9 +38,7 @@ def test_other_paths_hold_checkpoints(tmp_path):
     CheckpointReader(writer.directory).verify(3)
 
 
-def test_what_the_first_save_wrote_is_read_before_others_are_removed(
-    tmp_path, monkeypatch
-):
+def test_what_the_first_save_wrote_is_read_before_any_removal(tmp_path, monkeypatch):
     save(CheckpointWriter(tmp_path, keep=1), 3, "periodic")
     writer = CheckpointWriter(tmp_path, keep=1)
     verify = writer.verify

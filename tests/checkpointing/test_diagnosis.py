@@ -38,9 +38,7 @@ def caused(inner):
     ],
 )
 @pytest.mark.parametrize("wrap", [lambda error: error, caused])
-def test_where_the_machine_is_at_fault_reading_ends_with_its_own_code(
-    error, kind, wrap
-):
+def test_where_the_machine_is_at_fault_reading_ends_with_its_code(error, kind, wrap):
     found = as_io_error(wrap(error), PATH)
     assert type(found) is kind
     assert str(PATH) in str(found)

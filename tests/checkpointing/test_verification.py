@@ -31,9 +31,7 @@ def other_value(folder):
         writer.save(folder / "params", changed)
 
 
-def test_all_checksums_are_computed_before_one_is_compared(
-    checkpoints, one, monkeypatch
-):
+def test_all_checksums_come_before_any_comparison(checkpoints, one, monkeypatch):
     params, state = trained(7)
     checkpoints.save(5, params=params, optimizer=state, meta={"kinds": []})
     checkpoints.wait()

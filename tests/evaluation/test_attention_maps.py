@@ -29,9 +29,7 @@ def maps():
     return maps_of()
 
 
-def test_every_weight_is_the_one_that_the_paper_s_transcription_computes(
-    maps, monkeypatch
-):
+def test_every_weight_is_that_of_the_paper_s_transcription(maps, monkeypatch):
     softmax, rows = paper.softmax, []
     monkeypatch.setattr(paper, "softmax", lambda z: rows.append(softmax(z)) or rows[-1])
     params = jax.tree.map(np.asarray, tiny_params())

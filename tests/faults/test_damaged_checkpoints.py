@@ -172,9 +172,7 @@ def test_where_none_is_good_nothing_is_begun_and_nothing_changed(workdir, sound)
     assert running.last_step(workdir) == 12  # of the records, too, none is cut
 
 
-def test_a_run_of_which_only_an_empty_folder_is_left_does_not_begin_again(
-    workdir, sound
-):
+def test_a_run_with_only_an_empty_folder_left_does_not_begin_again(workdir, sound):
     checkpoints = workdir / "checkpoints"
     shutil.rmtree(checkpoints)
     (checkpoints / "12").mkdir(parents=True)
@@ -205,7 +203,7 @@ def read(workdir, *flags):
     return done.returncode, done.stderr.decode()
 
 
-def test_who_reads_is_told_of_the_damage_and_of_other_steps_and_renames_nothing(
+def test_who_reads_is_told_of_damage_and_of_other_steps_and_renames_nothing(
     workdir,
 ):
     folder = workdir / "checkpoints" / "12"

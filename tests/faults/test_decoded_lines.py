@@ -132,9 +132,7 @@ def test_a_model_that_ends_at_once_says_nothing(translator, lines):
 
 @settings(max_examples=10, deadline=None)
 @given(LINES)
-def test_a_model_that_never_ends_is_stopped_at_the_limit_of_each_line(
-    translator, lines
-):
+def test_a_model_that_never_ends_is_stopped_at_each_line_s_limit(translator, lines):
     found = biased(translator, -1e6).translations(lines)
     subwords = translator.vocabularies.source.encode(
         [re.sub("[\ud800-\udfff]", "\ufffd", line) for line in lines]

@@ -59,9 +59,7 @@ def undisturbed(tmp_path_factory):
     return workdir
 
 
-def test_a_save_fails_and_a_later_one_succeeds_when_there_is_room_again(
-    undisturbed, tmp_path
-):
+def test_a_save_fails_and_a_later_one_succeeds_with_room_again(undisturbed, tmp_path):
     workdir, failed = tmp_path / "run", []
     with running.running(workdir, **KEYS) as process:
         running.wait_for(workdir / "checkpoints" / "40", process)
@@ -87,9 +85,7 @@ def test_a_save_fails_and_a_later_one_succeeds_when_there_is_room_again(
     running.require_same(workdir, undisturbed, 240)
 
 
-def test_a_disk_still_full_at_the_end_is_exit_74_and_the_next_run_makes_up_for_it(
-    undisturbed, tmp_path
-):
+def test_a_full_disk_at_the_end_exits_74_and_the_next_run_saves(undisturbed, tmp_path):
     workdir = tmp_path / "run"
     with running.running(workdir, **KEYS) as process:
         running.wait_for(workdir / "checkpoints" / "40", process)

@@ -26,9 +26,7 @@ def recover(workdir, capsys, *flags, code=0):
     return main_refuses(capsys, argv, (code,))
 
 
-def test_all_that_is_lost_comes_back_as_it_was_and_the_run_continues(
-    copy, capsys, monkeypatch
-):
+def test_what_is_lost_comes_back_equal_and_the_run_goes_on(copy, capsys, monkeypatch):
     before = hashes(copy)
     for name in (*NEEDED, "overrides.json", "data.json", "metrics.jsonl"):
         (copy / name).unlink()

@@ -77,9 +77,7 @@ def _not_mounted(workdir):
     ],
     ids=lambda value: "" if callable(value) else value[-1][:30],
 )
-def test_what_is_left_of_a_run_is_not_started_in(
-    copy, capsys, hurt, expected, mode, changed
-):
+def test_no_run_starts_in_the_rest_of_one(copy, capsys, hurt, expected, mode, changed):
     hurt(copy)
     before = hashes(copy)
     argv = [f"--mode={mode}", *started(copy, **changed)]
@@ -141,9 +139,7 @@ def test_preparing_over_a_run_changes_nothing_that_it_needs(copy):
 
 
 @pytest.mark.parametrize("mode", [train, prepare])
-def test_a_run_that_begins_between_the_look_and_the_lock_is_kept(
-    copy, capsys, monkeypatch, mode
-):
+def test_a_run_begun_between_look_and_lock_is_kept(copy, capsys, monkeypatch, mode):
     """The second of two starts in one second has seen an empty directory."""
     elsewhere = copy.rename(copy.parent / "elsewhere")
     locked = Workdir.locked
@@ -188,9 +184,7 @@ def _writes_of_a_first_start(workdir, monkeypatch, *, end_after=None, **own):
     return count
 
 
-def test_a_first_start_that_is_killed_after_any_file_is_continued(
-    tmp_path, capsys, monkeypatch
-):
+def test_a_first_start_killed_after_any_file_goes_on(tmp_path, capsys, monkeypatch):
     own = {"vocabulary__source_size": 110, "model__tying": "decoder"}
     own |= {"data__cache_dir": tmp_path / "cache"}
     whole = tmp_path / "whole"
@@ -311,9 +305,7 @@ def test_a_model_whose_configuration_is_lost_gets_it_back(copy, capsys):
     assert hashes(Path("mean")) == before
 
 
-def test_a_configuration_of_another_run_is_refused_before_anything_is_written(
-    copy, capsys
-):
+def test_a_configuration_of_another_run_is_refused_before_any_write(copy, capsys):
     told = json.loads((copy / "config.json").read_text())
     told["model"]["d_ff"] = 48
     (copy / "config.json").write_text(json.dumps(told))

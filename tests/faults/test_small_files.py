@@ -95,9 +95,7 @@ def test_a_file_of_another_kind_is_told_in_one_line(copy, capsys, name, mode, ki
     ],
     ids=" ".join,
 )
-def test_a_file_that_a_flag_names_is_told_in_one_line(
-    one_step, tmp_path, capsys, flags, kind
-):
+def test_a_file_of_a_flag_is_told_in_one_line(one_step, tmp_path, capsys, flags, kind):
     Path("text").write_text("a\n")
     KINDS[kind](tmp_path / "odd")
     argv = [flag.format(tmp_path / "odd") for flag in flags]

@@ -83,9 +83,7 @@ def test_a_corpus_too_small_for_its_vocabulary_names_both_numbers(tmp_path, side
     refused(done, 65, "vocabulary.size=5000", "at most")
 
 
-def test_odd_but_usable_text_is_trained_on_and_what_is_dropped_is_counted(
-    tmp_path, sides
-):
+def test_odd_but_usable_text_is_trained_on_and_the_dropped_counted(tmp_path, sides):
     # The blank and the huge pair are dropped; CR, U+2028, U+0085, BOM are kept.
     odd = ["\ufeffbom .", "carriage\rreturn .", "line\u2028separator .", "tab\there ."]
     odd += ["", "x " * 500_000, "next\x85line ."]

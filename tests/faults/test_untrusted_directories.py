@@ -161,9 +161,7 @@ def _change_model(copy, **changed):
 
 
 @pytest.mark.parametrize("changed", [{"num_layers": 1_000}, {"d_ff": 1_000_000}])
-def test_a_model_beyond_its_files_is_refused_before_it_is_built(
-    copy, changed, monkeypatch
-):
+def test_a_model_beyond_its_files_is_refused_and_not_built(copy, changed, monkeypatch):
     _change_model(copy, **changed)
     monkeypatch.setattr(load_module, "make_module", None)
     with pytest.raises(DataError, match="was written for another model"):

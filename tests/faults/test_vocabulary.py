@@ -40,18 +40,14 @@ def test_what_is_no_vocabulary_is_named_with_its_key(tmp_path, content, said):
     refused(_given(tmp_path / "run", file), 65, str(file), said)
 
 
-def test_a_vocabulary_of_another_size_is_told_with_both_numbers_and_the_key(
-    one_step, tmp_path
-):
+def test_a_vocabulary_of_another_size_is_told_by_numbers_and_key(one_step, tmp_path):
     done = _given(tmp_path / "new", one_step / "vocab.model", vocabulary__size=160)
     said = "has 150 subwords and vocabulary.size=160. Set config.vocabulary.size=150."
     refused(done, 65, said)
 
 
 @pytest.mark.parametrize("mode", ["translate", "train"])
-def test_another_vocabulary_of_the_same_size_is_not_the_models(
-    copy, another_vocabulary, mode
-):
+def test_another_vocabulary_of_equal_size_is_told_apart(copy, another_vocabulary, mode):
     shutil.copy(another_vocabulary, copy / "vocab.model")
     if mode == "train":
         done = tiny.run(*tiny.arguments(copy, **{**SHORT, "steps": 2}))
@@ -70,9 +66,7 @@ def test_ids_beyond_the_embedding_are_told_with_both_numbers(copy):
     refused(done, 65, "has 150 subwords and vocabulary.size=140. Restore it")
 
 
-def test_a_model_keeps_the_mark_of_its_vocabulary(
-    one_step, another_vocabulary, tmp_path
-):
+def test_a_model_keeps_its_vocabulary_s_mark(one_step, another_vocabulary, tmp_path):
     to = tmp_path / "model"
     argv = ["--mode=average", f"--workdir={one_step}", "--last=1", f"--to={to}"]
     done = tiny.succeed(*argv)

@@ -74,9 +74,7 @@ LOSSES = [
 
 
 @pytest.mark.parametrize(("expected", "options", "alpha"), LOSSES)
-def test_loss_and_gradients_through_both_passes_are_the_published_ones(
-    expected, options, alpha
-):
+def test_loss_and_gradients_of_both_passes_are_as_published(expected, options, alpha):
     def objective(first, other):
         sums = consistency_sums(first, other, WORDS, **REST, **options)
         return sums.objective, sums

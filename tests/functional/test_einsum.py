@@ -43,9 +43,7 @@ def test_in_float32_it_and_its_gradients_are_those_of_einsum(equation):
 
 @pytest.mark.parametrize("equation", EQUATIONS)
 @pytest.mark.parametrize("dtype", [None, "float32"])
-def test_every_product_multiplies_bfloat16_where_activations_are_bfloat16(
-    equation, dtype
-):
+def test_every_product_of_bfloat16_activations_multiplies_bfloat16(equation, dtype):
     x, y = drawn(equation, ("bfloat16", "float32"))
     value = of_sines(lambda x, y: einsum_f32(equation, x, y, dtype=dtype))
     program = jax.make_jaxpr(jax.grad(value, argnums=(0, 1)))(x, y)

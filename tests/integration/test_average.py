@@ -47,7 +47,7 @@ def test_an_average_is_a_model_that_translates_and_is_not_trained(workdir, tmp_p
     refused(tiny.run(*flags), 73, "new or empty")
 
 
-def test_a_sliding_average_prints_and_keeps_a_row_a_window_and_how_to_write_the_best(
+def test_a_sliding_average_shows_a_row_a_window_and_how_to_write_the_best(
     workdir,
 ):
     done = tiny.succeed(
@@ -89,9 +89,7 @@ def test_a_sliding_average_prints_and_keeps_a_row_a_window_and_how_to_write_the_
     assert scores["bleu"] == best["average_bleu"]
 
 
-def test_given_files_are_scored_and_the_best_is_written(
-    newspaper, workdir, tmp_path, capsys
-):
+def test_given_files_are_scored_and_the_best_kept(newspaper, workdir, tmp_path, capsys):
     to, text = tmp_path / "best", newspaper.parent
     files = [f"--source={text / 'en'}", f"--reference={text / 'de'}"]
     narrow = "--config.decoding.beam_size=1"

@@ -92,9 +92,7 @@ def python(distributions, tmp_path):
     )
 
 
-def test_the_installed_package_exports_everything_and_has_every_config(
-    python, distributions
-):
+def test_the_installed_package_exports_all_and_has_every_config(python, distributions):
     found = json.loads(python("-c", _IMPORTS))
     package = distributions / "installed" / "t2t_jax"
     assert found["file"] == str(package / "__init__.py")

@@ -64,17 +64,13 @@ def alone(tmp_path_factory):
     ],
     ids=["data", "data-fsdp-micro", "data-fsdp-tensor"],
 )
-def test_eight_devices_in_any_mesh_take_the_same_steps_as_one(
-    alone, tmp_path, changed, said
-):
+def test_eight_devices_in_any_mesh_take_one_s_steps(alone, tmp_path, changed, said):
     stderr = train(tmp_path / "run", devices=8, **changed)
     assert said in stderr
     require_same_curve(alone, tmp_path / "run")
 
 
-def test_two_processes_of_four_devices_take_the_same_steps_and_write_once(
-    alone, tmp_path
-):
+def test_two_processes_of_four_devices_take_equal_steps_and_write_once(alone, tmp_path):
     workdir = tmp_path / "run"
     train(workdir, processes=2, devices=4)
     require_same_curve(workdir, alone)

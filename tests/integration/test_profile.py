@@ -17,9 +17,7 @@ def traces(workdir):
     )
 
 
-def test_a_run_writes_a_trace_and_its_figures_are_those_of_a_run_without(
-    tiny_run, tmp_path
-):
+def test_a_run_writes_a_trace_and_has_the_figures_of_one_without(tiny_run, tmp_path):
     traced = tmp_path / "traced"
     said = finish(traced, profile__steps="3:5")
     assert "Traced steps 3 to 5" in said

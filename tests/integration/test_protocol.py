@@ -65,9 +65,7 @@ def _sacrebleu(*argv, folder):
     return json.loads(sacrebleu(folder, *argv, "-w", "18", "-f", "json"))
 
 
-def test_scores_intervals_and_p_values_are_the_command_s_on_the_same_files(
-    evaluated, texts
-):
+def test_scores_intervals_and_p_values_are_the_command_s_on_them(evaluated, texts):
     result, _ = evaluated
     for name in METRICS:
         theirs = _sacrebleu("de", "-i", "hypotheses", "-m", name, folder=texts)
@@ -116,9 +114,7 @@ def test_model_and_files_are_on_record(evaluated, workdir, texts):
     assert "not comparable with sacreBLEU" in table
 
 
-def test_a_model_that_was_averaged_before_gives_the_same_figures(
-    evaluated, workdir, texts, tmp_path
-):
+def test_a_model_averaged_before_has_equal_figures(evaluated, workdir, texts, tmp_path):
     result, _ = evaluated
     to = tmp_path / "average"
     tiny.succeed("--mode=average", f"--workdir={workdir}", f"--to={to}", "--last=3")
@@ -194,9 +190,7 @@ def test_tokens_are_scored_with_the_run_s_own_search(workdir, texts, tmp_path):
     assert f"warning: --reference={texts / 'de'} looks raw." in errors
 
 
-def test_joins_are_undone_in_files_that_are_compared_or_translated(
-    workdir, texts, tmp_path
-):
+def test_joins_are_undone_in_files_compared_or_translated(workdir, texts, tmp_path):
     joiner = "--config.data.subword_joiner=@@"
     for name in ("en", "de"):
         text = (texts / name).read_text(encoding="utf-8")

@@ -67,9 +67,7 @@ def run(checkout, tmp_path):
     return run
 
 
-def test_the_demo_and_then_the_tests_run_in_a_clone_with_a_long_path(
-    run, tmp_path, checkout
-):
+def test_the_demo_and_then_tests_run_in_a_clone_of_long_path(run, tmp_path, checkout):
     _, calls = run()
     assert [line.split()[0] for line in calls] == ["test.sh", "pytest"]
     (clone,) = {*(tmp_path / "directories").read_text().splitlines()}

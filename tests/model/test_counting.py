@@ -118,9 +118,7 @@ def test_it_counts_the_products_of_a_gradient(changes, remat):
         (replace(TINY_RNN, num_layers=1, d_model=62, d_hidden=106), (2, 3), 1.05),
     ],
 )
-def test_the_compiler_counts_the_same_products_in_a_forward_pass(
-    config, lengths, most, monkeypatch
-):
+def test_the_compiler_counts_as_many_products(config, lengths, most, monkeypatch):
     # The compiler counts the body of a loop once, so there must be no loop.
     monkeypatch.setattr(nn, "scan", functools.partial(nn.scan, unroll=3))
     module = make_module(config)

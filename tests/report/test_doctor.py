@@ -48,9 +48,7 @@ def test_a_driver_that_hangs_is_an_error_after_the_timeout():
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu"])
-def test_devices_are_described_and_an_unused_gpu_is_a_warning(
-    monkeypatch, tmp_path, platform
-):
+def test_devices_are_described_and_an_idle_gpu_warns(monkeypatch, tmp_path, platform):
     monkeypatch.setattr(doctor, "_ACCELERATORS", {str(tmp_path): "cuda"})
     printed = json.dumps({**FOUND, "platform": platform})
     found = by_name(probe(f"print('noise')\nprint({printed!r})"))

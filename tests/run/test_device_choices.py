@@ -71,9 +71,7 @@ def test_a_run_records_what_computed_its_attention(train):
     assert "model.attention=cudnn: plain is used" in said
 
 
-def test_a_run_keeps_the_bfloat16_that_its_first_processor_chose(
-    train, monkeypatch, tmp_path
-):
+def test_a_run_keeps_the_bfloat16_of_its_first_processor(train, monkeypatch, tmp_path):
     monkeypatch.setenv(CPU_DTYPE, "bfloat16")
     assert "model.compute_dtype=auto: bfloat16" in train(1)[0]
     monkeypatch.setenv(CPU_DTYPE, "float32")
@@ -88,9 +86,7 @@ def test_a_run_keeps_the_bfloat16_that_its_first_processor_chose(
         train(3, **{"model.compute_dtype": "float32"})
 
 
-def test_a_run_in_float32_is_not_changed_by_another_processor(
-    train, monkeypatch, tmp_path
-):
+def test_a_run_in_float32_stays_so_on_another_processor(train, monkeypatch, tmp_path):
     assert train(1)[1]["compute_dtype"] == "auto"
     monkeypatch.setenv(CPU_DTYPE, "bfloat16")
     said, model = train(2)

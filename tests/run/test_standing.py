@@ -33,9 +33,7 @@ def stand(workdir, found, steps=100, **options):
         (records()[:-1], 500, "stopped", "Saved at step 100, "),
     ],
 )
-def test_the_end_of_a_training_is_seen_though_it_is_still_locked(
-    workdir, found, steps, state, reason
-):
+def test_the_end_of_training_is_seen_while_locked(workdir, found, steps, state, reason):
     write_stopped(workdir, 100)
     with workdir.locked():
         over = stand(workdir, found, steps, is_over=True)
@@ -48,9 +46,7 @@ def test_the_end_of_a_training_is_seen_though_it_is_still_locked(
 @pytest.mark.parametrize(
     ("losses", "best"), [([6.5, 6.0, 6.25], 20), ([6.0, 6.0, 6.5], 10)]
 )
-def test_of_equally_good_evaluations_the_first_of_the_lowest_loss_is_best(
-    workdir, losses, best
-):
+def test_of_equal_scores_the_first_of_the_lowest_loss_is_best(workdir, losses, best):
     found = [eval_record(10 * n, 5.0, loss=x) for n, x in enumerate(losses, start=1)]
     unscored = {**eval_record(40, 6.0), "bleu": None}
     assert stand(workdir, [*found, unscored])["best"]["step"] == best

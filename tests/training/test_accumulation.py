@@ -83,9 +83,7 @@ def soak(*values):
         (R_DROP, CONFIG, 8, {"fsdp": 2}, (2, 1)),
     ],
 )
-def test_one_gradient_from_one_state_however_it_is_split(
-    training, config, devices, mesh, parts
-):
+def test_one_gradient_however_it_is_split(training, config, devices, mesh, parts):
     output, moments = Step(1, training=training, config=config).first()
     split = dataclasses.replace(training, micro_batches=parts[0], loss_chunks=parts[1])
     require_same_gradient(

@@ -240,9 +240,7 @@ def test_a_resumed_run_ends_at_the_same_step(monkeypatch, run):
     ],
     ids=str,
 )
-def test_cancelled_evaluation_is_repeated_by_the_resumed_run(
-    monkeypatch, given, again, changed, timeline
-):
+def test_a_cancelled_evaluation_is_redone(monkeypatch, given, again, changed, timeline):
     every = {"steps": 9, "evaluate": 4, "save_steps": 4}
     first, second = Run(monkeypatch, **given), Run(monkeypatch, **again)
     progress = first.train(**every)

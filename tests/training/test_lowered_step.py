@@ -74,9 +74,7 @@ def test_a_tpu_gets_splash_attention(devices):
         (TPU, "tpu", r"kernel_name = \"splash_mha_fwd", 2),  # one of them called twice
     ],
 )
-def test_queries_and_keys_are_rotated_before_the_kernel(
-    device, platform, kernel, calls
-):
+def test_queries_and_keys_are_rotated_before_a_kernel(device, platform, kernel, calls):
     model = dataclasses.replace(CONFIG, positions="rotary")
     text = lowered(device, platform, model=model)
     assert len(re.findall(kernel, text)) == calls

@@ -131,9 +131,7 @@ def test_a_key_of_another_optimizer_is_refused(changes, users):
 
 
 @pytest.mark.parametrize(("steps", "fraction"), [(5, 0.4), (9, 0.01)])
-def test_a_schedule_that_would_fall_in_the_warmup_or_at_once_is_refused(
-    steps, fraction
-):
+def test_a_schedule_that_falls_in_the_warmup_or_at_once_is_refused(steps, fraction):
     how = {"schedule": "warmup_stable_decay", "warmup_steps": 4}
     with pytest.raises(ConfigError, match=r"must fall after optimizer\.warmup_steps=4"):
         OptimizerConfig(decay_steps=steps, decay_fraction=fraction, **how)

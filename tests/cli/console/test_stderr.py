@@ -125,9 +125,7 @@ class Two(Processes):
         return self.gone
 
 
-def test_where_another_process_has_gone_it_is_named_and_no_traceback_shown(
-    monkeypatch, capsys
-):
+def test_another_process_that_is_gone_is_named_without_traceback(monkeypatch, capsys):
     monkeypatch.setattr(stderr, "current_processes", lambda: Two(index=0, count=2))
     assert report_error(JaxRuntimeError("out of memory")) == 70
     assert "FATAL" in capsys.readouterr().err

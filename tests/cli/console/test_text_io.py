@@ -40,9 +40,7 @@ from t2t_jax.errors import DataError, InputMissingError
         (b"a\r\nb\r\n", ["a\r", "b\r"]),
     ],
 )
-def test_lines_end_at_newlines_only_and_none_is_lost(
-    tmp_path, monkeypatch, data, lines
-):
+def test_only_newlines_end_a_line_and_none_is_lost(tmp_path, monkeypatch, data, lines):
     plain, zipped = tmp_path / "in.txt", tmp_path / "in.txt.gz"
     plain.write_bytes(data)
     zipped.write_bytes(gzip.compress(data))

@@ -41,9 +41,7 @@ def test_all_mistakes_come_at_once_and_nothing_is_written(workdir, given):
     assert not (workdir.path / "to").exists()
 
 
-def test_what_cannot_be_plotted_is_refused_before_a_model_is_loaded(
-    tmp_path, workdir, monkeypatch
-):
+def test_what_cannot_be_plotted_is_refused_at_once(tmp_path, workdir, monkeypatch):
     rnn = make_workdir(tmp_path / "rnn", architecture="rnn")
     with pytest.raises(UserError, match="has architecture='rnn'"):
         run(rnn)

@@ -270,9 +270,7 @@ def test_sources_are_read_without_joins(distilled, place):
     assert lines_of("to/sources.txt") == ["a dog barks", "re"]
 
 
-def test_the_training_text_is_translated_but_for_what_was_translated_back(
-    distilled, place
-):
+def test_the_training_text_is_translated_but_for_back_translations(distilled, place):
     (place / "a.en").write_text("held out\nA dog.\nA cat.\n")
     (place / "a.de").write_text("fern\nEin Hund.\nEine Katze.\n")
     both = "text:a.en,a.de#en-de,de-en++tsv:a.en#1,2#<BT>#en-de"

@@ -37,9 +37,7 @@ def run(tmp_path, *flags, dev="phrasebook:dev:1", **settings):
         ("/proc/zz", r"Cannot create --to=.*: "),
     ],
 )
-def test_a_place_that_cannot_be_written_is_named_before_a_model_is_loaded(
-    tmp_path, place, message
-):
+def test_a_place_that_cannot_be_written_is_named_at_once(tmp_path, place, message):
     (tmp_path / "a file").touch()
     with pytest.raises(OutputError, match=message):
         run(tmp_path, "--format=model_dir", f"--to={tmp_path / place}")
@@ -63,9 +61,7 @@ def test_a_development_text_that_is_not_here_asks_for_another(tmp_path, dev, kin
     assert (len(error.value.problems) == 1) == (not dev)  # none of an empty key
 
 
-def test_the_development_text_of_the_run_stands_in_for_one_that_is_not_found(
-    tmp_path, monkeypatch
-):
+def test_the_run_s_development_text_stands_in_for_a_lost_one(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
     outputs = DevOutputs(tmp_path / "run")
     outputs.write(1, ["x"], sources=["A dog."], references=["Ein Hund."])

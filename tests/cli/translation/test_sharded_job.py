@@ -194,9 +194,7 @@ def test_a_file_system_without_locks_will_do(speak, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["write_text", "rename"])
-def test_a_job_that_is_killed_as_it_creates_its_shards_is_begun_again(
-    speak, monkeypatch, name
-):
+def test_a_job_killed_as_it_creates_its_shards_begins_again(speak, monkeypatch, name):
     def die(*_, **__):
         raise Killed
 
@@ -211,9 +209,7 @@ def test_a_job_that_is_killed_as_it_creates_its_shards_is_begun_again(
 
 
 @pytest.mark.parametrize("is_finished", [False, True])
-def test_jobs_that_create_their_shards_at_once_share_one_directory(
-    place, monkeypatch, is_finished
-):
+def test_jobs_that_begin_at_once_share_one_directory(place, monkeypatch, is_finished):
     jobs = [OutputShards(place / "out", count=2, lines=4) for _ in range(2)]
     rename, others = os.rename, []
 
@@ -235,9 +231,7 @@ def test_jobs_that_create_their_shards_at_once_share_one_directory(
     assert not [name for name in os.listdir() if name.startswith(".")]
 
 
-def test_a_job_whose_shards_another_merges_as_it_begins_is_done(
-    speak, killed_in, monkeypatch
-):
+def test_a_job_whose_shards_another_just_merged_is_done(speak, killed_in, monkeypatch):
     killed_in(4, "--shards=3")
     create, others = OutputShards.create, []
 
@@ -254,9 +248,7 @@ def test_a_job_whose_shards_another_merges_as_it_begins_is_done(
     assert lines_of("out") == SPOKEN
 
 
-def test_the_record_is_there_before_the_shards_go_and_one_job_merges(
-    place, monkeypatch
-):
+def test_the_record_is_written_before_shards_go_and_one_job_merges(place, monkeypatch):
     begun = OutputShards(place / "out", count=2, lines=4)
     begun.create({}, resume=False)
     for number in range(2):
@@ -280,9 +272,7 @@ def test_the_record_is_there_before_the_shards_go_and_one_job_merges(
     assert sorted(os.listdir()) == FINISHED
 
 
-def test_a_process_with_another_input_ends_all_before_anything_is_made(
-    place, monkeypatch
-):
+def test_a_process_with_another_input_ends_all_before_any_work(place, monkeypatch):
     (place / "other").write_text("a\n" * 7)
     monkeypatch.setattr(start, "_redirect_native_stdout", lambda: None)
     monkeypatch.setattr(threads, "SECONDS", 1)  # that process 0 waits

@@ -139,9 +139,7 @@ def test_an_epoch_holds_the_pairs_of_a_part_by_its_weight(kind):
 
 
 @EACH_KIND
-def test_pairs_come_from_everywhere_and_batches_are_not_sorted_by_length(
-    full_windows, kind
-):
+def test_pairs_come_from_everywhere_and_batches_not_by_length(full_windows, kind):
     source, target = wmt_like(30_000)
     config = config_of(**{"rows": 24, **kind, "row_length": 256})
     batches = list(islice(plan((source, target), config=config), 80))

@@ -61,9 +61,7 @@ def test_slices_and_sums_are_those_of_tfds():
     assert list(ends) == [*whole[:2], *whole[99:]]
 
 
-def test_the_fingerprint_is_of_what_is_read_and_not_of_how_it_is_named(
-    tmp_path, monkeypatch
-):
+def test_the_fingerprint_is_of_what_is_read_and_not_of_its_name(tmp_path, monkeypatch):
     def prints(*parts):
         return {open_corpus(f"{NAME}:{part}").fingerprint() for part in parts}
 
@@ -124,9 +122,7 @@ def test_a_damaged_file_of_records_is_reported_by_all_readers(copied, harm):
             read(corpus)
 
 
-def test_a_set_that_is_not_there_names_the_command_that_prepares_it(
-    tmp_path, monkeypatch
-):
+def test_a_missing_set_names_the_command_that_prepares_it(tmp_path, monkeypatch):
     monkeypatch.setenv("TFDS_DATA_DIR", str(tmp_path / "none"))
     command = "tfds build wmt14_translate/de-en --file_format=array_record --data_dir="
     with pytest.raises(InputMissingError, match=f"{command}{tmp_path / 'none'}"):

@@ -69,9 +69,7 @@ def test_as_many_bytes_with_the_old_time_are_read_again(text, readings, settle):
 
 
 @pytest.mark.parametrize("newest", ["mtime", "ctime"])
-def test_what_has_just_been_changed_is_not_remembered(
-    tmp_path, readings, memory, newest
-):
+def test_what_was_just_changed_is_not_remembered(tmp_path, readings, memory, newest):
     path = tmp_path / "a.en"
     path.write_bytes(ONE)
     if newest == "ctime":
@@ -97,9 +95,7 @@ def test_a_damaged_memory_is_forgotten(text, readings, memory, damage):
     assert len(readings) == 2
 
 
-def test_a_memory_that_others_could_have_written_is_not_believed(
-    text, readings, memory
-):
+def test_a_memory_that_others_could_write_is_not_believed(text, readings, memory):
     digest(text)
     memory.chmod(0o666)
     digest(text)
@@ -107,9 +103,7 @@ def test_a_memory_that_others_could_have_written_is_not_believed(
     assert memory.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_home_that_cannot_be_written_is_not_an_error(
-    text, readings, tmp_path, monkeypatch
-):
+def test_a_home_that_is_read_only_is_no_error(text, readings, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert digest(text) == hashlib.sha256(ONE).digest()

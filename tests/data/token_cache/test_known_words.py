@@ -56,9 +56,7 @@ def test_shares_count_words_as_often_as_they_come():
         lambda whole: pickle.dumps([1]),
     ],
 )
-def test_what_is_written_is_read_again_and_damage_is_as_if_it_were_not_there(
-    tmp_path, damage
-):
+def test_what_is_written_is_read_again_and_damage_is_as_if_absent(tmp_path, damage):
     known = KnownWords(distinct_hashes(["the old man"]))
     assert KnownWords.load(tmp_path) is None
     path = tmp_path / known_words.FILE

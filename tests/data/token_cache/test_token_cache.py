@@ -99,9 +99,7 @@ def test_whatever_is_damaged_is_made_again(build, builds, caches, monkeypatch):
         *(("parts", [{"counts": {"kept": 2}}]), ("parts", [])),
     ],
 )
-def test_a_cache_that_was_made_to_do_harm_is_made_again(
-    build, builds, caches, key, lie
-):
+def test_a_cache_that_would_do_harm_is_made_again(build, builds, caches, key, lie):
     # Seen to fail: without TOKEN_DTYPES in `_open`, and without `safe_child_path` in
     # `is_valid`.
     build()

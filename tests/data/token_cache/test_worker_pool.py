@@ -75,9 +75,7 @@ def test_a_process_that_dies_is_an_error_and_no_hang(encoder):
     wait_for(lambda: not multiprocessing.active_children())
 
 
-def test_a_script_without_a_main_guard_is_not_run_again_by_the_processes(
-    vocabulary, tmp_path
-):
+def test_a_script_without_a_main_guard_is_not_run_by_processes(vocabulary, tmp_path):
     (tmp_path / "vocab.model").write_bytes(vocabulary.model)
     script = tmp_path / "script.py"
     script.write_text(

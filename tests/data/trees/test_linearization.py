@@ -79,9 +79,7 @@ def test_a_space_that_is_none_in_brackets_is_refused_in_a_sentence(line):
         ("(A XX (B NN (C (D", "(A (XX a) (B (NN b)))"),
     ],
 )
-def test_what_is_not_one_balanced_tree_is_refused_and_repaired_by_a_rule(
-    symbols, mended
-):
+def test_what_is_not_one_balanced_tree_is_refused_or_repaired_by_rule(symbols, mended):
     with pytest.raises(ValueError, match="is not one balanced tree over 2 words"):
         delinearize(symbols.split(), ["a", "b"])
     tree, was_mended = repair(symbols.split(), ["a", "b"])

@@ -239,9 +239,7 @@ def test_what_did_not_fit_is_let_go_before_the_halves():
     ("rows", "sentences", "devices", "halves"),
     [(5, 5, 1, [3, 2]), (8, 3, 1, [3]), (9, 8, 3, [6, 2]), (6, 2, 3, [2])],
 )
-def test_halves_are_of_one_shape_and_hold_every_sentence(
-    rows, sentences, devices, halves
-):
+def test_halves_have_one_shape_and_every_sentence(rows, sentences, devices, halves):
     left = [batch(rows, sentences), batch(devices, 1)]
     given = {"config": DecodingConfig(), "devices": devices}
     *parts, single = halve_batches(left, MemoryError(), **given)

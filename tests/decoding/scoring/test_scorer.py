@@ -101,9 +101,7 @@ def test_batches_and_new_weights_compile_nothing_new():
 # --- length
 
 
-def test_long_sources_are_cut_as_for_translating_and_counted_in_one_warning(
-    scorer, caplog
-):
+def test_long_sources_are_cut_as_in_translating_and_one_warning_counts(scorer, caplog):
     sources = ["5 " * 15, "7 " * 16, "11", "13 " * 40]
     with caplog.at_level(logging.WARNING):
         found = scorer.scores(sources, ["8 9"] * 4)

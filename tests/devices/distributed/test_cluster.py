@@ -75,9 +75,7 @@ def test_a_process_is_single_unless_there_are_others(environ, flags):
     ],
     ids=str,
 )
-def test_settings_that_do_not_name_one_of_several_processes_are_refused(
-    environ, flags, message
-):
+def test_settings_that_name_no_one_process_are_refused(environ, flags, message):
     with pytest.raises(UserError, match=message):
         find(environ, **flags)
 
@@ -192,9 +190,7 @@ def waiting(info, address, *, seconds, body="time.sleep(60)"):
         (SECOND, "LISTENER", "Process 0 or another program listens there"),
     ],
 )
-def test_after_the_timeout_a_process_says_what_is_missing(
-    listener, info, address, reason
-):
+def test_after_the_timeout_it_says_what_is_missing(listener, info, address, reason):
     process = waiting(info, address.replace("LISTENER", listener), seconds=0.3)
     _, stderr = process.communicate(timeout=240)
     assert process.returncode == 69

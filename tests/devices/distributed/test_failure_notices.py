@@ -67,9 +67,7 @@ def processes(monkeypatch):
         process.close()
 
 
-def test_those_that_did_not_fail_clear_up_before_the_exit_even_if_that_fails(
-    processes, ended
-):
+def test_the_others_clear_up_before_the_exit_even_if_that_fails(processes, ended):
     called = []
 
     def fail():

@@ -36,9 +36,7 @@ def test_parameters_of_no_mesh_stay_where_they_are():
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
-def test_results_come_in_order_as_numpy_and_no_more_are_begun_than_may_be(
-    at_once, monkeypatch
-):
+def test_results_come_in_order_as_numpy_and_few_begin_ahead(at_once, monkeypatch):
     monkeypatch.setattr(gather, "MAX_IN_FLIGHT", at_once)
     begun = []
 

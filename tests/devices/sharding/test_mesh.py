@@ -53,9 +53,7 @@ def test_minus_one_is_the_rest(sizes, wanted):
         (8, {"fsdp": -1}, r"Only one of mesh.data, mesh.fsdp may be -1"),
     ],
 )
-def test_sizes_that_are_not_the_devices_are_refused_by_their_keys(
-    devices, sizes, message
-):
+def test_sizes_that_do_not_fit_the_devices_are_refused_by_key(devices, sizes, message):
     with pytest.raises(ConfigError, match=message):
         mesh_of(devices, **sizes)
 

@@ -88,9 +88,7 @@ def test_what_is_not_a_model_is_an_error(tmp_path):
         ("t2t", {"positions": "marian"}),
     ],
 )
-def test_an_option_that_a_format_does_not_take_is_refused(
-    marian, tmp_path, name, options
-):
+def test_an_option_that_a_format_lacks_is_refused(marian, tmp_path, name, options):
     (option,) = options
     with pytest.raises(UserError, match=f"^--{option} is only for "):
         import_to(tmp_path / "to", marian, toolkit=name, **options)
