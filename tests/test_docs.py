@@ -98,8 +98,7 @@ def test_the_contract_is_said_in_full():
 
 @pytest.mark.parametrize("message", MESSAGES)
 def test_every_message_is_one_that_the_program_prints(message):
-    wanted = message.replace("\\n", "\n")
-    assert any(wanted in text for text in printed())
+    assert any(message.replace("\\n", "\n") in text for text in printed())
 
 
 @pytest.mark.parametrize(

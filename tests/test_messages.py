@@ -72,9 +72,7 @@ def test_a_method_with_another_result_is_named(caller, method, change, rule, cam
 @pytest.mark.parametrize(
     "change", [lambda x: jnp.concatenate([x, x], axis=2), lambda x: x[:, :1]]
 )
-def test_a_cache_that_reorder_changes_is_named_and_a_search_without_it_runs(
-    change,
-):
+def test_a_cache_that_reorder_changes_is_named_and_a_search_without_it_runs(change):
     model = returning("reorder", change)
     with pytest.raises(TypeError, match=r"Mine\.reorder must return a cache"):
         t2t_jax.beam_search(model, SOURCE, max_length=4)

@@ -31,6 +31,5 @@ def modules_after(program):
 def test_commands_import_what_they_need(program, most):
     loaded = modules_after(program)
     idle = modules_after("")
-    names = {name.partition(".")[0] for name in loaded}
-    assert not names & _UNNEEDED
+    assert not {name.partition(".")[0] for name in loaded} & _UNNEEDED
     assert len(loaded) - len(idle) <= most

@@ -43,8 +43,7 @@ def own_loop(pairs: list[tuple[str, str]], folder: Path) -> t2t_jax.TrainState:
                 meta = {"position": position}
                 checkpoints.save(int(state.step), state, meta=meta, score=1.0)
     model = t2t_jax.TranslationModel.of(module, state.params, vocabulary)
-    scores = t2t_jax.evaluate(model, ["A dog."], ["Ein Hund."])
-    bleu: float = scores["bleu"]
+    bleu: float = t2t_jax.evaluate(model, ["A dog."], ["Ein Hund."])["bleu"]
     print(f"{t2t_jax.__version__}: {bleu:.1f}")
     return state
 

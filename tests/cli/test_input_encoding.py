@@ -30,8 +30,7 @@ def job(place, monkeypatch):
 
     def run(content, *argv, known_words=None):
         (place / "in").write_bytes(content)
-        plain = words.translator()
-        translator = dataclasses.replace(plain, known_words=known_words)
+        translator = dataclasses.replace(words.translator(), known_words=known_words)
 
         def load(options):
             return TranslationJob(Loud(), translator, make_formatter(options))

@@ -86,8 +86,7 @@ def test_what_is_made_is_private_whatever_the_umask(tmp_path):
     finally:
         os.umask(before)
     assert default.parent == tmp_path / "t2t_jax" / "compiled"
-    modes = [mode(folder) for folder in (named, default, default.parent)]
-    assert modes == [0o700] * 3
+    assert [mode(folder) for folder in (named, default, default.parent)] == [0o700] * 3
 
 
 def others_write(folder, monkeypatch):

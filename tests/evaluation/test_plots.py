@@ -57,8 +57,7 @@ def test_a_line_joins_query_and_key_and_is_as_opaque_as_its_weight():
     # Three rows stretched over five: their middles are 5/6, 15/6 and 25/6.
     wanted = [[[0, (2 * q + 1) * 5 / 6], [1, k + 0.5]] for q, k in worth]
     assert_allclose(drawn.get_segments(), wanted)
-    opacities = [WEIGHTS[1, q, k] for q, k in worth]
-    assert_allclose(drawn.get_colors()[:, 3], opacities)
+    assert_allclose(drawn.get_colors()[:, 3], [WEIGHTS[1, q, k] for q, k in worth])
     assert (0, 0) in worth
     assert (0, 2) not in worth  # 0.04
 
@@ -84,8 +83,7 @@ def test_the_schedule_s_curves_are_equation_3():
 
 
 def test_positions_are_plotted_as_the_paper_writes_them():
-    figure = plot_positions(length=11, d_model=34)
-    whole, pairs, _ = figure.axes
+    whole, pairs, _ = plot_positions(length=11, d_model=34).axes
     image = whole.images[0]
     assert image.get_array().shape == (34, 11)  # dimensions up, positions across
     assert image.get_clim() == (-1, 1)

@@ -36,8 +36,7 @@ def pieces(model):
 
 def vocabulary():
     """Pieces and ids of `vocab.json`: not in the order of the SentencePiece model."""
-    both = {*pieces(spm()), *pieces(spm("bpe", 19))}
-    rest = sorted(both - {"</s>", "<unk>"})
+    rest = sorted({*pieces(spm()), *pieces(spm("bpe", 19))} - {"</s>", "<unk>"})
     every = ["</s>", "<unk>", ">>de<<", *rest, "<pad>"]
     return {piece: number for number, piece in enumerate(every)}
 

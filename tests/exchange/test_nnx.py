@@ -79,8 +79,7 @@ def test_every_method_computes_what_linen_does(net):
 
     @nnx.jit
     def of_nnx(net):
-        methods = (net.encode, net.decode, net.init_cache, net.step)
-        return every_method(net, *methods)
+        return every_method(net, net.encode, net.decode, net.init_cache, net.step)
 
     @jax.jit
     def of_linen(params):

@@ -28,8 +28,7 @@ def _fake_torch():
     _rebuild_tensor_v2.__qualname__ = "_rebuild_tensor_v2"
     utils._rebuild_tensor_v2 = _rebuild_tensor_v2
     for name in TYPES.values():
-        kind = type(name, (), {"__module__": "torch"})
-        setattr(torch, name, kind)
+        setattr(torch, name, type(name, (), {"__module__": "torch"}))
     return {"torch": torch, "torch._utils": utils}
 
 

@@ -203,9 +203,7 @@ def read(workdir, *flags):
     return done.returncode, done.stderr.decode()
 
 
-def test_who_reads_is_told_of_damage_and_of_other_steps_and_renames_nothing(
-    workdir,
-):
+def test_who_reads_is_told_of_damage_and_of_other_steps_and_renames_nothing(workdir):
     folder = workdir / "checkpoints" / "12"
     flipped_in("params")(folder)
     before = hashes(workdir / "checkpoints")

@@ -43,8 +43,7 @@ def test_keys_rows_positions_and_features_have_masks_of_their_own():
     tolerance = 4 * 0.5 / (100 * 52 * 58) ** 0.5
     assert abs(np.mean(mask == other) - 0.5) < tolerance
     for axis in range(3):
-        changes = np.diff(mask, axis=axis)
-        assert abs(changes.mean() - 0.5) < tolerance
+        assert abs(np.diff(mask, axis=axis).mean() - 0.5) < tolerance
 
 
 def test_no_row_position_or_feature_is_dropped_more_than_others():

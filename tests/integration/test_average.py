@@ -47,9 +47,7 @@ def test_an_average_is_a_model_that_translates_and_is_not_trained(workdir, tmp_p
     refused(tiny.run(*flags), 73, "new or empty")
 
 
-def test_a_sliding_average_shows_a_row_a_window_and_how_to_write_the_best(
-    workdir,
-):
+def test_a_sliding_average_shows_a_row_a_window_and_how_to_write_the_best(workdir):
     done = tiny.succeed(
         "--mode=average", f"--workdir={workdir}", "--sliding", "--last=2"
     )

@@ -14,8 +14,7 @@ def unrun(workdir, **changed):
 
 def described(*argv, cwd, **kwargs):
     """Describes in a directory that has no runs."""
-    done = tiny.succeed("--mode=describe", *argv, cwd=cwd, **kwargs)
-    return done.stdout.decode()
+    return tiny.succeed("--mode=describe", *argv, cwd=cwd, **kwargs).stdout.decode()
 
 
 def test_one_json_object_for_devices_that_are_not_there(tmp_path):

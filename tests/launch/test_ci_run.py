@@ -82,7 +82,6 @@ def test_the_demo_and_then_tests_run_in_a_clone_of_long_path(run, tmp_path, chec
 @pytest.mark.parametrize("tier", ["default", "full"])
 @pytest.mark.parametrize(("code", "again"), [(1, 0), (1, 1), (2, 0)])
 def test_what_fails_runs_once_more_and_what_fails_again_fails(run, tier, code, again):
-    ends = again if code == 1 else code
-    done, calls = run(code=ends, **{tier: code}, again=again)
+    done, calls = run(code=again if code == 1 else code, **{tier: code}, again=again)
     assert sum("--last-failed " in line for line in calls) == (code == 1)
     assert ("tests/test_a.py::test_b" in done.stdout) == (code == 1)

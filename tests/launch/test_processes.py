@@ -101,8 +101,7 @@ CAUSES = {
 
 @pytest.mark.parametrize(("do", "code"), CAUSES.items())
 def test_the_code_is_that_of_the_cause_and_nothing_outlives_it(harness, do, code):
-    done = harness.run(do, "--failure-grace=1", code=code)
-    assert "Killed" not in done.stderr
+    assert "Killed" not in harness.run(do, "--failure-grace=1", code=code).stderr
     harness.wait_for_the_end(do.count(",") + 1)
 
 

@@ -51,8 +51,7 @@ def test_a_script_is_valid_bash_and_stops_at_the_first_error(path):
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_shellcheck_has_nothing_to_say(path):
     options = ["--shell=bash", "--external-sources", "--source-path=SCRIPTDIR"]
-    done = run([shellcheck(), *options, path], ROOT)
-    assert done.stdout == ""
+    assert run([shellcheck(), *options, path], ROOT).stdout == ""
 
 
 @pytest.mark.parametrize("name", PRINTED)

@@ -151,8 +151,7 @@ def test_a_parameter_that_exists_is_not_initialized_again():
     variables = Owner().init(jax.random.key(7))
     assert variables["params"]["kernel"].dtype == jnp.float32
     assert CALLS == [(3, 5)]
-    kernel = jax.jit(Owner().apply)(variables)
-    assert_array_equal(kernel, variables["params"]["kernel"])
+    assert_array_equal(jax.jit(Owner().apply)(variables), variables["params"]["kernel"])
     assert CALLS == [(3, 5)]
     other = {"params": {"kernel": np.ones((3, 7), np.float32)}}
     with pytest.raises(ValueError, match=r"params/kernel .*\(3, 5\), and has \(3, 7\)"):

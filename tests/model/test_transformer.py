@@ -122,8 +122,7 @@ def reached(function, position, *arguments):
     def one_output(x):
         return (function(x, *arguments)[0, position] * jnp.arange(14)).sum()
 
-    gradient = jax.grad(one_output)(X)
-    return (np.abs(gradient[0]).max(-1) > 0).astype(int).tolist()
+    return (np.abs(jax.grad(one_output)(X)[0]).max(-1) > 0).astype(int).tolist()
 
 
 def test_gradients_of_later_positions_and_other_segments_are_exactly_zero():

@@ -24,8 +24,7 @@ def chromium(profile, *, dark=False):
     options.set_capability(
         "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
     )
-    service = webdriver.ChromeService(driver)
-    browser = webdriver.Chrome(options=options, service=service)
+    browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
     theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     size = {"width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     try:

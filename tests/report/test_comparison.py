@@ -28,9 +28,7 @@ def tables_of(directories):
     return {one.title: one for one in found}
 
 
-def test_runs_stand_beside_each_other_and_the_paper_even_unevaluated(
-    directories,
-):
+def test_runs_stand_beside_each_other_and_the_paper_even_unevaluated(directories):
     tables, none = tables_of(directories), "\N{EM DASH}"
     rows = tables["Runs"].rows
     assert [row[0] for row in rows] == ["a", "b", "c"]

@@ -41,8 +41,7 @@ CASES = {
 
 @pytest.fixture(scope="module", params=CASES)
 def text(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp(request.param)
-    return prepared(folder, **CASES[request.param])
+    return prepared(tmp_path_factory.mktemp(request.param), **CASES[request.param])
 
 
 @pytest.fixture(scope="module")

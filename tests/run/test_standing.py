@@ -12,12 +12,6 @@ def workdir(tmp_path):
     return Workdir(tmp_path)
 
 
-def write_stopped(workdir, step):
-    meta = workdir.checkpoints / f"{step}" / "meta"
-    meta.mkdir(parents=True)
-    (meta / "metadata").write_text('{"kinds": ["stopped"]}')
-
-
 def stand(workdir, found, steps=100, **options):
     config = Config(steps=steps)
     workdir.write_config(config)
@@ -34,7 +28,8 @@ def stand(workdir, found, steps=100, **options):
     ],
 )
 def test_the_end_of_training_is_seen_while_locked(workdir, found, steps, state, reason):
-    write_stopped(workdir, 100)
+    (workdir.checkpoints / "100/meta").mkdir(parents=True)
+    (workdir.checkpoints / "100/meta/metadata").write_text('{"kinds": ["stopped"]}')
     with workdir.locked():
         over = stand(workdir, found, steps, is_over=True)
         assert stand(workdir, found, steps)["state"] == "running"

@@ -39,8 +39,7 @@ def test_damage_stays_where_it_is_if_the_text_is_another(tmp_path):
     opened = snapshots(tmp_path)
     opened.fingerprints = {"train": "same"}
     for step in (5, 7):
-        progress = RunProgress(step=step)
-        opened.save(state(), progress, kinds=("periodic",), scores={})
+        opened.save(state(), RunProgress(step=step), kinds=("periodic",), scores={})
     opened.wait()
     (tmp_path / "checkpoints" / "7" / "meta" / "metadata").write_text("")
     opened.fingerprints = {"train": "other"}

@@ -48,8 +48,7 @@ def test_typing_reading_pointing_and_choosing(browser, url):
     # Unsure words are shaded: FakeModel is unsure of each sentence's last.
     shaded = browser.find_elements(By.CSS_SELECTOR, "#output .unsure")
     assert [one.text for one in shaded] == ["FOX.", "RUNS"]
-    buttons = browser.find_elements(By.CSS_SELECTOR, "#alternatives button")
-    buttons[1].click()
+    browser.find_elements(By.CSS_SELECTOR, "#alternatives button")[1].click()
     assert by_id(browser, "output").text == "THE QUICK FOX.! IT RUNS"
     wait_for(lambda: browser.find_elements(By.CSS_SELECTOR, "#history button"))
 

@@ -161,8 +161,7 @@ def test_padding_and_layers_computed_twice_change_nothing(padding, remat):
 
 def test_packed_pairs_are_cut_off_each_but_for_its_first_and_last_token():
     row = packed(drawn_pairs(4, 3, longest=5), length=19)
-    module = Transformer(CONFIG, cutoff=0.9)
-    _, is_cut = cut_off(module, params_of(MODULES[0]), row)
+    _, is_cut = cut_off(Transformer(CONFIG, cutoff=0.9), params_of(MODULES[0]), row)
     sides = (row.source, EOS), (row.target_inputs, BOS)
     for (tokens, spared), cut in zip(sides, is_cut, strict=True):
         kept = ~cut & (tokens > 0)

@@ -38,8 +38,7 @@ def test_no_token_at_all_is_an_error_that_says_what_to_check():
 
 
 def test_the_consistency_is_per_target_token_and_absent_of_one_pass():
-    parts = [SMALL._replace(consistency=1.0), LARGE._replace(consistency=5.0)]
-    added = total(parts)
+    added = total([SMALL._replace(consistency=1.0), LARGE._replace(consistency=5.0)])
     assert summarise(added)["consistency"] == 6 / 8
     assert Sums(*known(added)) == added
     assert total([SMALL, LARGE]).consistency is None

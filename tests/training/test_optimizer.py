@@ -241,8 +241,7 @@ def test_five_steps_equal_the_definition(config, kernels, tables, others, atol):
             definition, rates = definitions[index]
             shape = AS_MATRIX.get(g.shape, g.shape)
             matrices = theirs[index].reshape(shape), g.reshape(shape)
-            stepped = definition.step(*matrices, rates[number])
-            theirs[index] = stepped.reshape(g.shape)
+            theirs[index] = definition.step(*matrices, rates[number]).reshape(g.shape)
         close = partial(np.testing.assert_allclose, atol=atol)
         jax.tree.map(close, ours, jax.tree.unflatten(tree, theirs))
 

@@ -256,8 +256,7 @@ def test_the_record_is_written_before_shards_go_and_one_job_merges(place, monkey
     rename, others = os.rename, []
 
     def renamed(source, to):
-        record = json.loads(Path("out.shards.json").read_text())
-        assert record["made_of"] == {}
+        assert json.loads(Path("out.shards.json").read_text())["made_of"] == {}
         others.append(threading.Thread(target=begun.merge))
         others[0].start()
         others[0].join(timeout=0.2)

@@ -63,8 +63,7 @@ def test_small_windows_need_no_more_shapes_than_one_large_one(monkeypatch):
 
 def test_no_more_is_read_than_a_window():
     endless = itertools.count()
-    found = windows({"input": map(str, endless)})
-    assert next(found).lines == ["0", "1", "2"]
+    assert next(windows({"input": map(str, endless)})).lines == ["0", "1", "2"]
     assert next(endless) == 3
 
 

@@ -101,8 +101,7 @@ def test_unknown_pieces_are_counted_on_each_side(encode):
 
 def test_each_side_is_cut_by_its_own_vocabulary(encode, vocabulary):
     english, german = ["the cat sees", "a dog"], ["der Kater sieht", "ein Hund"]
-    config = VocabularyConfig(character_coverage=1.0)
-    own = Vocabulary.train(english, 29, config=config)
+    own = Vocabulary.train(english, 29, config=VocabularyConfig(character_coverage=1.0))
     cache = encode(english, german, VocabularyPair(own, vocabulary))
     (source, _), (target, _) = own.encode(english), vocabulary.encode(german)
     assert next(pairs_of(cache)) == ((*source, EOS), (*target, EOS))

@@ -56,8 +56,7 @@ def test_files_are_loaded_instead_of_learning(tmp_path):
     files = {"file": file, "source_file": str(tmp_path / "vocab_source.model")}
     again = find(said, size=71, source_size=53, **files)
     config = VocabularyConfig(size=71, source_size=53)
-    saved = VocabularyPair.load(tmp_path, config=config)
-    assert again.fingerprint == saved.fingerprint
+    assert again.fingerprint == VocabularyPair.load(tmp_path, config=config).fingerprint
     assert said == []
 
 

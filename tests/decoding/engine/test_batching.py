@@ -49,8 +49,7 @@ def test_lengths_of_pairs_double_and_a_stray_long_line_makes_no_other_longer():
 
 def test_a_batch_is_filled_with_shorter_sentences_and_only_the_last_has_empty_rows():
     # 5 rows at length 61, 9 at 31, 16 at 16.
-    sources = [[7] * 40] * 2 + [[8] * 20] * 3 + [[9] * 5] * 6
-    first, second = batches(sources)
+    first, second = batches([[7] * 40] * 2 + [[8] * 20] * 3 + [[9] * 5] * 6)
     assert shapes_of([first, second]) == [(5, 61), (16, 16)]
     assert (first.indices, second.indices) == ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9, 10))
     assert second.source_BxS[5].tolist() == [9] * 5 + [2] + [0] * 10

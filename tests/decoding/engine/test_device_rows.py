@@ -151,8 +151,7 @@ def test_the_devices_exchange_nothing():
         chunked_decode.start, mesh, sizes, search, parts
     )
     start = program(chunked_decode.start, parts, *sizes)
-    until = (search, np.int32(13))
-    advance = chunked_decode.advance.lower(mesh, until, memory, state)
+    advance = chunked_decode.advance.lower(mesh, (search, np.int32(13)), memory, state)
     grow = program(chunked_decode.grow, state, 17)
     collect = program(chunked_decode.collect, state)
     places = shard_rows(np.zeros(8, np.int32), mesh)

@@ -152,8 +152,7 @@ def test_scores_that_are_no_numbers_are_an_error_that_names_the_line(broken):
     def apply(variables, source_BxS, target_inputs_BxT):
         damaged_Bx1x1 = (source_BxS == 9).any(axis=1)[:, None, None]
         here = damaged_Bx1x1 & (jnp.arange(V)[None, None] == 2)
-        zeros = jnp.zeros((*target_inputs_BxT.shape, V))
-        return jnp.where(here, broken, zeros)
+        return jnp.where(here, broken, jnp.zeros((*target_inputs_BxT.shape, V)))
 
     scorer = Scorer(apply, {}, VOCABULARIES, CONFIG)
     with pytest.raises(DataError, match=f"line 2 must be a finite .* is {broken}"):

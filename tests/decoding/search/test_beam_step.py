@@ -27,8 +27,7 @@ def start(model, source, params, *, extra=5, room=12):
 def test_one_step_drawn():
     tree = {(): {A: 0.5, B: 0.2, C: 0.1, EOS: 0.15, UNK: 0.05}}
     params = BeamParams(beam_size=2, length_penalty=1.0)
-    model = lattice(tree, V)
-    search, memory, state = start(model, jnp.asarray([[4, EOS]]), params)
+    search, memory, state = start(lattice(tree, V), jnp.asarray([[4, EOS]]), params)
     state = beam_step(search, state, memory=memory)
     # The best 4: A, B, eos, C. Eos is finished, A and B are the best others.
     assert state.living.tokens_BxWxT[0, :, 0].tolist() == [A, B]

@@ -115,8 +115,7 @@ def test_marks_within_words_are_no_ends(line):
 
 
 def test_parts_are_as_few_and_as_even_as_they_can_be():
-    line = "the cat sat down. " * 13  # 52 words in sentences of 4
-    assert words(texts(line, 20)) == [20, 20, 12]
+    assert words(texts("the cat sat down. " * 13, 20)) == [20, 20, 12]  # of 52
     assert max(words(texts("word " * 101, 100))) == 51
 
 

@@ -176,8 +176,7 @@ def test_what_is_asked_of_a_whole_line_leaves_it_whole():
     assert parser.translations([line])[0].num_parts == 1
     # A model of unknown lines splits none.
     assert translator().translations([line])[0].num_parts == 1
-    always = limited(segment="sentences")
-    (found,) = always.translations([line], prefixes=["rot"])
+    (found,) = limited(segment="sentences").translations([line], prefixes=["rot"])
     assert (found.num_parts, found.text[:3]) == (3, "rot")
 
 

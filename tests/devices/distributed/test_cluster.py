@@ -162,8 +162,7 @@ def test_a_port_that_is_taken_is_refused_at_the_bind_address(listener):
     with pytest.raises(UnavailableError, match=f"cannot listen at {listener}"):
         require_free_port(FIRST, listener, environ={})
     bound = listener.replace("127.0.0.1", "127.0.0.2")
-    elsewhere = {"JAX_COORDINATOR_BIND_ADDRESS": bound}
-    require_free_port(FIRST, listener, environ=elsewhere)
+    require_free_port(FIRST, listener, environ={"JAX_COORDINATOR_BIND_ADDRESS": bound})
 
 
 def waiting(info, address, *, seconds, body="time.sleep(60)"):

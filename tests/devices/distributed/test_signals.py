@@ -71,8 +71,7 @@ def test_a_signal_during_an_import_ends_in_one_line(tmp_path, module, number):
 
 def test_numpy_that_is_imported_from_c_shows_no_traceback(tmp_path):
     """It prints what it meets, and raises an ImportError that has forgotten it."""
-    run = RUN.format(code="import jax")
-    signalled_at("numpy", signal.SIGTERM, tmp_path, "-c", run)
+    signalled_at("numpy", signal.SIGTERM, tmp_path, "-c", RUN.format(code="import jax"))
 
 
 def test_a_signal_that_passes_through_exec_keeps_the_exit_code():

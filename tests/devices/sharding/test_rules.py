@@ -148,8 +148,7 @@ def test_every_parameter_of_every_model_has_a_rule(values):
     sizes = [(x.size, np.prod(place.shard_shape(x.shape))) for x, place in places]
     whole, here = np.sum(sizes, axis=0)
     # Of the Transformer nearly all is split four ways, of the RNN twice at least.
-    parts = 2 if values.get("architecture") == "rnn" else 4
-    assert here < 1.01 * whole / parts
+    assert here < 1.01 * whole / (2 if values.get("architecture") == "rnn" else 4)
 
 
 def test_no_rule_is_without_a_parameter_or_a_part_of_an_optimizer():

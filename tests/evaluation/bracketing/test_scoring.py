@@ -77,8 +77,7 @@ def test_a_sentence_that_cannot_be_compared_does_not_count(test, status, error):
 
 
 def test_a_summary_sums_counts_and_rounds_once():
-    scores = score_corpus([GOLD, GOLD, GOLD], [GOLD, CROSSING, CROSSING])
-    found = summarize(scores)
+    found = summarize(score_corpus([GOLD, GOLD, GOLD], [GOLD, CROSSING, CROSSING]))
     # 8 of 12 gold brackets, of 10 in the parses.
     assert (found["recall"], found["precision"]) == (66.67, 80.0)
     assert found["f1"] == 72.73

@@ -41,8 +41,7 @@ def test_the_other_tokens_keep_their_ratios(changed, allow_unk, forbidden):
     # float32 sums of 44 terms
     assert_allclose(found[real], wanted[real], rtol=1e-5)
     assert not np.asarray(found)[..., forbidden].any()
-    starts = ("source_embedding", "target_embedding") * (config.start == "zero")
-    for name in starts:
+    for name in ("source_embedding", "target_embedding") * (config.start == "zero"):
         assert not written.model.params[name]["table"][:2].any()
     # The original stays as it is.
     jax.tree.map(np.testing.assert_array_equal, params, tiny_params(config))

@@ -102,8 +102,7 @@ def test_it_comes_back_bit_by_bit_with_the_same_pieces(tmp_path, changed):
     for path, leaf in jax.tree_util.tree_leaves_with_path(written.model.params):
         assert theirs.pop(path).tobytes() == np.asarray(leaf).tobytes(), path
     assert not any(leaf.any() for leaf in theirs.values())
-    tied = changed.get("tying", "all") == "all"
-    assert imported.vocabularies.shared == tied
+    assert imported.vocabularies.shared == (changed.get("tying", "all") == "all")
     ours, back = vocabulary(), imported.vocabularies.source
     assert back.pieces(range(SIZE)) == ours.pieces(range(SIZE))
     assert back.encode(["one fünf"]) == ours.encode(["one fünf"])

@@ -89,8 +89,7 @@ def test_a_tie_is_judged_where_outputs_begin_to_differ(gap, ties):
 
 
 def test_what_stops_where_the_other_goes_on_is_not_a_tie():
-    other = [("a b c d", (5,)), *SAID[1:]]
-    found = compared(Fake(SAID), Fake(other))
+    found = compared(Fake(SAID), Fake([("a b c d", (5,)), *SAID[1:]]))
     assert found.largest_gap == np.inf
     assert len(found.problems(FLOAT32)) == 1
 

@@ -151,8 +151,7 @@ def fairseq_args(**changes):
 
     def change(folder):
         args = fairseq.arguments()
-        state = fairseq.state_of(args, old=True)
-        fairseq.write(folder, state, args=args | changes)
+        fairseq.write(folder, fairseq.state_of(args, old=True), args=args | changes)
         fairseq.write_dictionary(folder / "dict.de.txt", fairseq.GERMAN)
 
     return change

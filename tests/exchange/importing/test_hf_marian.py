@@ -145,8 +145,7 @@ def test_what_is_known_of_the_training_decides(
         (directory / "trainer_state.json").write_text("{}")
     imported = read(directory, positions=chosen)
     assert imported.model["position_rates"] == rates
-    epsilon = 1e-5 if rates == "paper" else 1e-6
-    assert imported.model["layer_norm_epsilon"] == epsilon
+    assert imported.model["layer_norm_epsilon"] == (1e-5 if rates == "paper" else 1e-6)
     assert why in imported.notes[0]
 
 

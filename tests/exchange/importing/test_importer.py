@@ -98,5 +98,4 @@ def test_an_option_that_a_format_lacks_is_refused(marian, tmp_path, name, option
 def test_the_sums_are_those_of_the_files(imported):
     for line in (imported / "SHA256SUMS").read_text().splitlines():
         digest, _, name = line.partition("  ")
-        content = (imported / name).read_bytes()
-        assert hashlib.sha256(content).hexdigest() == digest
+        assert hashlib.sha256((imported / name).read_bytes()).hexdigest() == digest

@@ -80,8 +80,7 @@ def test_a_list_without_a_splitter_takes_pieces(folder, spm):
     write_list(folder / "vocab.yml", pieces(spm))
     found = read(folder)
     assert found.notes == ("Text must be given in the pieces of its vocabulary.",)
-    line = " ".join(pieces(spm)[5:8])
-    assert found.vocabularies.source.encode([line]) == [[7, 8, 9]]
+    assert found.vocabularies.source.encode([" ".join(pieces(spm)[5:8])]) == [[7, 8, 9]]
 
 
 def test_positions_may_be_those_of_hugging_face(folder):

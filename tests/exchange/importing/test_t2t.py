@@ -101,8 +101,7 @@ def test_a_vocabulary_of_tokens_is_given_in_tokens(tmp_path):
     """As in translate_ende_wmt_bpe32k, where the last is UNK."""
     tokens = ["<pad>", "<EOS>", "lo@@", "w", "new", "UNK"]
     hparams = hparams_of(vocab_divisor=4)
-    tensors = State(hparams, sizes=(8,)).tensors
-    path = write(tmp_path, tensors, hparams)
+    path = write(tmp_path, State(hparams, sizes=(8,)).tensors, hparams)
     (tmp_path / "vocab.bpe").write_text("".join(f"{token}\n" for token in tokens))
     imported = read_t2t(path, ImportOptions())
     vocabulary = imported.vocabularies.target
@@ -190,8 +189,7 @@ def test_the_named_checkpoint_is_read_or_that_of_most_steps(tmp_path):
         (tmp_path / "model.ckpt-9.index", "gone", 9),
     ):
         (tmp_path / "checkpoint").write_text(f'model_checkpoint_path: "{marked}"\n')
-        found = read_t2t(path, DEFAULTS).files[1].name
-        assert found == f"model.ckpt-{step}.index"
+        assert read_t2t(path, DEFAULTS).files[1].name == f"model.ckpt-{step}.index"
     assert not is_t2t(tmp_path / "checkpoint")
     assert not is_t2t(prefix.with_name("model.ckpt-8"))
 

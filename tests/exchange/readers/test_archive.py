@@ -109,8 +109,7 @@ def test_a_shape_that_the_file_does_not_have_allocates_nothing(tmp_path):
 def test_two_arrays_of_one_name_are_refused(tmp_path, name):
     np.savez(tmp_path / "a.npz", Wemb=np.ones(3))
     with zipfile.ZipFile(tmp_path / "a.npz", "a") as archive:
-        content = archive.read("Wemb.npy")
-        archive.writestr(name, content)
+        archive.writestr(name, archive.read("Wemb.npy"))
     refused(tmp_path / "a.npz", r"two arrays have one name|twice")
 
 

@@ -84,8 +84,7 @@ def test_flops_of_a_step_are_those_of_its_rows():
 
 
 def test_two_passes_take_twice_the_operations_and_more_memory():
-    training = TrainingConfig(simcut=3.0)
-    config = dataclasses.replace(SMALL, training=training)
+    config = dataclasses.replace(SMALL, training=TrainingConfig(simcut=3.0))
     once, twice = step_flops(SMALL, rows=14), step_flops(config, rows=14)
     assert twice == {part: 2 * flops for part, flops in once.items()}
     found = compile_costs(config, state=state_shapes(config), mesh=mesh(1))

@@ -25,8 +25,7 @@ CONFIG = dataclasses.replace(
 
 
 def test_it_is_json_with_the_configuration_and_the_batch_shared_evenly():
-    mesh = make_mesh(jax.devices()[:3])
-    told = describe(CONFIG, mesh=mesh, peak_tflops=2.0, mfu=0.5)
+    told = describe(CONFIG, mesh=make_mesh(jax.devices()[:3]), peak_tflops=2.0, mfu=0.5)
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     # What programs rely on.
     assert set(told) >= {
@@ -71,8 +70,7 @@ def test_base_is_the_paper_s(uncompiled):
 def test_the_results_in_the_paper_are_those_of_its_rows_only(uncompiled):
     told = uncompiled(Config())["paper_results"]
     assert told["test_bleu"] == 27.3
-    other = OptimizerConfig(beta2=0.997)
-    departing = dataclasses.replace(Config(), optimizer=other)
+    departing = dataclasses.replace(Config(), optimizer=OptimizerConfig(beta2=0.997))
     assert uncompiled(departing)["paper_results"]["departs_here"] == ["optimizer.beta2"]
     assert told["departs_here"] == []
     assert uncompiled(dataclasses.replace(Config(), steps=7))["paper_results"] is None

@@ -119,8 +119,7 @@ def test_a_terminal_shows_loss_and_bleu_of_the_run_so_far():
     console.remember({**EVALUATED, "kind": "eval", "bleu": 3.25})
     console.log_evaluation({**EVALUATED, "bleu": 30.5}, "")
     console.close()
-    shown = "loss █▇▄▂▁ 9.00 to 1.00  BLEU ▁█ 3.25 to 30.50"
-    assert shown in stream.getvalue()
+    assert "loss █▇▄▂▁ 9.00 to 1.00  BLEU ▁█ 3.25 to 30.50" in stream.getvalue()
 
 
 @pytest.mark.parametrize(

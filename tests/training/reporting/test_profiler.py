@@ -48,8 +48,7 @@ def test_a_real_trace_has_the_steps_and_what_the_devices_did(tmp_path):
         for line in plane.lines
         for event in line.events
     ]
-    numbers = [dict(e.stats)["step_num"] for e in events if e.name == "train"]
-    assert numbers == [3, 4, 5]
+    assert [dict(e.stats)["step_num"] for e in events if e.name == "train"] == [3, 4, 5]
     assert not any(event.name.startswith("$") for event in events)  # Python's calls
     assert str(tmp_path) in said[0]
     assert "matrix products" in said[1]
