@@ -1,6 +1,7 @@
 import pytest
 
 from t2t_jax.config import Config
+from t2t_jax.evaluation.config import EvaluationConfig
 from t2t_jax.report.curves import steps_of
 from t2t_jax.run.status import standing
 from t2t_jax.run.workdir import Workdir
@@ -13,7 +14,7 @@ def workdir(tmp_path):
 
 
 def stand(workdir, found, steps=100, **options):
-    config = Config(steps=steps)
+    config = Config(steps=steps, evaluation=EvaluationConfig(patience=3))
     workdir.write_config(config)
     write_records(workdir.path, found)
     return standing(workdir, config, steps_of(found), **options)
