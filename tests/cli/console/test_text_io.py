@@ -37,7 +37,7 @@ from t2t_jax.errors import DataError, InputMissingError
         ("ä\u2028b\x85c\x0bd\n".encode(), ["ä\u2028b\x85c\x0bd"]),  # one line only
         (b"a\xff\xfeb\nc\n", ["a\udcff\udcfeb", "c"]),
         (b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", ["a", "\ufeffb"]),  # one mark
-        (b"a\r\nb\r\n", ["a\r", "b\r"]),
+        (b"a\r\nb\rc\r\n", ["a", "b\rc"]),
     ],
 )
 def test_only_newlines_end_a_line_and_none_is_lost(tmp_path, monkeypatch, data, lines):
