@@ -308,11 +308,12 @@ class _Writer:
         source, target = "".join(self._characters[slice(*span)]), best.text
         sources, targets = _units_of(source), _units_of(target)
         links = _links(source, sources, tokens, targets, best)
-        written = 0
+        written, place = 0, span[0]  # of the target, and of the markup
         for (start, end), link in zip(targets, links, strict=True):
-            begin, stop = (span[0] + place for place in sources[link])
+            begin, stop = (span[0] + at for at in sources[link])
             before = span[0] + (sources[link - 1][1] if link else 0)
-            self.write_marks(span[0], before + 1)  # in their order
+            self.write_marks(place, before + 1)  # in their order
+            place = max(place, before + 1)
             self.space += target[written:start]
             if self.write_marks(before + 1, begin):
                 self.space += " "  # white space on both sides

@@ -13,7 +13,7 @@ from flax import linen as nn
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_jax.devices.fault_injection import with_injected_nan
-from t2t_jax.devices.sharding.mesh import ROW_AXES, mesh_or_default
+from t2t_jax.devices.sharding.mesh import ROW_AXES, mesh_or_default, row_shards
 from t2t_jax.devices.sharding.rules import batch_sharding, dtype_shape, replicated
 from t2t_jax.errors import ConfigError
 from t2t_jax.functional.chunked_loss import scan_sum
@@ -172,13 +172,7 @@ def accumulate_gradients(
     Raises:
       ValueError: the rows cannot be split so.
     """
-    parts = micro_batches * mesh.shape["data"] * mesh.shape["fsdp"]
-    if len(batch.source) % parts:
-        raise ValueError(
-            f"A batch of {len(batch.source)} rows must be divisible by {parts}, the "
-            f"micro_batches={micro_batches} of each of the devices that split rows. "
-            "Pass batches(…, micro_batches=…) the same number, or add empty rows."
-        )
+    _require_divisible(batch, mesh=mesh, micro_batches=micro_batches)
     gradient: Callable[..., tuple[Params, Aux]] = jax.grad(sums, has_aux=True)
 
     def of_shard(params: Params, rows: Batch) -> tuple[Params, Aux]:
@@ -211,6 +205,16 @@ def accumulate_gradients(
     gradients, others = map_shards(params, shards)
     added = jax.tree.map(lambda g: _sum_shards(g, exchange), gradients)
     return added, jax.tree.map(lambda x: x.sum(axis=0), others)
+
+
+def _require_divisible(batch: Batch, *, mesh: Mesh, micro_batches: int) -> None:
+    parts = micro_batches * row_shards(mesh)
+    if len(batch.source) % parts:
+        raise ValueError(
+            f"A batch of {len(batch.source)} rows must be divisible by {parts}, the "
+            f"micro_batches={micro_batches} of each of the devices that split rows. "
+            "Pass batches(…, micro_batches=…) the same number, or add empty rows."
+        )
 
 
 def _map_devices(function: Callable[..., Aux], mesh: Mesh) -> Callable[..., Aux]:

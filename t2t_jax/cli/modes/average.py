@@ -61,11 +61,11 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
     from t2t_jax.evaluation.evaluator import first_of_each
 
     corpus = open_text(options)
-    lines = [*zip(*zip(*corpus, strict=True), directions_of_pairs(corpus), strict=True)]
+    directions = directions_of_pairs(corpus)
+    lines = [(*pair, to) for pair, to in zip(corpus, directions, strict=True)]
     most = options.config.evaluation.bleu_sentences
     if most and not options.source:  # as in training
-        chosen = first_of_each([direction for *_, direction in lines], most)
-        lines = [lines[number] for number in chosen]
+        lines = [lines[number] for number in first_of_each(directions, most)]
     windows = _windows(options)
     folder = Workdir(options.workdir.path / "averages")
     folder.create()

@@ -151,10 +151,12 @@ class ModifiedPairs:
                 if len(source.split()) == len(target.split()) == 1:
                     found.setdefault((tag, own), []).append((source, target))
         # Blank ones stay: without them others would be drawn.
-        words = (
-            of for of in found if any(s.strip() and t.strip() for s, t in found[of])
-        )
-        if not {*words} & set(map(self._tags_of, self._cache.corpora)):
+        filled = {
+            tags
+            for tags, pairs in found.items()
+            if any(all(map(str.strip, pair)) for pair in pairs)
+        }
+        if not filled & set(map(self._tags_of, self._cache.corpora)):
             raise ConfigError(
                 "The modifier words needs pairs of words: data.glossary="
                 f"{self._config.glossary!r} has none in the languages of the text, or "
