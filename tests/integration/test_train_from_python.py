@@ -199,6 +199,8 @@ def check_that_a_directory_names(module, model, *, run, to):
             {"own": Doubled, "plain": t2t_jax.Transformer}[one.name]
             for one in (first, other)
         ]
+    with pytest.raises(UserError, match="No model of the ensemble was trained with"):
+        t2t_jax.load(to / "plain", ensemble=[to / "plain"], module=module)
     late = dataclasses.replace(own, step=77)
     with pytest.raises(UserError, match="one of the steps"):
         t2t_jax.save_model(to / "late", late, like=run)

@@ -170,6 +170,12 @@ def _load_ensemble(
                 "ensemble, and has others. Leave it out, or train it with the same "
                 "config.vocabulary.file."
             )
+    module, models = how["module"], (first, *others)
+    if module is not None and all(one.module is not module for one in models):
+        raise ConfigError(
+            f"No model of the ensemble was trained with {module_name(module)}. Leave "
+            "module out, instead of passing one to t2t_jax.load(…, module=…)."
+        )
     return dataclasses.replace(first, others=tuple(others))
 
 
