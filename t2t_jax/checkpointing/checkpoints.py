@@ -105,7 +105,8 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
           TypeError: something else than an array is in the state; or an array of this
             process alone, and there are several.
           ValueError: an array is empty or has elements of another size, or two have one
-            name, or there is none; `step` is negative; a number is not finite.
+            name, or there is none; `step` is negative, or below one that is there; a
+            number is not finite.
         """
         record = {"step": step, "kinds": ["periodic"], "meta": dict(meta or {})}
         if score is not None:
@@ -122,6 +123,11 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
             raise ValueError(
                 f"step={step} must be at least 0, and the state have arrays, and it "
                 f"has {len(arrays)}. Pass the number of steps so far, and its state."
+            )
+        if step < (newest := max(self.steps(), default=step)):
+            raise ValueError(
+                f"step={step} is below {newest}, which is there, and would be deleted "
+                "at once. Restore that one first, or pass another directory."
             )
         self._writer.save(step, meta=record, state=arrays)
 

@@ -134,7 +134,9 @@ def read_status(
     status |= {"checkpoint": newest, **_metrics(history, now=now)}
     seconds = history.seconds_per_step
     if state == "running" and seconds is not None:
-        since = max(0.0, now - _seconds(history.last))
+        # Of a resumed run the last record is of the process before.
+        times = history.last, {"time": (holder or {}).get("since")}
+        since = max(0.0, now - max(map(_seconds, times)))
         left = max(0.0, (config.steps - history.last["step"]) * seconds - since)
         done = datetime.fromtimestamp(now + left, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status |= {"seconds_left": round(left), "done_at": done}

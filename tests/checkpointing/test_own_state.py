@@ -68,6 +68,8 @@ def test_damage_is_set_aside_and_the_newest_and_the_best_are_kept(tmp_path):
             checkpoints.save(step, jnp.arange(3) + step, score=score)
         checkpoints.wait()
         assert checkpoints.steps() == [2, 4, 5]
+        with pytest.raises(ValueError, match="step=3 is below 5, which is there"):
+            checkpoints.save(3, jnp.arange(3))
         (tmp_path / "5" / "meta" / "metadata").write_text("{}")
         assert checkpoints.restore(jnp.arange(3)).step == 4
     assert (tmp_path / "corrupt-5").is_dir()

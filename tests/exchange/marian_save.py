@@ -77,10 +77,13 @@ def tensors_of(rng, *, positions=0, size=24):
     return {**tensors, **{name: np.float32(one) for name, one in drawn.items()}}
 
 
-def save(path, *, positions=0):
+def save(path, *, positions=0, **options):
     """Writes `model.npz`, with the options padded by NULs as Marian pads them."""
     import yaml
 
     tensors = tensors_of(np.random.default_rng(0), positions=positions)
-    special = np.frombuffer(yaml.safe_dump(OPTIONS).encode() + b"\0\0\0", np.int8)
+    options = {**OPTIONS, **options}
+    if options["output-omit-bias"]:
+        del tensors["decoder_ff_logit_out_b"]
+    special = np.frombuffer(yaml.safe_dump(options).encode() + b"\0\0\0", np.int8)
     np.savez(path, **tensors, **{"special:model.yml": special})

@@ -50,6 +50,13 @@ def test_all_that_is_known_of_a_translation_is_told(model):
         np.testing.assert_allclose(weights, one.hypotheses[0].attention_TxS, atol=1e-6)
 
 
+def test_the_beam_s_size_is_the_number_of_samples_to_choose_among(model):
+    chosen = {"sample": True, "mbr": "chrf", "beam_size": 3}
+    assert model.translate(LINES, **chosen) == model.translate(LINES, **chosen)
+    with pytest.raises(UserError, match="beam_size requires sample=False"):
+        model.translate(LINES, sample=True, beam_size=3)
+
+
 def test_models_together_translate_and_do_not_score(workdir, model):
     line = LINES[:1]
     both = t2t_jax.load(workdir, checkpoint=5, ensemble=[workdir])

@@ -219,6 +219,13 @@ def test_the_command_line_takes_the_target_language(counting_twice):
     assert result["bleu"] == sum(result["bleu_by_direction"].values()) / 2
     table = [line.split()[:2] for line in done.stderr.decode().splitlines()]
     assert ["en-de", f"{result['bleu_by_direction']['en-de']:.2f}"] in table
+    one = f"--corpus=text:{place}/in,{place}/de#en-"
+    done = tiny.succeed("--mode=evaluate", run, f"{one}de")
+    assert "bleu" in json.loads(done.stdout)["intervals"]
+    for corpus, hypotheses in ((f"{one}pl", "new"), (f"{one}de", "de")):
+        argv = ("--mode=evaluate", run, corpus, f"--hypotheses={place / hypotheses}")
+        rule = "has none of pl" if hypotheses == "new" else "is one of the input files"
+        assert rule in tiny.run(*argv).stderr.decode()
     scored = tiny.succeed("--mode=score", run, *files, "--target_language=fr")
     assert b"Scored 4 pairs" in scored.stderr
     text = (counting_twice / "dev_outputs/source.txt").read_text(encoding="utf-8")

@@ -69,7 +69,14 @@ def make_run(tmp_path):
 def test_a_running_run_has_its_owner_its_rate_and_its_end(make_run):
     workdir = make_run(*TRAINED, evaluation(150, 7.5, at=112))
     with workdir.locked():
-        status = read_status(workdir, now=BEGAN + 120)
+        owner = workdir.lock_path.read_text().split("since")[0]
+        statuses = []
+        for began in (0, 118):  # the run, and one that has resumed it
+            since = datetime.fromtimestamp(BEGAN + began)  # local time, as it writes it
+            workdir.lock_path.write_text(f"{owner}since {since}.0")
+            statuses.append(read_status(workdir, now=BEGAN + 120))
+    status = statuses[0]
+    assert statuses[1]["seconds_left"] == 350 - 2
     assert (status["state"], status["step"], status["percent"]) == ("running", 150, 30)
     holder = status["holder"]
     assert (holder["process"], holder["host"]) == (os.getpid(), socket.gethostname())

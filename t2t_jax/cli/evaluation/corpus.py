@@ -25,10 +25,11 @@ from t2t_jax.cli.translation.job import LineWindow, TranslationJob, distributed
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.data.corpora.corpus import Corpus as CorpusOfPairs
 from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
-from t2t_jax.data.corpora.open import open_corpus, train_and_dev
+from t2t_jax.data.corpora.open import files_of, open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
 from t2t_jax.data.files.lines import read_lines, require_files
 from t2t_jax.data.report.leakage import MANY_COPIES
+from t2t_jax.data.token_cache.token_cache import check_languages
 from t2t_jax.errors import DataError, ErrorCollector, UserError, rewording
 
 if TYPE_CHECKING:
@@ -43,12 +44,14 @@ class Corpus(NamedTuple):
       references: one per source.
       baseline: another system's translations, or None.
       directions: of each line, such as en-de, of `--corpus`; else ().
+      files: of `--corpus`.
     """
 
     sources: list[str]
     references: list[str]
     baseline: list[str] | None
     directions: Sequence[str] = ()
+    files: Sequence[Path] = ()
 
 
 class TranslatedCorpus(NamedTuple):
@@ -116,9 +119,11 @@ def read_corpus(options: EvaluateOptions) -> Corpus:
         both = options.workdir.read_vocabularies(options.config.vocabulary)
         with rewording(lambda problem: problem.replace("config.corpus", "--corpus")):
             corpus = open_corpus(options.corpus, key="corpus", joiner=joiner)
+            check_languages(corpus, both.source)
             pairs = list(with_tags(corpus, both.source))
         sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
-        return Corpus(sources, references, None, directions_of_pairs(corpus))
+        named = directions_of_pairs(corpus), files_of(corpus)
+        return Corpus(sources, references, None, *named)
     names = {"source": options.source, "reference": options.reference}
     if options.baseline:
         names["baseline"] = options.baseline
@@ -205,7 +210,8 @@ def translate_corpus(
     name = options.hypotheses
     if name == "-":
         raise UserError("--hypotheses=- must be a file: stdout is for the scores.")
-    inputs = filter(None, (options.source, options.reference, options.baseline))
+    given = options.source, options.reference, options.baseline, *corpus.files
+    inputs = map(str, filter(None, given))
     with ExitStack() as files:
         if name:
             opened = open_output(name, flag="hypotheses", inputs=inputs)

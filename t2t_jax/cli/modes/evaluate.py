@@ -88,7 +88,7 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
         "seconds": translated.seconds,
         "checkpoint_step": translated.model.step,
     }
-    if not corpus.directions:
+    if len({*corpus.directions}) < 2:
         both = hypotheses, corpus.references
         result["intervals"] = bootstrap_intervals(*both, bleu=bleu)
     if corpus.baseline is not None:

@@ -160,6 +160,7 @@ def build_or_open(
       OutputError: the cache cannot be written.
       UnavailableError: an encoding process died.
     """
+    check_languages(corpus, vocabularies.source)
     _check_tags(corpus, vocabularies.source, config)
     progress, home = progress or ProgressBar(), token_caches(config)
     with progress.heartbeat(f"Checking the token cache of {short_name(corpus.spec)}"):
@@ -185,10 +186,10 @@ def build_or_open(
     return cache
 
 
-def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> None:
-    """Checks the tags of a corpus, and its weights beside `data.temperature`."""
+def check_languages(corpus: Corpus, vocabulary: Vocabulary) -> None:
+    """Raises a DataError if a vocabulary lacks tags of a corpus's languages."""
     tags, reads_source = vocabulary.tags, vocabulary.reads_source
-    name, parts = short_name(corpus.spec), parts_of(corpus)
+    name = short_name(corpus.spec)
     needed = {one for pair in directions_of(corpus) for one in pair[not reads_source :]}
     if missing := sorted(needed - tags.keys()):
         target, has = "target " * (not reads_source), shown_tags(tags, missing[0])
@@ -197,6 +198,11 @@ def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> N
             f"none of {', '.join(missing)}; it has tags of {has or 'none'}. Change the "
             "languages after #, or train another vocabulary."
         )
+
+
+def _check_tags(corpus: Corpus, vocabulary: Vocabulary, config: DataConfig) -> None:
+    """Checks the tags of a corpus's parts, and their weights beside a temperature."""
+    name, parts = short_name(corpus.spec), parts_of(corpus)
     for tag in dict.fromkeys(tag_of(part) for part, _ in parts):
         if tag and not has_piece(vocabulary, tag):
             rule = f"the vocabulary must have {tag!r} as a piece that is not split"

@@ -18,6 +18,7 @@ from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bracketing.parameters import STANDARD, Parameters
 from t2t_jax.evaluation.bracketing.scoring import (
     SentenceScore,
+    Status,
     score_sentence,
     summarize,
 )
@@ -105,7 +106,8 @@ def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
       {'mean': 100.0, 'half_width': 0.0}
     """
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
-    raw = [(s.matched, s.gold_brackets, s.test_brackets, s.is_complete) for s in scores]
+    valid = [one for one in scores if one.status == Status.VALID]
+    raw = [(s.matched, s.gold_brackets, s.test_brackets, s.is_complete) for s in valid]
     counts_Nx4 = np.array(raw, dtype=np.int64).reshape(-1, 4)
     if not len(counts_Nx4):
         return found | dict.fromkeys(_WITH_INTERVALS)

@@ -105,9 +105,13 @@ class ExportTranslator(Translator):
         logs = self.export.score([*zip(sources, texts, strict=True)])
         lengths_B = np.array([*map(len, outputs)], np.int32)
         tokens_BxT = padded_rows(outputs, len(outputs), 1 + lengths_B.max())
-        # CTranslate2 scores an eos after every output, whether it has one or not.
+        # CTranslate2 scores an eos after every output, whether it has one or not, and
+        # tags, which are forced and cost nothing.
+        tags = [*self.vocabularies.target.tags.values()]
+        free = [~np.isin(ids, tags) for ids in outputs]
         sums_B = np.array(
-            [one[:n].sum() for one, n in zip(logs, lengths_B, strict=True)], np.float32
+            [one[: len(at)][at].sum() for one, at in zip(logs, free, strict=True)],
+            np.float32,
         )
         scores_B = sums_B / penalty_of(self.config, lengths_B)
         columns: Any = (tokens_BxT, scores_B, sums_B, lengths_B, ended_B)

@@ -65,7 +65,7 @@ class M2M100Format(ExportFormat):
         """Checks that an M2M100ForConditionalGeneration can represent the model."""
         require_safetensors()
         supported = {**_SUPPORTED, **even_heads(config)}
-        advice = "Use --format=hf_marian or --format=safetensors."
+        advice = "Use --format=ctranslate2 or --format=safetensors."
         require_transformer(config, "m2m_100", supported, advice=advice)
 
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
@@ -123,7 +123,7 @@ def _write_tokenizer(to: Path, original: Original) -> list[int]:
     if table.get("source_tag") != "source":
         raise UserError(
             "--format=m2m_100 requires the vocabulary of an imported model of M2M-100 "
-            "or NLLB-200. Use --format=hf_marian or --format=safetensors."
+            "or NLLB-200. Use --format=ctranslate2 or --format=safetensors."
         )
     (to / SPM).write_bytes(base64.b64decode(table["sentencepiece"]))
     names = vocabulary.pieces(_order(vocabulary.size))

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.sentencepiece_ids import parse_sentencepiece
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
+from t2t_jax.errors import UserError
 from t2t_jax.exchange.cards import fill_usage
 from t2t_jax.exchange.exporting.base import (
     ExportFormat,
@@ -76,6 +77,11 @@ class MarianFormat(ExportFormat):
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the model, its vocabularies and the options of its decoder."""
         config, model = original.config, original.model
+        if model.vocabularies.source.tags:
+            raise UserError(
+                "--format=marian does not support models with tags of languages, which "
+                "SentencePiece makes of no text. Use --format=ctranslate2."
+            )
         ids = [[EOS, UNK, *range(UNK + 1, side.size)] for side in model.vocabularies]
         is_shared = model.vocabularies.shared
         names = ["vocab.spm"] * 2 if is_shared else ["source.spm", "target.spm"]

@@ -40,6 +40,7 @@ from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
     divisor,
+    untagged,
     write_json,
 )
 from t2t_jax.exchange.exporting.verification import (
@@ -121,6 +122,7 @@ class StableHLOFormat(ExportFormat):
         if positions:
             length = f"at most {positions - config.decoding.max_extra_tokens} tokens"
         vocabularies = original.model.vocabularies
+        bare, languages = untagged(original)
         # Nothing but this package reads a table of pieces.
         has_tables = any(map(table_of, vocabularies))
         example, ids = original.origin["examples"][:1], [EOS]
@@ -129,8 +131,9 @@ class StableHLOFormat(ExportFormat):
             ids.append(EOS)
         return fill_usage(
             "stablehlo",
-            original,
+            bare,
             name,
+            tags=[vocabularies.source.tags[one] for one in languages],
             has_tables=has_tables,
             source="vocab" if vocabularies.shared else "vocab_source",
             ids=ids,

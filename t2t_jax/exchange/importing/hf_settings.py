@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_jax.errors import DataError
+from t2t_jax.errors import DataError, InputMissingError
 from t2t_jax.exchange.importing.imported import Settings, allowed
 from t2t_jax.exchange.importing.layout import Array, Source, interleaved_from_halves
 from t2t_jax.files import read_json_object
@@ -183,7 +183,13 @@ def read_architecture(directory: Path, model_type: str = "marian") -> Architectu
 
 
 def _values_of(path: Path) -> Settings:
-    return Settings(read_json_object(path, advice="Pass a complete model."), name=path)
+    try:
+        values = read_json_object(path, advice="Pass a complete model.")
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise InputMissingError(
+            f"{path} is missing. Pass the directory of a complete model."
+        ) from error
+    return Settings(values, name=path)
 
 
 def read_generation(
@@ -221,10 +227,12 @@ def read_generation(
     least = values.size("min_length", default=0, least=0) - 1
     least = max(least, values.size("min_new_tokens", default=0, least=0))
     extra = min(_MOST_EXTRA_TOKENS, max_length or _MOST_EXTRA_TOKENS)
+    beams = values.size("num_beams", default=1, most=1_000)
+    penalty = values.number("length_penalty", default=1.0)
     return Generation(
         search={
-            "beam_size": values.size("num_beams", default=1, most=1_000),
-            "length_penalty": values.number("length_penalty", default=1.0),
+            "beam_size": beams,
+            "length_penalty": penalty if beams > 1 else 0.0,  # HF's is greedy
             "length_normalization": "power",
             "max_extra_tokens": extra,
             "max_source_length": max(architecture.max_positions, 2),

@@ -175,6 +175,9 @@ def _check_options(options: ImportOptions, name: str) -> None:
                 f"--{option} is only for models of {', '.join(takers)}, and this is "
                 f"one of {FORMATS[name].toolkit}. Leave it out."
             )
+    for file in options.vocabularies:
+        if not Path(file).is_file():
+            raise InputMissingError(f"{file} is not a file. Change --vocabularies.")
     if options.positions not in ("", *POSITIONS):
         raise UserError(
             f"positions={short_repr(options.positions)} must be "
@@ -241,7 +244,10 @@ _NAME = re.compile(r"hf://([\w-][\w.-]*/[\w-][\w.-]*)(?:@([\w-][\w./-]*))?")
 _FILES = (
     *("*.json", "*.safetensors", "*.npz", "*.pt"),
     *("*.spm", "*.model", "*.yml", "*.txt", "*.codes", "*.subwords"),
+    *("bpecodes", "code", "codes"),
+    "training_args.bin",  # says who trained it
 )
+_IGNORED = ["*/*", "optimizer.pt", "scaler.pt", "scheduler.pt"]
 # Fetched only if there is nothing else: many models have both.
 _PICKLES = "pytorch_model*.bin"
 
@@ -269,7 +275,8 @@ def resolve_hub(path: str) -> Path:
     name, revision = match.groups()
     directory = _fetch(name, revision, _FILES)
     known = (".safetensors", ".npz", ".pt")
-    if not any(file.suffix in known for file in directory.iterdir()):
+    files = directory.iterdir() if directory.is_dir() else ()
+    if not any(file.suffix in known for file in files):
         directory = _fetch(name, revision, (*_FILES, _PICKLES))
     return directory
 
@@ -280,7 +287,10 @@ def _fetch(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
 
     try:
         found = huggingface_hub.snapshot_download(
-            name, revision=revision, allow_patterns=list(patterns)
+            name,
+            revision=revision,
+            allow_patterns=list(patterns),
+            ignore_patterns=_IGNORED,
         )
     # HTTP errors and those of a cache are OSErrors; FileNotFoundError among them.
     except (HFValidationError, OSError) as error:

@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from t2t_jax.errors import DataError, InputMissingError, short_repr
 from t2t_jax.exchange.importing.imported import (
     ImportedModel,
@@ -92,8 +94,8 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
         raise DataError(f"{file} has no {_OPTIONS}. Pass a model of Marian.")
     content = tensors.pop(_OPTIONS).tobytes().rstrip(b"\0")
     source = Source(tensors, name=str(file))
-    options_of_model = parse_yaml(content, name=f"{file}: {_OPTIONS}")
-    model = _config_of(Settings(options_of_model, name=file), source)
+    settings = Settings(parse_yaml(content, name=f"{file}: {_OPTIONS}"), name=file)
+    model = _config_of(settings, source)
     is_joint = "Wemb" in source
     names = ["Wemb"] * 2 if is_joint else ["encoder_Wemb", "decoder_Wemb"]
     sizes = [_rows(source, name) for name in dict.fromkeys(names)]
@@ -103,8 +105,8 @@ def read_marian(path: Path, options: ImportOptions) -> ImportedModel:
         source[_LOGITS] = source.pop("decoder_ff_logit_out_W").T
     ends = (sizes[0], sizes[-1])
     tables = take_matrices(source, model, ends, inputs=names, outputs=[_LOGITS])
-    bias, positions = None, {}
-    if model["output_bias"]:
+    bias, positions = np.zeros(sizes[-1], np.float32), {}
+    if not settings.get("output-omit-bias", False):
         bias = source.take("decoder_ff_logit_out_b", 1, sizes[-1])[0]
     if model["positions"] == "learned":
         table = source.take("Wpos", model["max_positions"], model["d_model"])
@@ -146,7 +148,7 @@ def _config_of(settings: Settings, source: Source) -> dict[str, Any]:
             "transformer-ffn-activation", _ACTIVATIONS, default="swish"
         ),
         "attention_biases": True,
-        "output_bias": not settings.get("output-omit-bias", False),
+        "output_bias": True,  # of pad and bos, which Marian lacks
         "positions": "learned" if learned else "sinusoidal",
         "position_rates": "tensor2tensor",
         "scale_embeddings": not learned,

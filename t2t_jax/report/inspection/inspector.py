@@ -259,6 +259,8 @@ def _find_rare_text(found: Inspection, columns: _Columns) -> None:
     most = max(1, round(_RARE_SHARE * len(found.pairs)))
     rare = {one for one, count in columns.characters.items() if count <= most}
     usual = [_usual_script(counts) for counts in columns.scripts]
+    if len({*found.directions}) > 1:  # of a side, which has several languages
+        usual = ["", ""]
     for number, pair in enumerate(found.pairs):
         found.findings["rare_characters"][number] = not rare.isdisjoint("".join(pair))
         found.findings["script"][number] = any(
@@ -285,7 +287,8 @@ def _find_suspects(
     found.gains[:] = _gains(found, np.union1d(sample, suspects), scorer, rng, sample)
     is_single = len({*found.directions}) == 1
     if not is_single:
-        several = "The text has several directions: no wrong languages are looked for."
+        several = "The text has several directions: no wrong languages or scripts "
+        several += "are looked for."
         found.notes.append(several)
     for side in range(2 * is_single):
         own, other = columns.trigrams[side], columns.trigrams[1 - side]

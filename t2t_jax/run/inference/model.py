@@ -468,7 +468,10 @@ def _apply_changes(
         )
     required = dict.fromkeys(("temperature", "top_k", "top_p", "seed"), "sample=True")
     if changes.get("sample", config.sample):
-        required = dict.fromkeys(("beam_size", "beam_rule"), "sample=False")
+        # Where outputs are chosen among samples, the beam's size is their number.
+        samples = changes.get("mbr", config.mbr) != "none"
+        names = ("beam_size", "beam_rule")[samples:]
+        required = dict.fromkeys(names, "sample=False")
     if not attention:
         required["attention_layer"] = "attention weights"
     if unused := [name for name in changes if name in required]:

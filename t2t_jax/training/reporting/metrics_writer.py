@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import socket
 import struct
@@ -223,7 +224,11 @@ def open_metrics(path: Path, *, step: int) -> RetryingAppendFile:
 
 
 def _line(record: Record) -> bytes:
-    text = json.dumps(record, ensure_ascii=False) + "\n"
+    finite = {  # JSON has neither NaN nor infinity.
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in record.items()
+    }
+    text = json.dumps(finite, ensure_ascii=False) + "\n"
     return text.encode(errors="backslashreplace")
 
 

@@ -6,11 +6,16 @@ from t2t_jax.data.trees.tree import read_tree, with_words
 from t2t_jax.evaluation.bracketing import right_branching
 from t2t_jax.evaluation.bracketing.parameters import STANDARD
 from t2t_jax.evaluation.bracketing.parses import (
+    bracket_intervals,
     development_scores,
     parsing_scores,
     score_parses,
 )
-from t2t_jax.evaluation.bracketing.scoring import score_corpus, summarize
+from t2t_jax.evaluation.bracketing.scoring import (
+    score_corpus,
+    score_sentence,
+    summarize,
+)
 from tests.data.trees.sample import GOLD
 
 SOURCES = [" ".join(tree.words()) for tree in GOLD]
@@ -32,6 +37,9 @@ def test_the_gold_trees_have_100(words):
     assert found["tagging_accuracy"] == (100 if words == "tags" else None)
     assert (found["repaired"], found["errors"], found["valid"]) == (0, 0, 40)
     assert found["intervals"]["f1"] == {"mean": 100, "half_width": 0}
+    wrong = score_sentence("(S (NN a) (NN b))", "(S (NN a))")
+    of_valid = [bracket_intervals(some) for some in ([wrong], [])]
+    assert of_valid[0] == of_valid[1]
 
 
 def test_with_gold_tags_the_scores_are_those_of_evalbs_rules_on_the_lines():

@@ -16,6 +16,7 @@ from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
+from t2t_jax.errors import UserError
 from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.exporter import without_forbidden_tokens
 from t2t_jax.exchange.exporting.marian import MarianFormat
@@ -107,6 +108,12 @@ def test_it_comes_back_bit_by_bit_with_the_same_pieces(tmp_path, changed):
     assert back.pieces(range(SIZE)) == ours.pieces(range(SIZE))
     assert back.encode(["one fünf"]) == ours.encode(["one fünf"])
     assert MarianFormat().load(tmp_path, written) is not None
+
+
+def test_tags_are_refused_as_sentencepiece_makes_none_of_text(tmp_path):
+    tagged = Vocabulary.train([*WORDS.values()] * 9, SIZE, target_languages=["de"])
+    with pytest.raises(UserError, match="does not support models with tags"):
+        write(tmp_path, vocabularies=VocabularyPair(tagged, tagged))
 
 
 def test_two_vocabularies_are_two_files(tmp_path):

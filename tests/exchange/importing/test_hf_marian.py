@@ -122,6 +122,9 @@ def test_settings_of_search_and_languages_are_read(tmp_path):
     search = as_search(beam_size=2, max_extra_tokens=31, allow_unk=True)
     assert other.items() >= search.items()
     assert "decoding.beam_rule" not in other
+    change_json(directory / "generation_config.json", num_beams=1)
+    greedy = as_search(beam_size=1, length_penalty=0.0)
+    assert read(directory, positions="huggingface").search.items() >= greedy.items()
     change_json(directory / "generation_config.json", bad_words_ids=[[1], [PAD_ID]])
     assert not read(directory, positions="huggingface").config["decoding.allow_unk"]
 

@@ -62,6 +62,25 @@ def test_pickles_are_fetched_only_if_there_is_nothing_else(tmp_path, monkeypatch
     assert has_pickles == [False, True, False]
 
 
+def test_what_training_left_is_not_fetched(tmp_path, monkeypatch):
+    module = pytest.importorskip("huggingface_hub")
+    of_model = {"config.json", "pytorch_model.bin", "training_args.bin", "bpecodes"}
+    left, fetched = {"optimizer.pt", "checkpoint-5/model.safetensors"}, set()
+
+    def download(name, *, revision, allow_patterns, ignore_patterns):
+        for file in of_model | left:
+            allowed, ignored = (
+                any(fnmatch(file, one) for one in patterns)
+                for patterns in (allow_patterns, ignore_patterns)
+            )
+            fetched.update({file} if allowed and not ignored else ())
+        return str(tmp_path / "nothing yet")
+
+    monkeypatch.setattr(module, "snapshot_download", download)
+    hub.resolve_hub("hf://some/model")
+    assert fetched == of_model
+
+
 @pytest.mark.parametrize(
     "path",
     ["hf://model", "hf://a/b/c", "hf://a/../b", "hf://a/b@../x", "hf://a b/c", "hf://"],

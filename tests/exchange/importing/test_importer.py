@@ -76,6 +76,8 @@ def test_what_is_not_a_model_is_an_error(tmp_path):
         import_to(tmp_path / "to", tmp_path / "missing")
     with pytest.raises(UserError, match=r"is not a model of marian"):
         import_to(tmp_path / "to", tmp_path)
+    with pytest.raises(InputMissingError, match=r"config\.json is missing"):
+        import_to(tmp_path / "to", tmp_path, toolkit="hf_marian")
     assert os.listdir(tmp_path) == []
 
 
@@ -93,6 +95,11 @@ def test_an_option_that_a_format_lacks_is_refused(marian, tmp_path, name, option
     with pytest.raises(UserError, match=f"^--{option} is only for "):
         import_to(tmp_path / "to", marian, toolkit=name, **options)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_vocabulary_that_is_missing_is_one_error(marian, tmp_path):
+    with pytest.raises(InputMissingError, match=r"vocab\.smp is not a file"):
+        import_to(tmp_path / "to", marian, vocabularies=(Path("vocab.smp"),))
 
 
 def test_the_sums_are_those_of_the_files(imported):

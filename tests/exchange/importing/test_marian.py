@@ -8,7 +8,7 @@ import sentencepiece
 
 from t2t_jax.exchange.importing.imported import ImportOptions
 from t2t_jax.exchange.importing.marian import is_marian, read_marian
-from t2t_jax.types import UNK
+from t2t_jax.types import BOS, PAD, UNK
 from tests.exchange import marian_save
 from tests.exchange.hf_directory import pieces
 from tests.exchange.importing.imported_config import as_search
@@ -88,6 +88,12 @@ def test_positions_may_be_those_of_hugging_face(folder):
     found = read(folder, positions="huggingface")
     assert found.config["model.position_rates"] == "paper"
     assert "not as Marian" in found.notes[0]
+
+
+def test_what_marian_lacks_takes_no_probability_without_a_bias_either(folder):
+    marian_save.save(folder / "model.npz", **{"output-omit-bias": True})
+    bias = read(folder).params["embedding"]["bias"]
+    assert [number for number, one in enumerate(bias) if one] == [PAD, BOS]
 
 
 def test_several_models_in_a_folder_are_not_one(folder):

@@ -87,6 +87,13 @@ def writer(tmp_path):
     writer.close()
 
 
+def test_what_is_not_finite_is_null(writer, tmp_path):
+    numbers = {"loss": float("nan"), "nll": float("inf"), "bleu": 0.5}
+    writer.write({"step": 5, "kind": "eval", **numbers})
+    (record,) = read_metrics(tmp_path / "metrics.jsonl")
+    assert (record["loss"], record["nll"], record["bleu"]) == (None, None, 0.5)
+
+
 def test_a_record_goes_to_the_file_with_its_time_and_to_tensorboard(writer, tmp_path):
     writer.write({"step": 5, "kind": "train", "loss": 2.5, "perplexity": 7.0})
     writer.write({"step": 5, "kind": "eval", "bleu": 31.5, "bleu_signature": "x"})
