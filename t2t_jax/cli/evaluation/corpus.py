@@ -122,8 +122,8 @@ def read_corpus(options: EvaluateOptions) -> Corpus:
             check_languages(corpus, both.source)
             pairs = list(with_tags(corpus, both.source))
         sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
-        named = directions_of_pairs(corpus), files_of(corpus)
-        return Corpus(sources, references, None, *named)
+        files = tuple(files_of(corpus))
+        return Corpus(sources, references, None, directions_of_pairs(corpus), files)
     names = {"source": options.source, "reference": options.reference}
     if options.baseline:
         names["baseline"] = options.baseline

@@ -470,8 +470,8 @@ def _apply_changes(
     if changes.get("sample", config.sample):
         # Where outputs are chosen among samples, the beam's size is their number.
         samples = changes.get("mbr", config.mbr) != "none"
-        names = ("beam_size", "beam_rule")[samples:]
-        required = dict.fromkeys(names, "sample=False")
+        of_beams = ("beam_size", "beam_rule")[samples:]
+        required = dict.fromkeys(of_beams, "sample=False")
     if not attention:
         required["attention_layer"] = "attention weights"
     if unused := [name for name in changes if name in required]:
