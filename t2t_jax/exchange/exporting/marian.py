@@ -77,11 +77,6 @@ class MarianFormat(ExportFormat):
     def write(self, to: Path, original: Original, spec: ExportSpec) -> None:
         """Writes the model, its vocabularies and the options of its decoder."""
         config, model = original.config, original.model
-        if model.vocabularies.source.tags:
-            raise UserError(
-                "--format=marian does not support models with tags of languages, which "
-                "SentencePiece makes of no text. Use --format=ctranslate2."
-            )
         ids = [[EOS, UNK, *range(UNK + 1, side.size)] for side in model.vocabularies]
         is_shared = model.vocabularies.shared
         names = ["vocab.spm"] * 2 if is_shared else ["source.spm", "target.spm"]
@@ -123,6 +118,11 @@ def _with_ids(vocabulary: Vocabulary, ids: list[int]) -> bytes:
     model = require_sentencepiece(vocabulary, "marian")
     proto = parse_sentencepiece(model, name="the vocabulary")
     pieces, spec = list(proto.pieces), proto.trainer_spec
+    if any(pieces[id_].type == pieces[id_].CONTROL for id_ in vocabulary.tags.values()):
+        raise UserError(
+            "--format=marian does not support models with tags of languages that are "
+            "control pieces, which no text becomes. Use --format=ctranslate2."
+        )
     del proto.pieces[:]
     proto.pieces.extend(pieces[id_] for id_ in ids)
     for number, name in enumerate(("pad_id", "bos_id", "eos_id", "unk_id")):
