@@ -86,8 +86,8 @@ class Selection(NamedTuple):
                 "Checkpoints to be averaged must be periodic, each given once, and the "
                 f"gaps within {100 * TOLERANCE:g} % of the median gap (section 6.1).\n"
                 f"Of {', '.join(map(str, self.steps))}: {'; '.join(self.faults)}.\n"
-                "Pass other steps with --average_steps, fewer with --last, or average "
-                "these anyway with --force."
+                "Ask for fewer with --last, average these anyway with --force, or pass "
+                "other steps to --mode=average with --average_steps."
             )
 
 

@@ -247,8 +247,11 @@ def _goodput(train: Record, evaluation: Record) -> dict[str, Any]:
         return {}
     wall = {name: seconds for name in wall if (seconds := number(wall, name))}
     if _seconds(evaluation) >= _seconds(train) and _elapsed(evaluation) > elapsed:
-        elapsed, seconds = _elapsed(evaluation), number(evaluation, "seconds") or 0.0
+        seconds = number(evaluation, "seconds") or 0.0
+        between = max(0.0, _elapsed(evaluation) - elapsed - seconds)
+        wall["training"] = wall.get("training", 0.0) + between
         wall["evaluating"] = wall.get("evaluating", 0.0) + seconds
+        elapsed = _elapsed(evaluation)
     wall = {"starting": max(0.0, elapsed - sum(wall.values())), **wall}
     share = wall.get("training", 0.0) / sum(wall.values())
     return {"wall_seconds": wall, "goodput": round(share, 4)}

@@ -56,6 +56,7 @@ def test_two_processes_translate_and_evaluate_as_one_does(run):
     shards = (f"--input={source}", f"--output={run / 'out.de'}", "--shards=3")
     code, outs, said = together("--mode=translate", workdir, *shards)
     assert (code, outs) == (0, [b"", b""]), said
+    assert f"Translated {len(LINES)} lines in" in said
     assert (run / "out.de").read_bytes() == alone.stdout
     assert not (run / "out.de.shards").exists()
 

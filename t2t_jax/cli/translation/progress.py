@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.data.files.progress_bar import ProgressBar, ProgressLabels, print_line
+from t2t_jax.devices.distributed.processes import Processes
 from t2t_jax.errors import UserError
 
 _MAX_WARNINGS = 3
@@ -93,6 +95,15 @@ class TranslationProgress:
             if (found := self.statuses[status]) <= _MAX_WARNINGS:
                 last = " (further lines are counted)" * (found == _MAX_WARNINGS)
                 self._bar.log(f"warning: line {number:,} {WARNINGS[status]}{last}.")
+
+    def gather(self, processes: Processes) -> None:
+        """Adds what other processes have counted. Collective: call on every process."""
+        from t2t_jax.devices.distributed.gather import allgather_strings
+
+        mine = [json.dumps([self._lines, self.statuses])]
+        every = [json.loads(text) for (text,) in allgather_strings(mine, processes)]
+        self._lines = sum(lines for lines, _ in every)
+        self.statuses = sum((Counter(found) for _, found in every), Counter())
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._bar.close()

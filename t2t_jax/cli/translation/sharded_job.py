@@ -179,6 +179,7 @@ def _translate(
                 progress.advance(len(shards.ranges[shard]))
             left = [shard for shard in left if shard in pending]
         barrier(processes, "shards are translated")
+        progress.gather(processes)
         if processes.is_first:
             shards.merge()
 

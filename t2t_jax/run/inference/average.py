@@ -70,7 +70,7 @@ def select_windows(workdir: Workdir, *, last: int = 0) -> list[Selection]:
         asked = f"--last={last}" if last else f"checkpoint.keep={config.keep}"
         advice = f"Set --last to a number from 1 to {held}"
         if not held:
-            advice = "Train with periodic checkpoints, or set --average_steps"
+            advice = "Train with periodic checkpoints"
         raise DataError(
             f"{asked} periodic checkpoints are to be averaged, and "
             f"{workdir.checkpoints} holds {held}. {advice}; config.checkpoint sets how "

@@ -177,8 +177,7 @@ class TranslationModel:
         Args:
           lines: B lines of text, neither split nor truncated.
           target: whether they are target sentences: the outputs of training.
-          languages: `source_language` and `target_language`, as in `translate`, of
-            source sentences.
+          languages: `source_language` and `target_language`, as in `translate`.
 
         Returns:
           [B, S] int32 tokens: the subwords of each line, eos, then pad.
@@ -189,7 +188,8 @@ class TranslationModel:
         """
         texts = map(replace_lone_surrogates, as_lines(lines, caller="encode"))
         if target:
-            encoded = self.vocabularies.target.encode(texts)
+            (tags,) = self.vocabularies.source.split_tags([""], **languages).target_tags
+            encoded = [[*tags, *ids] for ids in self.vocabularies.target.encode(texts)]
         else:
             encoded = self.vocabularies.source.encode_sources(texts, **languages)
         length = max((len(ids) + 1 for ids in encoded), default=0)
