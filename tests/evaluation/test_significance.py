@@ -59,8 +59,7 @@ def test_intervals_and_p_values_are_the_command_s_to_the_last_digit(tmp_path):
     # The mean of 1,000 numbers, summed in another order.
     assert interval["mean"] == pytest.approx(theirs["mean"], rel=1e-12)
     # Of chrF and TER the command can print a table only, with rounded chances.
-    argv += ["-m", *METRICS, "-f", "text"]
-    table = sacrebleu(tmp_path, *argv)
+    table = sacrebleu(tmp_path, *argv, "-m", *METRICS, "-f", "text")
     chances = [float(chance) for chance in re.findall(r"p = ([\d.]+)", table)]
     assert [round(ours[name]["p_value"], 4) for name in METRICS] == chances
     assert all(0.001 < chance < 1 for chance in chances)
