@@ -301,29 +301,36 @@ def short_repr(value: object) -> str:
         return f"a too large {type(value).__name__}"
 
 
-def write_error(
-    path: str | Path, error: OSError, *, problem: str, advice: str
-) -> OSError | OutputError:
-    """Makes the error to raise where a file cannot be written.
+@contextmanager
+def writing(path: str | Path, *, problem: str, advice: str) -> Iterator[None]:
+    """Says of errors of the system what cannot be written, and what to do.
 
     Args:
       problem: what failed, such as "the token cache cannot be written".
       advice: what the user can do, such as "change config.data.cache_dir".
 
-    Returns:
-      An OSError with the same errno where the disk is full or fails, which has its own
-      exit code; an OutputError otherwise.
+    Raises:
+      OSError: the disk is full or fails, which has its own exit code.
+      OutputError: another error of the system.
 
     Example:
       >>> words = {"problem": "cannot write the model", "advice": "choose another path"}
-      >>> write_error("runs/a", PermissionError(errno.EACCES, "not yours"), **words)
-      OutputError('runs/a: cannot write the model (not yours). Choose another path.')
-      >>> write_error("runs/a", OSError(errno.ENOSPC, "disk full"), **words).strerror
-      'disk full. Free disk space, or choose another path: cannot write the model'
+      >>> with writing("runs/a", **words):
+      ...   raise PermissionError(errno.EACCES, "not yours")
+      Traceback (most recent call last):
+      t2t_jax.errors.OutputError: runs/a: cannot write the model (not yours). Choose ...
+      >>> with writing("runs/a", **words):
+      ...   raise OSError(errno.ENOSPC, "disk full")
+      Traceback (most recent call last):
+      OSError: [Errno 28] disk full. Free disk space, or choose another path: ...
     """
-    if error.errno in _DISK_ERRORS:
-        # The path of an OSError is printed after its message.
-        message = f"{error.strerror}. Free disk space, or {advice}: {problem}"
-        return OSError(error.errno, message, str(path))
-    advice = f"{advice[:1].upper()}{advice[1:]}"
-    return OutputError(f"{path}: {problem} ({error.strerror}). {advice}.")
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _DISK_ERRORS:
+            # The path of an OSError is printed after its message.
+            message = f"{error.strerror}. Free disk space, or {advice}: {problem}"
+            raise OSError(error.errno, message, str(path)) from error
+        advice = f"{advice[:1].upper()}{advice[1:]}"
+        message = f"{path}: {problem} ({error.strerror}). {advice}."
+        raise OutputError(message) from error

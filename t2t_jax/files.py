@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from t2t_jax.errors import ConfigError, DataError, write_error
+from t2t_jax.errors import ConfigError, DataError, writing
 
 if TYPE_CHECKING:  # Jinja is imported when a page is written.
     from jinja2 import Environment
@@ -76,11 +76,9 @@ def write_output(path: str | Path, content: bytes | str, *, what: str) -> None:
       OSError: the disk is full or fails.
       OutputError: the file cannot be written.
     """
-    try:
+    problem = f"the {what} cannot be written"
+    with writing(path, problem=problem, advice="choose another file"):
         atomic_write(Path(path), content)
-    except OSError as error:
-        problem, advice = f"the {what} cannot be written", "choose another file"
-        raise write_error(path, error, problem=problem, advice=advice) from error
 
 
 def write_once(path: Path, content: bytes | str, *, advice: str) -> None:

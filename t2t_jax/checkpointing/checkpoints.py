@@ -18,7 +18,7 @@ from t2t_jax.data.files.progress_bar import print_line
 from t2t_jax.data.line_arguments import as_directory
 from t2t_jax.devices.distributed.processes import current_processes, failing_together
 from t2t_jax.devices.sharding.rules import path_of
-from t2t_jax.errors import OutputError, write_error
+from t2t_jax.errors import OutputError, writing
 from t2t_jax.files import locked
 from t2t_jax.types import PyTree
 
@@ -183,17 +183,16 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
 
 def _lock(directory: Path, held: contextlib.ExitStack) -> None:
     """Creates a directory, and keeps other programs from writing there."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        held.enter_context(locked(directory / "lock"))
-    except BlockingIOError as error:
-        raise OutputError(
-            f"{directory} is in use by another program. Wait for its end, or pass "
-            "another directory."
-        ) from error
-    except OSError as error:
-        problem, advice = "checkpoints cannot be saved there", "pass another directory"
-        raise write_error(directory, error, problem=problem, advice=advice) from error
+    problem, advice = "checkpoints cannot be saved there", "pass another directory"
+    with writing(directory, problem=problem, advice=advice):
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            held.enter_context(locked(directory / "lock"))
+        except BlockingIOError as error:
+            raise OutputError(
+                f"{directory} is in use by another program. Wait for its end, or pass "
+                "another directory."
+            ) from error
 
 
 def _name(path: tuple[object, ...]) -> str:

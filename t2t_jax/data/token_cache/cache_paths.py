@@ -7,13 +7,13 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.files.progress_bar import ProgressBar
-from t2t_jax.errors import write_error
+from t2t_jax.errors import writing
 from t2t_jax.files import cache_home, expand_user, locked
 
 BUILDING = ".building"
@@ -31,20 +31,15 @@ def token_caches(config: DataConfig) -> Path:
     return expand_user(config.cache_dir, f"data.cache_dir={config.cache_dir!r}")
 
 
-@contextmanager
-def write_errors(home: Path) -> Iterator[None]:
+def write_errors(home: Path) -> AbstractContextManager[None]:
     """Names the directory of token caches, and what to do, in errors of writing it.
 
     Raises:
       OSError: the disk is full or fails.
       OutputError: the directory is not writable.
     """
-    try:
-        yield
-    except OSError as error:
-        advice = "set config.data.cache_dir or XDG_CACHE_HOME to another directory"
-        problem = "the token cache cannot be written"
-        raise write_error(home, error, problem=problem, advice=advice) from error
+    advice = "set config.data.cache_dir or XDG_CACHE_HOME to another directory"
+    return writing(home, problem="the token cache cannot be written", advice=advice)
 
 
 def check_cache_writable(config: DataConfig) -> None:

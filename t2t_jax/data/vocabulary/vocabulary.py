@@ -33,7 +33,7 @@ from t2t_jax.data.vocabulary.tokenizers import (
     word_table,
 )
 from t2t_jax.data.vocabulary.words import learn_words
-from t2t_jax.errors import DataError, UserError, write_error
+from t2t_jax.errors import DataError, UserError, writing
 from t2t_jax.files import MAX_VOCABULARY_BYTES, atomic_write, read_limited, write_once
 from t2t_jax.types import BOS, EOS, PAD, UNK
 
@@ -187,15 +187,12 @@ class Vocabulary:
         description = {"size": self.size, "ids": ids, "fingerprint": self.fingerprint}
         description["pieces"] = self.pieces(range(self.size))
         text = json.dumps(description, ensure_ascii=False, indent=1) + "\n"
-        try:
+        problem = "the vocabulary cannot be written"
+        with writing(directory, problem=problem, advice="choose another workdir"):
             Path(directory).mkdir(parents=True, exist_ok=True)
             # The model first: it never changes, and the JSON can be rewritten from it.
             write_once(Path(directory) / f"{name}.model", self.model, advice=_OTHER)
             atomic_write(Path(directory) / f"{name}.json", text)
-        except OSError as error:
-            how = {"problem": "the vocabulary cannot be written"}
-            how["advice"] = "choose another workdir"
-            raise write_error(directory, error, **how) from error
 
     def encode(self, lines: Iterable[str]) -> list[list[int]]:
         """Encodes sentences into ids without bos and eos.
