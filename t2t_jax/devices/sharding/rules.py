@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Mapping, Sequence
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 import jax
@@ -219,9 +219,9 @@ def _split(
     axis = LOGICAL_AXES[name]
     axes = tuple(a for a in axis.mesh_axes if mesh.shape[a] > 1 and a not in used)
     if axis.where_possible:
-        return max(
-            _divisors(axes, size, mesh=mesh), key=lambda some: _parts(some, mesh)
-        )
+        every = chain.from_iterable(combinations(axes, n) for n in range(len(axes) + 1))
+        fitting = (some for some in every if size % _parts(some, mesh) == 0)
+        return max(fitting, key=lambda some: _parts(some, mesh))
     parts = _parts(axes, mesh)
     if size % parts:
         raise ConfigError(
@@ -230,16 +230,6 @@ def _split(
             f"config.{axis.key}."
         )
     return axes
-
-
-def _divisors(
-    axes: tuple[str, ...], size: int, *, mesh: Mesh
-) -> Iterator[tuple[str, ...]]:
-    """Yields the combinations of mesh axes that divide a size."""
-    for number in range(len(axes) + 1):
-        for some in combinations(axes, number):
-            if size % _parts(some, mesh) == 0:
-                yield some
 
 
 def _parts(axes: Sequence[str], mesh: Mesh) -> int:
