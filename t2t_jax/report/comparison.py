@@ -14,7 +14,15 @@ from t2t_jax.evaluation.bleu import BleuSettings
 from t2t_jax.evaluation.significance import scores_and_tests
 from t2t_jax.model.counting import count_parameters
 from t2t_jax.quantities import format_duration
-from t2t_jax.report.curves import MAX_POINTS, NONE, curves, figure, spread, steps_of
+from t2t_jax.report.curves import (
+    MAX_POINTS,
+    NONE,
+    curves,
+    figure,
+    points_of,
+    spread,
+    steps_of,
+)
 from t2t_jax.report.page import Block, Section, Table, render
 from t2t_jax.report.run_page import curves_part, page_data
 from t2t_jax.report.samples import read_samples
@@ -162,12 +170,7 @@ def _settings(runs: Sequence[Run]) -> Table:
 def _evaluations(runs: Sequence[Run]) -> Iterator[Table]:
     """Yields the development BLEU of all runs along the steps."""
     scores = [
-        {
-            record["step"]: f"{value:.2f}"
-            for record in run.records
-            if record["kind"] == "eval"
-            and (value := number(record, "bleu")) is not None
-        }
+        {step: f"{bleu:.2f}" for step, bleu in points_of(run.records, "eval", "bleu")}
         for run in runs
     ]
     steps = spread(sorted(set().union(*scores)), _MAX_EVALUATIONS)

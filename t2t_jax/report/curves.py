@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from t2t_jax.run.status import number, training_seconds
 from t2t_jax.training.progress_and_patience import Record, format_perplexity
 
 T = TypeVar("T")
+Point: TypeAlias = tuple[int, float]  # a step, and a value
 
 NONE = "\N{EM DASH}"
 MAX_POINTS = 1_200
@@ -63,6 +64,12 @@ def steps_of(records: Iterable[Record]) -> list[Record]:
     return sorted(valid, key=lambda record: record["step"])
 
 
+def points_of(records: Iterable[Record], kind: str, name: str) -> list[Point]:
+    """Collects the steps and values of a figure in the records of one kind."""
+    every = ((r["step"], number(r, name)) for r in records if r["kind"] == kind)
+    return [(step, value) for step, value in every if value is not None]
+
+
 def curves(records: Sequence[Record], *, limit: int = MAX_POINTS) -> dict[str, Any]:
     """Collects the curves of a run for the page's scripts.
 
@@ -79,13 +86,8 @@ def curves(records: Sequence[Record], *, limit: int = MAX_POINTS) -> dict[str, A
     thinned = False
     for chart in CHARTS:
         for kind in chart.kinds:
-            points = [
-                (record["step"], value * chart.scale)
-                for record in records
-                if record["kind"] == kind
-                and (value := number(record, chart.key)) is not None
-            ]
-            kept = thin(points, limit)
+            points = points_of(records, kind, chart.key)
+            kept = thin([(step, x * chart.scale) for step, x in points], limit)
             thinned |= len(kept) < len(points)
             if kept:
                 found.setdefault(chart.key, {})[kind] = [
@@ -97,7 +99,7 @@ def curves(records: Sequence[Record], *, limit: int = MAX_POINTS) -> dict[str, A
     return dict(curves=found, axes=_axes(records), skipped=marks, thinned=thinned)
 
 
-def thin(points: Sequence[tuple[int, float]], most: int) -> Sequence[tuple[int, float]]:
+def thin(points: Sequence[Point], most: int) -> Sequence[Point]:
     """Thins a curve to about `most` points that keep its shape.
 
     The points are divided into runs of equal number, and the lowest and the highest
