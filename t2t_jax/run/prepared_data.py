@@ -96,30 +96,25 @@ class PreparedData(NamedTuple):
     @property
     def fingerprints(self) -> dict[str, str]:
         """Hashes of vocabularies and corpora, as checkpoints record them."""
-        hashes = {
+        config, train = self.config, self.train.meta
+        dev = self.dev.meta if self.dev else {}
+        hashes: dict[str, Any] = {
             "vocabulary": self.vocabularies.fingerprint,
-            "train": str(self.train.meta["corpus"]),
+            "train": train["corpus"],
             # The weights determine the order of the data.
             "weights of train": ", ".join(f"{w:g}" for w in self.train.weights),
             "way of planning batches": PLAN_VERSION,
+            "dev": dev.get("corpus"),
+            # The hash of a corpus has the languages of its targets alone.
+            "languages of train": ", ".join(map("-".join, train.get("directions", ()))),
+            "languages of dev": ", ".join(map("-".join, dev.get("directions", ()))),
+            "way of filtering pairs": config.filters and FILTERS_VERSION,
+            "way of comparing lengths": train.get("lengths_version"),
+            "way of sampling subwords": any(config.bpe_dropout) and SAMPLING_VERSION,
+            "way of modifying pairs": config.modifier_rates and MODIFIERS_VERSION,
+            "glossary": config.glossary and open_glossary(config).fingerprint(),
         }
-        if self.dev:
-            hashes["dev"] = str(self.dev.meta["corpus"])
-        # The hash of a corpus has the languages of its targets alone.
-        for name, cache in (("train", self.train), ("dev", self.dev)):
-            if cache and (named := cache.meta.get("directions")):
-                hashes[f"languages of {name}"] = ", ".join(map("-".join, named))
-        if self.config.filters:
-            hashes["way of filtering pairs"] = FILTERS_VERSION
-        if way := self.train.meta.get("lengths_version"):
-            hashes["way of comparing lengths"] = way
-        if any(self.config.bpe_dropout):
-            hashes["way of sampling subwords"] = SAMPLING_VERSION
-        if self.config.modifier_rates:
-            hashes["way of modifying pairs"] = MODIFIERS_VERSION
-        if self.config.glossary:
-            hashes["glossary"] = open_glossary(self.config).fingerprint()
-        return hashes
+        return {name: str(value) for name, value in hashes.items() if value}
 
     @property
     def batch_shapes(self) -> list[tuple[int, int]]:
