@@ -114,14 +114,13 @@ def fingerprint_params(params: Params) -> str:
       >>> fingerprint_params(weights) == fingerprint_params(same)
       False
     """
-    from flax.traverse_util import flatten_dict
+    from t2t_jax.devices.sharding.rules import leaves_by_path
 
     digest = hashlib.sha256()
-    leaves = flatten_dict(params)  # type: ignore[no-untyped-call]
-    for path in sorted(leaves):
-        array = np.asarray(leaves[path])
+    for path, leaf in leaves_by_path(params).items():  # JAX sorts names.
+        array = np.asarray(leaf)
         # No part contains a NUL, so the encoding of trees is unambiguous.
-        head = "\0".join(["/".join(path), array.dtype.name, str(array.shape), ""])
+        head = "\0".join([path, array.dtype.name, str(array.shape), ""])
         digest.update(head.encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
