@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
@@ -18,7 +18,7 @@ from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import Config, parse, to_dict
-from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes
+from t2t_jax.devices.distributed.processes import SINGLE_PROCESS, Processes, finishing
 from t2t_jax.errors import ConfigError, StorageError
 from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.run.workdir import Workdir
@@ -125,8 +125,7 @@ class RunCheckpointer:
         meta: Meta = {"step": progress.step, "kinds": list(kinds)}
         meta |= {"progress": progress.to_dict(), "config": to_dict(self.config)}
         meta |= {"fingerprints": self.fingerprints, "versions": versions, **scores}
-        with self._failure_logged():
-            self._checkpoints.wait()
+        self._complete()
         self._failure = None
         with self._failure_logged():
             self._checkpoints.save(
@@ -148,20 +147,16 @@ class RunCheckpointer:
         if self._failure:
             raise self._failure
 
-    @contextmanager
-    def closing(self) -> Iterator[None]:
+    def closing(self) -> AbstractContextManager[None]:
         """Completes the current save at the end, and logs its failure.
 
         After an exception only a single process does: other processes may have failed.
         """
-        has_failed = True
-        try:
-            yield
-            has_failed = False
-        finally:
-            if self.processes.count == 1 or not has_failed:
-                with self._failure_logged():
-                    self._checkpoints.wait()
+        return finishing(self.processes, self._complete)
+
+    def _complete(self) -> None:
+        with self._failure_logged():
+            self._checkpoints.wait()
 
     @contextmanager
     def _failure_logged(self) -> Iterator[None]:

@@ -259,5 +259,21 @@ def failing_together(
         raise error if error and worst == 0 else _failed_elsewhere(what)
 
 
+@contextmanager
+def finishing(processes: Processes, finish: Callable[[], object]) -> Iterator[None]:
+    """Calls `finish` at the end.
+
+    After an exception only a single process does: the others must be notified first,
+    and may have failed.
+    """
+    has_failed = True
+    try:
+        yield
+        has_failed = False
+    finally:
+        if processes.count == 1 or not has_failed:
+            finish()
+
+
 def _failed_elsewhere(what: str) -> UserError:
     return UserError(f"Another process could not {what}. Its own error says why.")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 
-from t2t_jax.devices.distributed.processes import barrier, current_processes
+from t2t_jax.devices.distributed.processes import barrier, current_processes, finishing
 
 
 class Profiler:
@@ -86,14 +86,8 @@ class Profiler:
         if self._steps and self._steps[-1] <= made:
             why = f"since this run is at step {made:,} already"
             self._log(f"{self._setting}: nothing is traced, {why}.")
-        has_failed = True
-        try:
+        with finishing(current_processes(), self._write):
             yield
-            has_failed = False
-        finally:
-            # After a failure other processes must be notified first.
-            if self._is_open and not (has_failed and current_processes().count > 1):
-                self._write()
 
     def _write(self) -> None:
         self._is_open = False
