@@ -24,7 +24,7 @@ from t2t_jax.data.batching.modifiers import VERSION as MODIFIERS_VERSION
 from t2t_jax.data.batching.pipeline import START, find_batch
 from t2t_jax.data.batching.planner import PLAN_VERSION, train_shapes
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs, load_tables
-from t2t_jax.data.config import SIDES, DataConfig
+from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import (
     Corpus,
     PairLocation,
@@ -384,12 +384,10 @@ def read_batch(
         text.train, text.config, seed=seed, start=start, ahead=ahead, tokens=sampled
     )
     columns: list[list[str]] = []
-    for number, name in enumerate(SIDES):
-        vocabulary, side = getattr(text.vocabularies, name), getattr(tokens, name)
-        ends = ((side.offsets[pair], side.offsets[pair + 1]) for pair in batch.pairs)
-        ids = [side.tokens[first:end] for first, end in ends]
-        is_sampled = bool(text.config.bpe_dropout[number])
-        pieces = [" ".join(vocabulary.pieces(one[:-1])) * is_sampled for one in ids]
+    sides = (tokens.source, tokens.target), text.config.bpe_dropout
+    for vocabulary, side, dropout in zip(text.vocabularies, *sides, strict=True):
+        ids = side.ids(batch.pairs)
+        pieces = [" ".join(vocabulary.pieces(one[:-1])) * bool(dropout) for one in ids]
         columns += [vocabulary.decode(ids), pieces]
     places = map(text.train.locate, map(int, batch.pairs))
     pairs = tuple(
