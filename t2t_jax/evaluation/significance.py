@@ -92,15 +92,14 @@ def paired_test(
         )
         gain, differences = own - other, np.abs(owns - others)
         exceeding = int(np.sum(differences - differences.mean() > abs(gain)))
+        p_value = (exceeding + 1) / (RESAMPLES + 1)  # sacreBLEU's, never 0
         is_better = gain < 0 if name == "ter" else gain > 0  # lower is better
         better = "system" if is_better else "baseline"
         found[name] = {
             "system": own,
             "baseline": other,
             "better": better if gain else "neither",
-            "p_value": (exceeding + 1) / (RESAMPLES + 1)
-            if gain and len(references) > 1
-            else None,
+            "p_value": p_value if gain and len(references) > 1 else None,
         }
     return found
 

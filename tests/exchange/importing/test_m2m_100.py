@@ -91,6 +91,9 @@ def test_settings_of_search_and_licences_are_read(tmp_path):
     assert imported.license == "cc-by-nc-4.0"
     assert "CC BY-NC 4.0" in imported.notes[0]
     assert "not run on the published weights" in imported.notes[0]
+    model = as_model(imported, config_of(imported).decoding)
+    (tokens,) = model.encode(["low"], target=True, target_language="deu_Latn")
+    assert tokens[0] == model.vocabularies.target.tags["deu_Latn"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -148,9 +151,8 @@ def test_a_language_is_added_and_goes_out_with_it(tmp_path, kind):
     assert more.rows[new.tags[language]] == [old.tags[german]]
     params = with_rows(before.params, more.rows)
     after = before._replace(params=params, vocabularies=VocabularyPair(new, new))
-    written = tmp_path / "out"
-    ours, _ = export(after, written, M2M100Format())
-    back = read(written)
+    ours, _ = export(after, tmp_path / "out", M2M100Format())
+    back = read(tmp_path / "out")
     jax.tree.map(np.testing.assert_array_equal, back.params, params)
     again = back.vocabularies.target
     assert again.tags == new.tags
@@ -165,8 +167,7 @@ def test_a_language_is_added_and_goes_out_with_it(tmp_path, kind):
         assert [one.tokens[1:] for one in found] == [one.tokens[1:] for one in wanted]
     # HF has the languages of M2M-100 in code: an added one's token replaces another.
     model = SimpleNamespace(vocabularies=after.vocabularies)
-    languages = language, english
-    one = Original(model, config_of(after), {"examples": ["low"]}, languages)
+    one = Original(model, config_of(after), {"examples": ["low"]}, (language, english))
     program = M2M100Format().usage(one, name="out")
     named, replaced = "gsw_Latn" in program, 'ids("__gsw__")' in program
     assert (named, replaced) == (kind == "NLLB-200", kind == "M2M-100")
