@@ -22,6 +22,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from packaging.requirements import Requirement
+
 import t2t_jax
 from t2t_jax.devices.processor import lacks_vnni
 from t2t_jax.errors import UserError
@@ -126,7 +128,6 @@ def _describe(found: Mapping[str, Any]) -> Iterator[Check]:
 
 _SEVERITY: tuple[Status, ...] = ("ok", "warning", "error")
 _WARNING: Mapping[bool, Status] = {False: "ok", True: "warning"}
-_REQUIREMENT = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
 _EXTRAS = ("exchange", "export", "paper", "plots", "serve")
 _LITTLE_SPACE, _LEAST_SPACE = 2 << 30, 200 << 20  # bytes
 _MOST_LOAD = 1.5  # of each processor
@@ -188,25 +189,23 @@ def check_versions() -> Iterator[Check]:
     except metadata.PackageNotFoundError:
         advice = "Run pip install -e . in the clone."
         yield Check(group, "t2t-jax", "warning", "t2t-jax is not installed", advice)
-    lines = [line for line in required if "extra ==" not in line]
-    for name, least in (_REQUIREMENT.findall(line)[0] for line in lines):
-        version = _version(name)
-        is_old = not version or _numbers(version) < _numbers(least)
-        about = f"{name} {version or 'is not installed'}"
-        advice = f"Run pip install --upgrade '{name}>={least}'." if is_old else ""
-        details = {"version": version or None, "least": least}
-        status: Status = "error" if is_old else "ok"
-        yield Check(group, name.lower(), status, about, advice, details)
     found: dict[str, str] = {}
     lacking: list[str] = []
-    for extra in _EXTRAS:
-        of_extra = (line for line in required if re.search(f"extra == .{extra}", line))
-        names = [_REQUIREMENT.findall(line)[0][0] for line in of_extra]
-        found |= {name: version for name in names if (version := _version(name))}
-        if missing := [name for name in names if name not in found]:
-            lacking.append(f"{extra} ({', '.join(missing)})")
+    for one in map(Requirement, required):
+        version = _version(one.name)
+        if (marker := one.marker) is None:
+            is_old = not one.specifier.contains(version or "0", prereleases=True)
+            about = f"{one.name} {version or 'is not installed'}"
+            advice = f"Run pip install --upgrade '{one}'." if is_old else ""
+            least = str(one.specifier).removeprefix(">=")
+            details = {"version": version or None, "least": least}
+            status: Status = "error" if is_old else "ok"
+            yield Check(group, one.name.lower(), status, about, advice, details)
+        elif extras := [name for name in _EXTRAS if marker.evaluate({"extra": name})]:
+            found |= {one.name: version} if version else {}
+            lacking += [] if version else [f"{one.name} ({', '.join(extras)})"]
     words = ", ".join(f"{name} {version}" for name, version in found.items())
-    run = "Run pip install 't2t-jax[NAME]' for an extra that you need; not complete: "
+    run = "Run pip install 't2t-jax[NAME]' for an extra that you need; missing: "
     advice = f"{run}{', '.join(lacking)}." if lacking else ""
     yield Check(group, "optional", "ok", f"optional: {words or 'none'}", advice, found)
 
@@ -215,11 +214,6 @@ def _version(name: str) -> str:
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(name) or ""
     return ""
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    match = re.match(r"\d+(\.\d+)*", version)
-    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 def check_machine() -> Iterator[Check]:

@@ -63,7 +63,7 @@ def test_a_package_of_an_extra_that_is_missing_is_named_with_it(monkeypatch):
     monkeypatch.setattr(doctor, "_version", lambda name: "9" * (name not in names))
     (check,) = (one for one in doctor.check_versions() if one.name == "optional")
     assert check.status == "ok"
-    assert "export (ctranslate2), serve (uvicorn)." in check.advice
+    assert "ctranslate2 (export), uvicorn (serve)." in check.advice
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,6 @@ class TreeConstraint(Constraint):
       kind_V: [V] int32, `OPEN`, `CLOSE`, `WORD` or `OTHER`.
       label_V: [V] int32, the label of what opens or closes a constituent, from 0.
       max_depth: most constituents that are open at once.
-      eos: the token after a tree.
 
     Example:
       >>> rule = tree_constraint([*"0123", "(S", ")S", "XX"])
@@ -75,7 +74,6 @@ class TreeConstraint(Constraint):
     kind_V: Array
     label_V: Array
     max_depth: int = dataclasses.field(default=MAX_DEPTH, metadata={"static": True})
-    eos: int = dataclasses.field(default=EOS, metadata={"static": True})
 
     def init(self, rows: Array, *, limits_B: Array, num_beams: int) -> TreeState:
         """Returns the state of empty hypotheses."""
@@ -109,7 +107,7 @@ class TreeConstraint(Constraint):
         allowed_BxWxV |= (kind_1x1xV == CLOSE) & is_top_BxWxV & may_close_BxW[..., None]
         may_hold_BxW = has_words_BxW & (depth_BxW > 0)
         allowed_BxWxV |= (kind_1x1xV == WORD) & may_hold_BxW[..., None]
-        is_eos_1x1xV = jnp.arange(kind_1x1xV.shape[-1])[None, None] == self.eos
+        is_eos_1x1xV = jnp.arange(kind_1x1xV.shape[-1])[None, None] == EOS
         is_tree_BxW = (depth_BxW == 0) & ~has_words_BxW
         allowed_BxWxV |= is_eos_1x1xV & is_tree_BxW[..., None]
         return jnp.where(allowed_BxWxV, 0.0, -jnp.inf)
