@@ -18,6 +18,7 @@ from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.model.architectures import make_module
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.inference.load import load
+from t2t_jax.run.inference.model import TranslationModel
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.types import BOS, EOS, PAD, UNK, Params
 
@@ -79,16 +80,18 @@ class Converter:
 
     def ctranslate2(self, directory: str) -> None:
         """Writes a model of CTranslate2, in float32."""
+        from t2t_jax.exchange.exporting.base import ExportSpec, Original
         from t2t_jax.exchange.exporting.ctranslate2 import write_ctranslate2
 
-        to = Path(directory)
-        to.mkdir()
-        write_ctranslate2(
-            to,
+        model = TranslationModel(
+            make_module(self._config.network),
             self._params,
-            config=self._config,
-            vocabularies=self._vocabularies,
+            self._vocabularies,
+            self._config.decoding,
+            step=0,
         )
+        original = Original(model, self._config, origin={})
+        write_ctranslate2(Path(directory), original, ExportSpec("ctranslate2"))
 
 
 def random_params(config: TransformerConfig) -> Params:

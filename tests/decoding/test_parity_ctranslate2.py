@@ -17,7 +17,6 @@ Seen to fail: in the exporter with another epsilon, without the scale of embeddi
 with positions in halves, and with keys and values changed over.
 """
 
-import dataclasses
 import importlib.util
 
 import jax.numpy as jnp
@@ -30,8 +29,8 @@ if not importlib.util.find_spec("ctranslate2"):
 import ctranslate2
 from decode_work import MadeUpWords
 
-from t2t_jax.config import Config
 from t2t_jax.data.vocabulary.pair import VocabularyPair
+from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.ctranslate2 import write_ctranslate2
 from t2t_jax.model.architectures import step_model
 from t2t_jax.types import BOS, EOS, PAD
@@ -42,6 +41,7 @@ from tests.decoding.taught import (
     require_equal_or_better,
     searched,
 )
+from tests.exchange.exporting.counting import original
 from tests.reference.taught_model import (
     CONFIG,
     MODULE,
@@ -62,12 +62,9 @@ def both(tmp_path_factory):
     # Pad and bos are impossible there, so that the others share it all.
     never_V = jnp.zeros(CONFIG.vocab_size).at[jnp.array([PAD, BOS])].set(-jnp.inf)
     directory = tmp_path_factory.mktemp("ctranslate2")
-    write_ctranslate2(
-        directory,
-        params,
-        config=dataclasses.replace(Config(), model=CONFIG),
-        vocabularies=VocabularyPair(WORDS, WORDS),
-    )
+    pair = VocabularyPair(WORDS, WORDS)
+    one = original(CONFIG, vocabularies=pair, params=params)
+    write_ctranslate2(directory, one, ExportSpec("any"))
     engine = ctranslate2.Translator(str(directory), device="cpu", intra_threads=1)
     return Biased(step_model(MODULE, params), never_V), engine
 

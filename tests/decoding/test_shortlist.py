@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.config import Config
 from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
@@ -34,6 +33,7 @@ from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.run.workdir import Workdir
 from tests.decoding.models import Biased, outputs
 from tests.decoding.words import CONFIG, ECHO, WORDS, V, WordVocabulary, sentences
+from tests.exchange.exporting.counting import original
 from tests.faults.running import refused
 from tests.integration import tiny
 from tests.model.tiny import TINY, TINY_RNN, rnn_params, tiny_params
@@ -235,6 +235,7 @@ def test_probabilities_of_words_are_those_of_ibm_model_1(monkeypatch, cells):
 
 def test_ctranslate2_finds_the_same_with_the_map_of_an_export(tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
+    from t2t_jax.exchange.exporting.base import ExportSpec
     from t2t_jax.exchange.exporting.ctranslate2 import (
         piece_names,
         vocabulary_map,
@@ -242,9 +243,8 @@ def test_ctranslate2_finds_the_same_with_the_map_of_an_export(tmp_path):
     )
 
     path = written(tmp_path / "few.npz", few())
-    config = Config(vocabulary=VocabularyConfig(size=V), model=SIZE, decoding=CONFIG)
-    params, to = tiny_params(SIZE), tmp_path / "exported"
-    write_ctranslate2(to, params, config=config, vocabularies=pair())
+    to, one = tmp_path / "exported", original(SIZE, vocabularies=pair())
+    write_ctranslate2(to, one, ExportSpec("any"))
     names = piece_names(pair())
     (to / "vmap.txt").write_text("".join(vocabulary_map(few(), *names)))
     peer, options = ctranslate2.Translator(str(to)), {"min_decoding_length": 1}

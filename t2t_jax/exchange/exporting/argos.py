@@ -68,15 +68,9 @@ class ArgosFormat(ExportFormat):
             "sentencepiece.model": pieces,
         }
         with TemporaryDirectory(dir=to) as directory:
-            write_ctranslate2(
-                Path(directory),
-                original.model.params,
-                config=original.config,
-                vocabularies=original.model.vocabularies,
-                quantization=spec.quantization,
-                language=_tag_of(original),
-            )
-            for path in sorted(Path(directory).iterdir()):
+            folder = Path(directory)
+            write_ctranslate2(folder, original, spec, language=_tag_of(original))
+            for path in sorted(folder.iterdir()):
                 files[f"model/{path.name}"] = path.read_bytes()
         path = to / _file_name(source, target)
         with zipfile.ZipFile(path, "w") as package:

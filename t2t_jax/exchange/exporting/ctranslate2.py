@@ -69,13 +69,7 @@ class CTranslate2Format(ExportFormat):
         for name, side in zip(("source", "target"), vocabularies, strict=True):
             if encoded := table_of(side).get("sentencepiece"):
                 (to / f"{name}.spm").write_bytes(base64.b64decode(encoded))
-        write_ctranslate2(
-            to,
-            original.model.params,
-            config=original.config,
-            vocabularies=vocabularies,
-            quantization=spec.quantization,
-        )
+        write_ctranslate2(to, original, spec)
 
     def load(self, directory: Path, original: Original) -> Backend:
         """Loads it with CTranslate2 on the CPU."""
@@ -213,27 +207,21 @@ def exported_positions(config: Config) -> int:
 
 
 def write_ctranslate2(
-    to: Path,
-    params: Params,
-    *,
-    config: Config,
-    vocabularies: VocabularyPair,
-    quantization: str = "float32",
-    language: str = "",
+    to: Path, original: Original, spec: ExportSpec, *, language: str = ""
 ) -> None:
     """Writes a CTranslate2 model, without what splits text.
 
     Args:
-      quantization: one of `formats.QUANTIZATIONS`.
       language: whose tag CTranslate2 adds to each source; "" for sources that begin
         with theirs.
     """
-    spec = _specification(config)
-    fill_stacks(spec, params, config)
+    config, vocabularies = original.config, original.model.vocabularies
+    written = _specification(config)
+    fill_stacks(written, original.model.params, config)
     model, sides = config.model, piece_names(vocabularies)
-    spec.register_source_vocabulary(sides[0])
-    spec.register_target_vocabulary(sides[1])
-    settings = spec.config
+    written.register_source_vocabulary(sides[0])
+    written.register_target_vocabulary(sides[1])
+    settings = written.config
     settings.layer_norm_epsilon = model.layer_norm_epsilon
     settings.add_source_eos = True
     added = vocabularies.source.tags[language] if language else BOS
@@ -241,10 +229,10 @@ def write_ctranslate2(
     # With "zero", the vector of this token is not used.
     settings.decoder_start_token = sides[1][EOS if model.start == "eos" else BOS]
     settings.eos_token, settings.unk_token = sides[1][EOS], sides[1][UNK]
-    spec.validate()
-    spec.optimize(quantization)
+    written.validate()
+    written.optimize(spec.quantization)
     to.mkdir(exist_ok=True)
-    spec.save(str(to))
+    written.save(str(to))
 
 
 def _specification(config: Config) -> Any:

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.config import Config
-from t2t_jax.data.config import VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.processor import lacks_vnni
+from t2t_jax.exchange.exporting.base import ExportSpec
 from t2t_jax.exchange.exporting.ctranslate2 import (
     CTranslate2Backend,
     write_ctranslate2,
 )
 from tests.decoding.words import Numbers
+from tests.exchange.exporting.counting import original
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 
 pytest.importorskip("ctranslate2")
@@ -82,20 +82,15 @@ class Pieces(Numbers):
         directory.mkdir(exist_ok=True)
 
 
-def exported(tmp_path, model=TINY, **more):
+def exported(tmp_path, model=TINY, quantization="float32"):
     """Writes a model of drawn parameters, and loads it with CTranslate2."""
     target = Pieces(model.vocab_size)
     source = Pieces(model.source_vocab_size) if model.source_vocab_size else target
-    size, own_size = model.vocab_size, model.source_vocab_size
-    config = Config(
-        vocabulary=VocabularyConfig(size=size, source_size=own_size),
-        model=model,
-        decoding=DecodingConfig(max_source_length=20, max_extra_tokens=2),
-    )
-    vocabularies = VocabularyPair(source, target)
-    whole = {"config": config, "vocabularies": vocabularies}
-    write_ctranslate2(tmp_path, tiny_params(model), **whole, **more)
-    return CTranslate2Backend(tmp_path, **whole)
+    decoding = DecodingConfig(max_source_length=20, max_extra_tokens=2)
+    both = VocabularyPair(source, target)
+    one = original(model, vocabularies=both, decoding=decoding)
+    write_ctranslate2(tmp_path, one, ExportSpec("any", quantization))
+    return CTranslate2Backend(tmp_path, vocabularies=both, config=one.config)
 
 
 def pairs():
