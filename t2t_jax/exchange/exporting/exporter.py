@@ -185,8 +185,6 @@ def _verify(
         JaxBackend(written.model, decoding),
         form.load(directory, written),
         text,
-        vocabulary=written.model.vocabularies.source,
-        decoding=decoding,
         same_penalty=not decoding.length_penalty
         or divisor(decoding) == "n"
         or "CTranslate2" not in form.verified_with,

@@ -53,14 +53,14 @@ class JaxBackend:
     """A model of this package, on one device, with the length limits of a config."""
 
     def __init__(self, model: TranslationModel, config: DecodingConfig):
-        self._model = dataclasses.replace(model, decoding=config)
+        self.model = dataclasses.replace(model, decoding=config)
         pieces = model.vocabularies.target.pieces(range(model.vocabularies.target.size))
         self._ids = {piece: id_ for id_, piece in enumerate(pieces)}
 
     def search(self, lines: Sequence[str], *, greedy: bool) -> list[Output]:
         """Translates as `--mode=translate` does, in the dtype of the model."""
-        config = search_config(self._model.decoding, greedy=greedy)
-        model = dataclasses.replace(self._model, decoding=config)
+        config = search_config(self.model.decoding, greedy=greedy)
+        model = dataclasses.replace(self.model, decoding=config)
         # One thread: the caller's, as its matmul precision is thread-local.
         found = Translator(
             model.step_model, model.vocabularies, config, max_concurrent=1
@@ -73,7 +73,7 @@ class JaxBackend:
 
     def score(self, pairs: Sequence[Subwords]) -> list[Logs]:
         """Scores all positions of a target at once."""
-        found = dict(self._model.scorer().iter_logs(pairs))
+        found = dict(self.model.scorer().iter_logs(pairs))
         return [found[number] for number in range(len(pairs))]
 
 
@@ -274,32 +274,31 @@ class Comparison:
 
 
 def compare(
-    own: Backend,
-    exported: Backend,
-    text: VerificationText,
-    *,
-    vocabulary: Vocabulary,
-    decoding: DecodingConfig,
-    same_penalty: bool = True,
+    own: JaxBackend, exported: Backend, text: VerificationText, *, same_penalty: bool
 ) -> Comparison:
-    """Translates and scores the lines with both models.
+    """Translates and scores the lines with both models, greedily and with a beam.
 
     Args:
-      decoding: the search of the model, beside the greedy one.
       same_penalty: see `Comparison`.
     """
-    greedy = [side.search(text.sources, greedy=True) for side in (own, exported)]
+    decoding, vocabulary = own.model.decoding, own.model.vocabularies.source
+    ours, theirs = (side.search(text.sources, greedy=True) for side in (own, exported))
     beams = [side.search(text.sources, greedy=False) for side in (own, exported)]
     subwords = vocabulary.encode_sources(text.sources, target_language="")
-    pairs = [(ids, one.subwords) for ids, one in zip(subwords, greedy[0], strict=True)]
+    pairs = [(ids, one.subwords) for ids, one in zip(subwords, ours, strict=True)]
     logs = own.score(pairs)
     both = zip(logs, exported.score(pairs), strict=True)
     differences = [np.subtract(*one, dtype=np.float64) for one in both]
     errors = np.abs(np.concatenate(differences))
-    gaps = _gaps(own, subwords, *greedy, logs=logs)
+    unequal = _unequal(ours, theirs)
+    others = own.score([(subwords[n], theirs[n].subwords) for n in unequal])
+    gaps = [
+        _gap(ours[n].tokens, theirs[n].tokens, logs[n], other)
+        for n, other in zip(unequal, others, strict=True)
+    ]
     scores = [
         corpus_scores([one.text for one in found], text.references, metrics=("bleu",))
-        for found in (*greedy, *beams)
+        for found in (ours, theirs, *beams)
     ]
     return Comparison(
         text=text.name,
@@ -320,28 +319,6 @@ def compare(
         bleu_signature=scores[0]["bleu_signature"],
         same_penalty=same_penalty,
     )
-
-
-def _gaps(
-    own: Backend,
-    subwords: Sequence[Sequence[int]],
-    ours: Sequence[Output],
-    theirs: Sequence[Output],
-    *,
-    logs: Sequence[Logs],
-) -> list[float]:
-    """Returns the gap of each line whose outputs differ.
-
-    Args:
-      subwords: of the sources.
-      logs: the model's log-probabilities of the tokens of `ours`.
-    """
-    unequal = _unequal(ours, theirs)
-    others = own.score([(subwords[n], theirs[n].subwords) for n in unequal])
-    return [
-        _gap(ours[n].tokens, theirs[n].tokens, logs[n], other)
-        for n, other in zip(unequal, others, strict=True)
-    ]
 
 
 def _unequal(ours: Sequence[Output], theirs: Sequence[Output]) -> list[int]:

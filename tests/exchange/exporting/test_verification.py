@@ -5,10 +5,12 @@ absolute; where one unequal line of few is too many.
 """
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.exchange.exporting.verification import (
     EXACT,
@@ -52,7 +54,10 @@ class Fake:
 
 
 def compared(own, exported):
-    return compare(own, exported, TEXT, vocabulary=Words(), decoding=DecodingConfig())
+    own.model = SimpleNamespace(
+        vocabularies=VocabularyPair(Words(), Words()), decoding=DecodingConfig()
+    )
+    return compare(own, exported, TEXT, same_penalty=True)
 
 
 def test_one_model_is_itself_exactly():
