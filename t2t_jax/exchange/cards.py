@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -77,26 +78,23 @@ def model_card(
     comparison: Comparison,
     *,
     spec: ExportSpec,
-    max_bleu_loss: float,
 ) -> str:
     """Writes the card of an export.
 
     Args:
       name: of the directory.
-      max_bleu_loss: that was accepted.
+      spec: with the loss of BLEU that was accepted.
     """
     config, origin = original.config, original.origin
     vocabularies = original.model.vocabularies
     is_paper = config.architecture == "transformer"
     is_table = table_of(vocabularies.target)
-    directions = original.directions or [*filter(None, [original.languages])]
     result = _result(original, comparison, exact=spec.quantization == "float32")
     card = fill_template(
         "model_card",
         name=name,
         form=form,
-        quantization=spec.quantization,
-        max_bleu_loss=max_bleu_loss,
+        spec=spec,
         # In float32, before quantization.
         params_sha256=fingerprint_params(original.model.params),
         vocabulary_sha256=vocabularies.fingerprint,
@@ -104,9 +102,9 @@ def model_card(
         config=config,
         origin=origin,
         checked=comparison,
-        metadata=_hub_metadata(name, form, original, directions, result),
+        metadata=_hub_metadata(name, form, original, result),
         divisor=divisor(config.decoding),
-        directions=directions,
+        directions=original.directions,
         kind="a Transformer" if is_paper else "an LSTM with attention",
         made=_made(origin),
         use=form.usage(original, name=name),
@@ -151,16 +149,12 @@ def _began_with(directory: str, origin: Mapping[str, Any]) -> str:
 
 
 def _hub_metadata(
-    name: str,
-    form: ExportFormat,
-    original: Original,
-    directions: Sequence[tuple[str, str]],
-    result: Mapping[str, Any],
+    name: str, form: ExportFormat, original: Original, result: Mapping[str, Any]
 ) -> str:
     """Returns the metadata of a model as YAML, without the lines `---`."""
+    origin, named = original.origin, chain(*original.directions)
     # The hub has no regions: pt_BR is pt.
-    codes = (re.split("[_-]", code)[0].lower() for pair in directions for code in pair)
-    origin = original.origin
+    codes = (re.split("[_-]", code)[0].lower() for code in named)
     # The licence of the weights that it began with, if any.
     imported = origin.get("imported") or origin.get(BEGAN_WITH) or {}
     metadata = {

@@ -168,8 +168,9 @@ def export(
         tolerance = tolerance_of(spec)
         found.require(tolerance, advice=_advice(spec))
         checked = dataclasses.replace(found, text=spec_of_names(found.text))
-        name, loss = to.resolve().name, tolerance.bleu
-        card = model_card(name, form, original, checked, spec=spec, max_bleu_loss=loss)
+        accepted = spec._replace(max_bleu_loss=tolerance.bleu)
+        name = to.resolve().name
+        card = model_card(name, form, original, checked, spec=accepted)
         # File names may hold any bytes.
         (partial / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         provenance.write_sha256sums(partial)

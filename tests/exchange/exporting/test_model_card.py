@@ -52,6 +52,7 @@ ORIGINAL = Original(
     config=CONFIG,
     origin=ORIGIN,
     languages=("en", "fr"),
+    directions=[("en", "fr")],
 )
 
 
@@ -62,8 +63,7 @@ def card(form="model_dir", quantization="float32", lines=1000, **changed):
         FORMATS[form],
         ORIGINAL._replace(**changed),
         dataclasses.replace(COMPARISON, lines=lines),
-        spec=ExportSpec(form, quantization),
-        max_bleu_loss=0.0,
+        spec=ExportSpec(form, quantization, max_bleu_loss=0.0),
     )
 
 
@@ -129,7 +129,7 @@ def metadata(**changed):
     ids=["float32", "int8"],
 )
 def test_what_is_known_is_in_it_and_nothing_else(changed):
-    head = metadata(**changed, languages=("pt_BR", "zh-Hans"))
+    head = metadata(**changed, directions=[("pt_BR", "zh-Hans")])
     (result,) = head.pop("model-index")[0]["results"]
     assert head["language"] == ["pt", "zh"]
     assert "license" not in head
