@@ -61,9 +61,10 @@ def run(options: ExportOptions) -> None:
     )
     lines = f"{len(text.sources):,} line{'s' * (len(text.sources) != 1)}"
     log(f"Exporting step {model.step:,}, to be verified on {lines} …")
-    comparison = exporter.export(
-        model, to, spec=spec, workdir=workdir, config=config, text=text
+    original = exporter.original_of(
+        model, spec=spec, workdir=workdir, config=config, text=text
     )
+    comparison = exporter.export(original, to, spec=spec, text=text)
     _report(comparison, exporter.tolerance_of(spec))
     log(f"Wrote {to}.{' See its README.md for usage.' * to.is_dir()}")
 

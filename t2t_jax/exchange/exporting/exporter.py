@@ -128,18 +128,12 @@ def tolerance_of(spec: ExportSpec) -> Tolerance:
 
 
 def export(
-    model: TranslationModel,
-    to: Path,
-    *,
-    spec: ExportSpec,
-    workdir: Workdir,
-    config: Config,
-    text: VerificationText,
+    original: Original, to: Path, *, spec: ExportSpec, text: VerificationText
 ) -> Comparison:
     """Writes a model and verifies that it translates like the original.
 
     Args:
-      model: from `load_for_export`.
+      original: from `original_of`; its format supports it.
       to: missing or empty; or a missing file, for formats of `formats.FILE_SUFFIXES`.
 
     Raises:
@@ -147,14 +141,12 @@ def export(
       OutputError: the directory cannot be created.
       UserError: a package is missing, or cannot represent the model.
     """
-    form = FORMATS[spec.format]
+    form, config = FORMATS[spec.format], original.config
     if config.decoding.constraint != "none":
         raise UserError(
             "Exports search without constraints, but config.decoding.constraint is "
             f"{config.decoding.constraint}. Use --config.decoding.constraint=none."
         )
-    form.check_supported(config)
-    original = _original(model, spec=spec, workdir=workdir, config=config, text=text)
     written = original._replace(config=without_folders(config))
     starts_with_zeros = spec.format == "hf_marian" and config.model.start == "zero"
     if spec.format in FORBIDDING_FORMATS or starts_with_zeros:
@@ -192,7 +184,7 @@ def _verify(
     )
 
 
-def _original(
+def original_of(
     model: TranslationModel,
     *,
     spec: ExportSpec,
@@ -200,7 +192,14 @@ def _original(
     config: Config,
     text: VerificationText,
 ) -> Original:
-    """Collects what is known of a model; of its text the names of the files alone."""
+    """Collects what is known of a model; of its text the names of the files alone.
+
+    Args:
+      model: from `load_for_export`.
+
+    Raises:
+      UserError: the languages of the specification are not those of the model's tags.
+    """
     origin = provenance.provenance_of(workdir, model.step)
     origin.setdefault("examples", list(text.sources[:1]))
     for corpus in origin.get("data", {}).values():
