@@ -7,6 +7,7 @@ gives type, shape, and the bytes in a file `NAME.data-SHARD-of-SHARDS`. All chec
 
 from __future__ import annotations
 
+import io
 import math
 import struct
 from collections.abc import Iterator, Mapping
@@ -222,15 +223,12 @@ def _fields(message: Any) -> Iterator[tuple[int, Any]]:
             raise ValueError(f"its index has a field of type {kind}")
 
 
-class _Varints:
+class _Varints(io.BytesIO):
     """Reads variable-length integers and bytes one after another."""
-
-    def __init__(self, content: bytes):
-        self._content, self._position = content, 0
 
     @property
     def is_at_end(self) -> bool:
-        return self._position == len(self._content)
+        return self.tell() == self.getbuffer().nbytes
 
     def next(self) -> int:
         """Reads an integer of 7 bits a byte, the lowest first, up to 64 bits."""
@@ -244,11 +242,9 @@ class _Varints:
 
     def take(self, size: int) -> bytes:
         """Reads bytes."""
-        end = self._position + size
-        if end > len(self._content):
+        # `read` takes 63 bits, and an index has fewer bytes than its limit.
+        if len(found := self.read(min(size, _MAX_INDEX_BYTES))) < size:
             raise ValueError("its index is truncated")
-        found = self._content[self._position : end]
-        self._position = end
         return found
 
 
