@@ -144,8 +144,8 @@ def write_imported(
     origin = {"step": 0, "kinds": ["imported"], "imported": described}
     with atomic_directory(to) as directory:
         save_model_dir(directory, model, config=config, origin=origin)
-        toolkit = FORMATS[name].toolkit
-        card = _card(imported, config, sums, name=to.resolve().name, toolkit=toolkit)
+        about = {"name": to.resolve().name, "toolkit": FORMATS[name].toolkit}
+        card = _card(imported, config, **about, sums=sums)
         (directory / "README.md").write_bytes(card.encode(errors="backslashreplace"))
         write_sha256sums(directory)
     return config
@@ -211,30 +211,25 @@ def _model_of(imported: ImportedModel, config: Config, path: Path) -> Translatio
     return TranslationModel(module, params, own, config.decoding, step=0)
 
 
-def _card(
-    imported: ImportedModel,
-    config: Config,
-    sums: dict[Path, str],
-    *,
-    name: str,
-    toolkit: str,
-) -> str:
-    """Fills `import_card.md`."""
+def _card(imported: ImportedModel, config: Config, **about: object) -> str:
+    """Fills `import_card.md`.
+
+    Args:
+      about: `name` of the directory, `toolkit`, and `sums` of the files.
+    """
     vocabulary = imported.vocabularies.source
     sides = ("source_language", "target_language")
     needed = zip(sides, vocabulary.tags, strict=False)
     return fill_template(
         "import_card",
         options=dict(needed) if vocabulary.reads_source else {},
-        name=name,
-        toolkit=toolkit,
         imported=imported,
-        sums=sums,
         parameters=count_parameters(config.network).total,
         departures=departures(config),
         usual=defaults(),
         versions=versions(),
         sha256sums=SHA256SUMS,
+        **about,
     )
 
 
