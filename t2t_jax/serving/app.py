@@ -57,13 +57,7 @@ T = TypeVar("T")
 _Results: TypeAlias = AsyncGenerator[tuple[Place, "Translation"]]
 
 _THREADS = 4
-_KINDS = {
-    "css": "text/css; charset=utf-8",
-    "html": "text/html; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "json": "application/json",
-    "svg": "image/svg+xml",
-}
+_KINDS = {"js": "text/javascript", "json": "application/json", "svg": "image/svg+xml"}
 _PATHS = {"index.html": "/", "openapi.json": "/spec"}
 _LOGGER = logging.getLogger(__name__)
 
@@ -369,11 +363,12 @@ def _static_route(name: str, content: bytes) -> Route:
     # Browsers ask again at each load: a new version of the program is used at once.
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
-    kind = {"content-type": _KINDS[name.rpartition(".")[2]]}
+    suffix = name.rpartition(".")[2]
+    kind = _KINDS.get(suffix, f"text/{suffix}")
 
     async def send(request: Request) -> Response:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        return Response(content, headers=headers | kind)
+        return Response(content, headers=headers, media_type=kind)
 
     return Route(_PATHS.get(name, f"/static/{name}"), send)
