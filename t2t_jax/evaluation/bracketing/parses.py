@@ -105,6 +105,8 @@ def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
       >>> bracket_intervals([same] * 7)["f1"]
       {'mean': 100.0, 'half_width': 0.0}
     """
+    from sacrebleu.significance import estimate_ci
+
     found: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES, "seed": SEED}
     valid = [one for one in scores if one.status == Status.VALID]
     raw = [(s.matched, s.gold_brackets, s.test_brackets, s.is_complete) for s in valid]
@@ -122,11 +124,9 @@ def bracket_intervals(scores: Sequence[SentenceScore]) -> dict[str, Any]:
         2 * matched / np.maximum(gold + test, 1),
         complete / len(counts_Nx4),
     )
-    outside = round(RESAMPLES * (1 - LEVEL) / 2)
     for name, values in zip(_WITH_INTERVALS, resampled, strict=True):
-        ordered = np.sort(100 * values)
-        width = float(ordered[-1 - outside] - ordered[outside])
-        found[name] = {"mean": float(values.mean()) * 100, "half_width": width / 2}
+        mean, half_width = map(float, estimate_ci(100 * values))
+        found[name] = {"mean": mean, "half_width": half_width}
     return found
 
 
