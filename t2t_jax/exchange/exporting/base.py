@@ -146,7 +146,7 @@ def divisor(config: DecodingConfig) -> str:
 
 
 def require_transformer(
-    config: Config, form: str, supported: Supported | None = None, *, advice: str = ""
+    config: Config, form: str, supported: Supported, *, advice: str = ""
 ) -> None:
     """Checks that a format can represent a model.
 
@@ -167,7 +167,7 @@ def require_transformer(
     problems = [
         f"--format={form} requires model.{key}={' or '.join(map(str, values))}, and "
         f"the model has {getattr(config.model, key)}. {advice}"
-        for key, values in (supported or {}).items()
+        for key, values in supported.items()
         if getattr(config.model, key) not in values
     ]
     if problems:

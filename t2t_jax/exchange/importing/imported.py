@@ -13,6 +13,7 @@ from t2t_jax.model.config import is_number
 from t2t_jax.types import Params
 
 _MOST = 1_000_000
+_EXTRA = 200  # tokens that an output may have more than its source
 _ADVICE = "Pass another model."
 
 
@@ -190,16 +191,15 @@ class Settings:
         }
 
 
-def length_limits(model: Mapping[str, Any], *, extra: int = 200) -> dict[str, int]:
+def length_limits(model: Mapping[str, Any]) -> dict[str, int]:
     """Returns how long sources and outputs may be, together, by key.
 
     Args:
       model: values of `config.model` by key; learned positions are a limit.
-      extra: tokens that an output may have more than its source.
     """
     if not (rows := model.get("max_positions")):
-        return {"decoding.max_extra_tokens": extra}
-    extra = min(extra, rows // 2)
+        return {"decoding.max_extra_tokens": _EXTRA}
+    extra = min(_EXTRA, rows // 2)
     return {
         "decoding.max_extra_tokens": extra,
         "decoding.max_source_length": max(rows - extra, 2),
