@@ -91,7 +91,7 @@ def _run(argv: Sequence[str]) -> int:
     from t2t_jax.cli.console.text_io import flush_before_exit
     from t2t_jax.cli.flags.arguments import split
     from t2t_jax.cli.flags.modes import module_of
-    from t2t_jax.cli.flags.options import DistributedOptions
+    from t2t_jax.cli.flags.options import DistributedOptions, RunOptions
     from t2t_jax.cli.flags.usage import requested_help
 
     line = split(argv)
@@ -121,6 +121,8 @@ def _run(argv: Sequence[str]) -> int:
         options = dataclasses.replace(options, processes=processes)
     else:
         require_single_task(options.mode)
+        if isinstance(options, RunOptions) and options.reads_config:
+            options.workdir.require()
     with exit_on_signal(options):
         code: int = mode.run(options) or 0
     return code

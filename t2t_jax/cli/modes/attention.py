@@ -34,7 +34,6 @@ _KINDS = {
 
 def run(options: AttentionOptions) -> None:
     """Writes and plots the attention weights of `options.text` and its translation."""
-    options.workdir.require()
     selection = _select(options)
     require_matplotlib()
     to = make_directory(options.to)

@@ -35,7 +35,6 @@ def run(options: AverageOptions) -> None:
     Raises:
       UserError: options, workdir or text are invalid.
     """
-    options.workdir.require()
     from t2t_jax.run.inference.average import average_checkpoints
     from t2t_jax.run.inference.model_dir import check_new_dir
 

@@ -29,7 +29,6 @@ def run(options: ExportOptions) -> None:
         exported model differs from the original.
     """
     workdir, config, to = options.workdir, options.config, Path(options.to)
-    workdir.require()
     from t2t_jax.exchange.exporting import exporter
     from t2t_jax.exchange.exporting.base import ExportSpec
     from t2t_jax.exchange.exporting.verification import choose_lines, of_language

@@ -16,7 +16,6 @@ def run(options: options.ExtendOptions) -> None:
     Raises:
       UserError: options, workdir or text are invalid, or the model cannot be extended.
     """
-    options.workdir.require()
     require_files(*options.learn_from, *options.keep)
     from t2t_jax.run.inference.extend import extend_model
 

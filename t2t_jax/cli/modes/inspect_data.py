@@ -32,7 +32,6 @@ def run(options: InspectDataOptions) -> None:
     Raises:
       UserError: the workdir, its text or a flag is invalid; before JAX is imported.
     """
-    options.workdir.require()
     if options.to and Path(options.to).suffix not in (".tsv", ".html"):
         raise UserError(
             f"--to={options.to} must end in .tsv (pairs) or .html (a page). "

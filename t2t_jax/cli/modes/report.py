@@ -34,7 +34,6 @@ def run(options: ReportOptions) -> None:
     from t2t_jax.report.run_page import REPORT, run_page
 
     workdir = options.workdir
-    workdir.require()
     own = workdir.path / REPORT
     to = check_page(options.to or own, own=own)
     output, scores = _best_output(workdir), None

@@ -27,7 +27,6 @@ def run(options: ScoreOptions) -> None:
     Raises:
       UserError: files, flags or workdir are invalid; before JAX is imported.
     """
-    options.workdir.require()
     names = {"source": options.source, "reference": options.reference}
     joiner = options.config.data.subword_joiner
     pairs = tuple(read_aligned(names, joiner=joiner, may_be_empty=True).values())

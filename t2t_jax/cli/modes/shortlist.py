@@ -22,7 +22,6 @@ def run(options: ShortlistOptions) -> None:
     Raises:
       UserError: the workdir, its text or a flag is invalid.
     """
-    options.workdir.require()
     config = options.workdir.read_config()
     vocabularies = options.workdir.read_vocabularies(config.vocabulary)
     joiner, files = config.data.subword_joiner, [options.source, options.reference]

@@ -26,7 +26,6 @@ def run(options: ShowBatchOptions) -> None:
       UserError: the workdir is not a run, or its text has been removed.
     """
     config, workdir, step = options.config, options.workdir, options.step
-    workdir.require()
     workdir.require_run()
     if step > config.steps:
         raise UserError(

@@ -8,6 +8,7 @@ from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import attention
 from t2t_jax.config import Config
 from t2t_jax.errors import InputMissingError, UserError
+from t2t_jax.main import main
 from t2t_jax.run.workdir import Workdir
 
 
@@ -41,12 +42,12 @@ def test_all_mistakes_come_at_once_and_nothing_is_written(workdir, given):
     assert not (workdir.path / "to").exists()
 
 
-def test_what_cannot_be_plotted_is_refused_at_once(tmp_path, workdir, monkeypatch):
+def test_what_cannot_be_plotted_is_refused(tmp_path, workdir, monkeypatch, own_signals):
     rnn = make_workdir(tmp_path / "rnn", architecture="rnn")
     with pytest.raises(UserError, match="has architecture='rnn'"):
         run(rnn)
-    with pytest.raises(InputMissingError, match="not a run or a model"):
-        run(Workdir(tmp_path))
+    argv = [f"--workdir={tmp_path}", "--to=maps", "--text=A dog."]
+    assert main(["attention", *argv]) == InputMissingError.exit_code
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match="pip install"):
         run(workdir)
