@@ -19,6 +19,7 @@ from t2t_jax.cli.flags.options import (
     EvaluateOptions,
     ExportOptions,
     ModelOptions,
+    ShortlistOptions,
 )
 from t2t_jax.cli.processes import load_mean, load_one
 from t2t_jax.cli.translation.job import LineWindow, TranslationJob, distributed
@@ -90,17 +91,22 @@ def open_pair(source: str, reference: str, *, joiner: str) -> TextCorpus:
     return TextCorpus(f"text:{source},{reference}", *files, joiner)
 
 
-def open_text(options: AverageOptions | ExportOptions) -> CorpusOfPairs:
-    """Opens the pairs of `--source` and `--reference`, or of the development set.
+def open_text(
+    options: AverageOptions | ExportOptions | ShortlistOptions, *, split: str = "dev"
+) -> CorpusOfPairs:
+    """Opens the pairs of `--source` and `--reference`, or of a text of the run.
+
+    Args:
+      split: which text, "train" or "dev"; its sources have their tags.
 
     Raises:
       UserError: a file does not exist.
     """
-    joiner = options.config.data.subword_joiner
+    data, joiner = options.config.data, options.config.data.subword_joiner
     if options.source:
         return open_pair(options.source, options.reference, joiner=joiner)
-    _, spec = train_and_dev(options.config.data)
-    corpus = open_corpus(spec, key="data.dev", joiner=joiner)
+    spec = train_and_dev(data)[split == "dev"]
+    corpus = open_corpus(spec, key=f"data.{split}", joiner=joiner)
     both = options.workdir.read_vocabularies(options.config.vocabulary)
     return with_tags(corpus, both.source)
 

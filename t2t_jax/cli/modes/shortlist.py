@@ -7,10 +7,8 @@ from itertools import islice
 
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import open_output
-from t2t_jax.cli.evaluation.corpus import open_pair
+from t2t_jax.cli.evaluation.corpus import open_text
 from t2t_jax.cli.flags.options import ShortlistOptions
-from t2t_jax.data.corpora.corpus import Corpus, with_tags
-from t2t_jax.data.corpora.open import open_corpus, train_and_dev
 from t2t_jax.decoding.shortlist import Pair, learn_shortlist
 
 _WINDOW = 4_096
@@ -22,17 +20,10 @@ def run(options: ShortlistOptions) -> None:
     Raises:
       UserError: the workdir, its text or a flag is invalid.
     """
-    config = options.workdir.read_config()
+    config, corpus = options.config, open_text(options, split="train")
     vocabularies = options.workdir.read_vocabularies(config.vocabulary)
-    joiner, files = config.data.subword_joiner, [options.source, options.reference]
-    corpus: Corpus
-    if options.source:
-        corpus = open_pair(*files, joiner=joiner)
-    else:
-        spec, _ = train_and_dev(config.data)
-        corpus = open_corpus(spec, key="data.train", joiner=joiner)
     every = max(1, -(-corpus.num_pairs() // options.pairs))
-    text = islice(with_tags(corpus, vocabularies.source), 0, None, every)
+    text = islice(corpus, 0, None, every)
 
     def pairs() -> Iterator[Pair]:
         while some := [*islice(text, _WINDOW)]:
@@ -40,7 +31,8 @@ def run(options: ShortlistOptions) -> None:
             sources = vocabularies.source.encode_sources(lines, target_language="")
             yield from zip(sources, vocabularies.target.encode(targets), strict=True)
 
-    with open_output(options.to, flag="to", inputs=filter(None, files)) as out:
+    files = filter(None, (options.source, options.reference))
+    with open_output(options.to, flag="to", inputs=files) as out:
         found = learn_shortlist(
             (pair for pair in pairs() if max(map(len, pair)) < config.data.max_length),
             vocabularies,
