@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 System = tuple[Callable[[Sequence[str]], Sequence[str]], float]
 """Translates lines; and the megabytes of its parameters."""
 
+Languages = Mapping[str, str | None]
+"""`source_language` and `target_language`, as `translate` takes them."""
+
 
 def run(options: CompareOptions) -> None:
     """Prints the comparison, and writes it to `options.to` if that is given.
@@ -54,15 +57,14 @@ def _compare_models(options: CompareOptions) -> list[Table]:
     from t2t_jax.report.page import Table
 
     files = {"source": options.source, "reference": options.reference}
-    configs = _configs(options.workdirs)
-    base = next(iter(configs.values()))
+    models = _models(options)
+    base, _ = next(iter(models.values()))
     sources, references = read_aligned(files, joiner=base.data.subword_joiner).values()
-    languages = _languages(options, configs)
     quality, costs, first = [], [], None
-    names = comparison.shown_names([*configs])
-    for shown, (name, config) in zip(names, configs.items(), strict=True):
+    names = comparison.shown_names([*models])
+    for shown, (name, (config, languages)) in zip(names, models.items(), strict=True):
         log(f"Translating {options.source} with {name} …")
-        translate, megabytes = _open(Path(name), config, languages[name])
+        translate, megabytes = _open(Path(name), config, languages)
         translate(sources)  # compiles
         began = time.perf_counter()
         output = [*translate(sources)]
@@ -90,49 +92,38 @@ def _compare_models(options: CompareOptions) -> list[Table]:
     ]
 
 
-def _configs(directories: Sequence[str]) -> dict[str, Config]:
-    """Returns the configuration of each model; of an export, that of the one before.
+def _models(options: CompareOptions) -> dict[str, tuple[Config, Languages]]:
+    """Returns configuration and languages of each model; of an export those before it.
+
+    The languages are those that it has tags for; if none of the models has tags, they
+    are those of the flags, which the first of them refuses.
 
     Raises:
       InputMissingError: a directory is neither a model nor such an export.
     """
-    found: dict[str, Config] = {}
-    for name in directories:
+    found: dict[str, tuple[Config, Tagged]] = {}
+    for name in options.workdirs:
         if not _is_export(name):
-            Workdir(Path(name)).require()
             config = Workdir(Path(name)).read_config()
+            side = Workdir(Path(name)).read_vocabularies(config.vocabulary).source
         elif not found:
             raise InputMissingError(
                 f"{name} must follow the run or model that it is an export of, whose "
                 "search it takes. Change the order."
             )
-        found[name] = config
-    return found
+        found[name] = config, side
+    wanted, has_tags = options.languages, any(side.tags for _, side in found.values())
+    return {
+        name: (config, known_languages(side, **wanted) if has_tags else wanted)
+        for name, (config, side) in found.items()
+    }
 
 
 def _is_export(folder: str | Path) -> bool:
     return Path(folder, "model.bin").is_file()
 
 
-def _languages(
-    options: CompareOptions, configs: Mapping[str, Config]
-) -> dict[str, dict[str, str | None]]:
-    """Returns the languages of each model: those that it has tags for.
-
-    If none has, all, which the first of them refuses.
-    """
-    sides: dict[str, Tagged] = {}
-    for name, config in configs.items():
-        if not _is_export(name):  # Else those of the model before.
-            side = Workdir(Path(name)).read_vocabularies(config.vocabulary).source
-        sides[name] = side
-    if not any(side.tags for side in sides.values()):
-        return dict.fromkeys(sides, options.languages)
-    wanted = options.languages
-    return {name: known_languages(side, **wanted) for name, side in sides.items()}
-
-
-def _open(folder: Path, config: Config, languages: Mapping[str, str | None]) -> System:
+def _open(folder: Path, config: Config, languages: Languages) -> System:
     """Loads a model, or an export as CTranslate2, with a search over all processors."""
     import jax
 
