@@ -182,13 +182,13 @@ def load_mean(options: EvaluateOptions, decoding: DecodingConfig) -> Translation
     """Averages checkpoints of a run in memory. Collective: call on every process.
 
     Raises:
-      UserError: as `inference.average.load_average`; or this process does not see the
-        checkpoints.
+      UserError: as `inference.average.select_checkpoints`; or this process does not see
+        the checkpoints.
     """
-    from t2t_jax.run.inference.average import load_average, select_checkpoints
+    from t2t_jax.run.inference.average import average_model, select_checkpoints
     from t2t_jax.run.inference.load import shared_steps
 
-    workdir, force = options.workdir, options.force
-    select = partial(select_checkpoints, workdir, last=options.last, force=force)
-    steps = shared_steps(options.processes, workdir, lambda: select().steps)
-    return load_average(workdir, steps=steps, force=force, decoding=decoding)
+    workdir, last = options.workdir, options.last
+    select = partial(select_checkpoints, workdir, force=options.force)
+    steps = shared_steps(options.processes, workdir, lambda: select(last=last).steps)
+    return average_model(workdir, select(steps=steps), decoding=decoding)

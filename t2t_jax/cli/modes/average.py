@@ -70,12 +70,14 @@ def _slide(options: AverageOptions) -> tuple[int, ...]:
     folder.create()
     records: list[dict[str, Any]] = []
     print(*_HEADER, sep="\t", flush=True)
-    for number, (steps, spacing, faults) in enumerate(windows, start=1):
+    for number, window in enumerate(windows, start=1):
+        steps, spacing, faults = window
         log(
             f"Window {number} of {len(windows)}: {len(lines):,} lines by the average "
             f"of {', '.join(map(str, steps))} and by {steps[-1]} …"
         )
-        mean, newest = (_score(options, some, lines) for some in (steps, steps[-1:]))
+        alone = window._replace(steps=steps[-1:])
+        mean, newest = (_score(options, some, lines) for some in (window, alone))
         ends, scores = (steps[0], steps[-1]), (mean["bleu"], newest["bleu"])
         record = dict(zip(_HEADER, (steps, *ends, *scores), strict=False))
         records.append({**record, **spacing._asdict(), "forced": bool(faults)})
@@ -114,7 +116,7 @@ def _windows(options: AverageOptions) -> list[Selection]:
 
 
 def _score(
-    options: AverageOptions, steps: Sequence[int], lines: Sequence[Sequence[str]]
+    options: AverageOptions, window: Selection, lines: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
     """Returns BLEU of the average of these checkpoints, and its signature.
 
@@ -126,7 +128,7 @@ def _score(
 
     bleu = BleuSettings(options.config.evaluation.tokenize)
     decoding, trained = options.config.decoding, options.trained
-    model = average_model(options.workdir, steps, trained=trained, decoding=decoding)
+    model = average_model(options.workdir, window, trained=trained, decoding=decoding)
     sources, references, directions = zip(*lines, strict=True)
     with start_progress(TRANSLATING, len(lines)) as progress:
         hypotheses = [""] * len(lines)

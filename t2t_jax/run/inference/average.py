@@ -94,15 +94,16 @@ def _infos(workdir: Workdir, steps: Sequence[int] = ()) -> list[CheckpointInfo]:
 
 def average_model(
     workdir: Workdir,
-    steps: Sequence[int],
+    selection: Selection,
     *,
     trained: bool = False,
     decoding: DecodingConfig | None = None,
 ) -> TranslationModel:
-    """Averages checkpoints of a run, on each device of this process.
+    """Averages checkpoints of a run in memory, on each device of this process.
 
     Args:
-      steps: oldest first; a step that is given twice has twice the weight.
+      selection: from `select_checkpoints`; a step that is in it twice has twice the
+        weight. The last step is that of the model.
       trained: whether to average the parameters that are trained, where the run is
         evaluated with their moving average.
       decoding: the search settings; None means those of the run.
@@ -110,7 +111,7 @@ def average_model(
     Raises:
       UserError: the trained parameters are wanted, and are the only ones.
     """
-    checkpoints = CheckpointReader(workdir.checkpoints)
+    steps, checkpoints = selection.steps, CheckpointReader(workdir.checkpoints)
     if trained and not all(map(checkpoints.has_trained, steps)):
         raise UserError(
             "--trained requires a run with a moving average of its parameters "
@@ -119,48 +120,30 @@ def average_model(
     newest = load(workdir.path, checkpoint=steps[-1], decoding=decoding)
     item, like = "trained" if trained else "params", abstract_params(newest.module)
     params = average(checkpoints.params(step, like=like, item=item) for step in steps)
-    return replace(newest, params=replicate(params), averaged_steps=tuple(steps))
-
-
-def load_average(
-    workdir: Workdir,
-    *,
-    last: int = 0,
-    steps: Sequence[int] = (),
-    force: bool = False,
-    trained: bool = False,
-    decoding: DecodingConfig | None = None,
-) -> TranslationModel:
-    """Loads the average of several checkpoints of a run, with the newest one's step.
-
-    The arguments are those of `select_checkpoints` and `average_model`.
-
-    Raises:
-      UserError: the directory is not a run, or has no such checkpoints.
-    """
-    selection = select_checkpoints(workdir, last=last, steps=steps, force=force)
-    model = average_model(workdir, selection.steps, trained=trained, decoding=decoding)
     spacing = {**selection.spacing._asdict(), "forced": bool(selection.faults)}
-    return replace(model, spacing=spacing)
+    params = replicate(params)
+    return replace(newest, params=params, averaged_steps=steps, spacing=spacing)
 
 
 def average_checkpoints(
-    workdir: Workdir, *, to: Path, **selection: Any
+    workdir: Workdir, *, to: Path, trained: bool = False, **selection: Any
 ) -> tuple[int, ...]:
     """Writes the average of several checkpoints as a model directory.
 
     Args:
-      selection: as for `load_average`.
+      trained: as for `average_model`.
+      selection: as for `select_checkpoints`.
 
     Returns:
       The averaged steps.
 
     Raises:
-      UserError: as for `load_average`.
+      UserError: the directory is not a run, or has no such checkpoints.
       OutputError: `to` is not empty.
     """
     check_new_dir(workdir, to)
-    model = load_average(workdir, **selection)
+    selected = select_checkpoints(workdir, **selection)
+    model = average_model(workdir, selected, trained=trained)
     origin = {"averaged_steps": list(model.averaged_steps), "step": model.step}
     origin |= {"kinds": ["average"], **model.spacing, **run_facts(workdir)}
     write_model(to, model, config=workdir.read_config(), origin=origin)

@@ -22,7 +22,7 @@ from t2t_jax.model.config import TransformerConfig
 from t2t_jax.run.inference.average import (
     average_checkpoints,
     average_model,
-    load_average,
+    select_checkpoints,
 )
 from t2t_jax.run.inference.provenance import provenance_of
 from t2t_jax.run.workdir import Workdir
@@ -87,7 +87,7 @@ def assert_equal(params, wanted):
 
 
 def test_the_newest_periodic_checkpoints_are_averaged_as_many_as_are_kept(workdir):
-    model = load_average(workdir)
+    model = average_model(workdir, select_checkpoints(workdir))
     assert model.averaged_steps == (30, 50)
     assert model.step == 50
     assert_equal(model.params, mean_by_hand(30, 50))
@@ -105,8 +105,9 @@ def test_a_fault_of_the_steps_is_refused_unless_it_is_forced(
     workdir, asked, fault, averaged
 ):
     with pytest.raises(DataError, match=fault):
-        load_average(workdir, **asked)
-    forced = load_average(workdir, **asked, force=True)
+        select_checkpoints(workdir, **asked)
+    selected = select_checkpoints(workdir, **asked, force=True)
+    forced = average_model(workdir, selected)
     assert forced.averaged_steps == averaged
     assert_equal(forced.params, mean_by_hand(*averaged))
 
@@ -121,7 +122,7 @@ def test_a_fault_of_the_steps_is_refused_unless_it_is_forced(
 )
 def test_checkpoints_that_are_not_there_are_an_error(workdir, asked, message, force):
     with pytest.raises(DataError, match=message):
-        load_average(workdir, **asked, force=force)
+        select_checkpoints(workdir, **asked, force=force)
 
 
 def test_a_written_average_loads_and_records_its_steps(workdir, tmp_path):
@@ -177,7 +178,8 @@ def test_the_next_mean_compiles_nothing(workdir, caplog):
     compiled = []
     for steps in ((10, 20, 30), (30,), (20, 30, 50)):
         caplog.clear()
-        model = average_model(workdir, steps)
+        selected = select_checkpoints(workdir, steps=steps, force=True)
+        model = average_model(workdir, selected)
         with caplog.at_level(logging.WARNING), jax.log_compiles():
             # A limit that no other test has, whose programs would be found.
             model.translate(["The old teacher reads a book."], max_extra_tokens=7)
