@@ -340,15 +340,15 @@ class TextPair(NamedTuple):
 
     Attributes:
       source: decoded from its subwords, as the model reads it, unknown ones included.
-      target: the same of the target.
-      pieces: the subwords of source and target, separated by spaces; "" for a side
-        without BPE-dropout.
+      source_subwords: those of the source, separated by spaces; "" without BPE-dropout.
+      target: as the source, and so are its subwords.
     """
 
     location: PairLocation
     source: str
+    source_subwords: str
     target: str
-    pieces: tuple[str, str] = ("", "")
+    target_subwords: str
 
 
 class BatchContents(NamedTuple):
@@ -390,10 +390,7 @@ def read_batch(
         pieces = [" ".join(vocabulary.pieces(one[:-1])) * bool(dropout) for one in ids]
         columns += [vocabulary.decode(ids), pieces]
     places = map(text.train.locate, map(int, batch.pairs))
-    pairs = tuple(
-        TextPair(place, source, target, (pieces, others))
-        for place, source, pieces, target, others in zip(places, *columns, strict=True)
-    )
+    pairs = tuple(map(TextPair, places, *columns))
     return BatchContents(position, batch.num_rows, pairs)
 
 

@@ -118,8 +118,8 @@ def test_sampled_subwords_are_shown_beside_the_text(tmp_path):
     assert found == read_batch(text, 1)
     assert lines[0].startswith("BPE-dropout of source (0.3): sampling the subwords")
     usual = text.vocabularies.source.encode([pair.source for pair in found.pairs])
-    assert all(pair.pieces[1] == "" for pair in found.pairs)
-    sampled = [pair.pieces[0].split(" ") for pair in found.pairs]
+    assert all(pair.target_subwords == "" for pair in found.pairs)
+    sampled = [pair.source_subwords.split(" ") for pair in found.pairs]
     for pair, pieces in zip(found.pairs, sampled, strict=True):
         assert "".join(pieces).replace("▁", " ").strip() == pair.source
     assert sum(map(len, sampled)) > sum(map(len, usual))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 from t2t_jax.cli.console.text_io import open_output, write_lines
 from t2t_jax.cli.flags.options import ShowBatchOptions
@@ -12,9 +13,8 @@ from t2t_jax.run.resume_rules import check_fingerprints
 from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import read_metrics
 
-_COLUMNS = ("corpus", "line", "source", "target")
+# Of the sides with BPE-dropout, whose subwords differ in each epoch.
 _PIECES = ("source_subwords", "target_subwords")
-"""Columns of the sides with BPE-dropout, whose subwords differ in each epoch."""
 
 
 def run(options: ShowBatchOptions) -> None:
@@ -47,9 +47,9 @@ def run(options: ShowBatchOptions) -> None:
 
 
 def _table(pairs: Sequence[TextPair], dropout: tuple[float, float]) -> Iterator[str]:
-    sampled = [number for number, share in enumerate(dropout) if share]
-    yield "\t".join((*_COLUMNS, *(_PIECES[number] for number in sampled)))
+    names = ["source", "target", *compress(_PIECES, dropout)]
+    yield "\t".join(["corpus", "line", *names])
     for pair in pairs:
-        where, pieces = pair.location, [pair.pieces[number] for number in sampled]
-        cells = (where.corpus, str(where.line), pair.source, pair.target, *pieces)
+        texts = (getattr(pair, name) for name in names)
+        cells = (pair.location.corpus, str(pair.location.line), *texts)
         yield "\t".join(cell.replace("\t", " ") for cell in cells)
