@@ -1,10 +1,10 @@
-"""Protocols of evaluation: the paper's search settings, scores and fingerprints."""
+"""Protocols of evaluation: the paper's search settings, and fingerprints."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
@@ -13,9 +13,6 @@ import numpy as np
 import t2t_jax
 from t2t_jax.data.line_arguments import as_lines
 from t2t_jax.decoding.config import DecodingConfig
-from t2t_jax.evaluation.bleu import DEFAULT_BLEU, METRICS, BleuSettings
-from t2t_jax.evaluation.significance import scores_and_tests
-from t2t_jax.evaluation.tokenized_bleu import paper_bleu
 from t2t_jax.types import Params
 
 _PAPER: dict[str, Any] = {
@@ -68,37 +65,6 @@ def overridden(asked: DecodingConfig, used: DecodingConfig) -> dict[str, Any]:
         name: {"asked": value, "used": getattr(used, name)}
         for name, value in dataclasses.asdict(asked).items()
         if value not in (getattr(used, name), getattr(default, name))
-    }
-
-
-def protocol_scores(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    tokenize: Callable[[str], str],
-    language: str = "",
-    baseline: Sequence[str] | None = None,
-    bleu: BleuSettings = DEFAULT_BLEU,
-) -> dict[str, Any]:
-    """Computes all scores of the paper's protocol.
-
-    Args:
-      tokenize, language: of `paper_bleu`, and of no other score.
-      bleu: of sacreBLEU's own BLEU.
-
-    Returns:
-      BLEU, chrF and TER with their signatures, `paper_bleu`, `intervals`, and with a
-      baseline `paired_test`.
-
-    Raises:
-      DataError, TypeError: as in `bleu.check_aligned`.
-
-    Paper: §6.1.
-    """
-    both = hypotheses, references
-    return {
-        **scores_and_tests(*both, metrics=METRICS, bleu=bleu, baseline=baseline),
-        "paper_bleu": paper_bleu(*both, tokenize=tokenize, language=language),
     }
 
 

@@ -39,9 +39,12 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
       UserError: a file, flag or package is missing or invalid, or the language.
     """
     from t2t_jax.evaluation.bleu import METRICS, BleuSettings
-    from t2t_jax.evaluation.protocol import protocol_scores
     from t2t_jax.evaluation.significance import scores_and_tests
-    from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer, tokenized_bleu
+    from t2t_jax.evaluation.tokenized_bleu import (
+        moses_tokenizer,
+        paper_bleu,
+        tokenized_bleu,
+    )
 
     errors, is_tokenized = ErrorCollector(), options.tokenize == "none"
     language = re.split("[_-]", options.target_language)[0]
@@ -57,14 +60,14 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
     translated = translate_corpus(options, corpus)
     both, baseline = (translated.hypotheses, corpus.references), corpus.baseline
     tokens: dict[str, Any] = {"tokenize": tokenize, "language": language}
-    bleu = BleuSettings(options.tokenize)
-    of_text: dict[str, Any] = {"baseline": baseline, "bleu": bleu}
+    scores = scores_and_tests(
+        *both, metrics=METRICS, baseline=baseline, bleu=BleuSettings(options.tokenize)
+    )
     if options.protocol == TOKENIZED:
-        scores = scores_and_tests(*both, metrics=METRICS, **of_text)
         tokens |= {"lowercase": options.lowercase, "baseline": baseline}
         scores["tokenized_bleu"] = tokenized_bleu(*both, **tokens)
     else:
-        scores = protocol_scores(*both, **{**tokens, **of_text})
+        scores["paper_bleu"] = paper_bleu(*both, **tokens)
     return {
         "protocol": options.protocol,
         **scores,
