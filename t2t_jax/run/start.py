@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from t2t_jax.checkpointing.step_dirs import StepDirs
 from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.data.corpora.open import train_and_dev
 from t2t_jax.devices.distributed.processes import Processes, failing_together
@@ -227,23 +228,19 @@ def _warnings(config: Config, pairs: int) -> Iterator[str]:
 
 
 def _names_own_text(workdir: Workdir, config: Config) -> bool:
-    """Returns whether a configuration names the corpora that a run began with."""
-    if not workdir.has_config:
-        return False
+    """Returns whether a configuration names the corpora that a run has begun with."""
     before, now = map(with_absolute_text, (workdir.read_config(), config))
     return train_and_dev(before.data) == train_and_dev(now.data)
 
 
 def _complete_text(workdir: Workdir, config: Config) -> str:
     """Describes the end of a complete run; "" if it is not, or is corrupt there."""
-    if not workdir.checkpoints.is_dir():
+    if not (newest := max(StepDirs(workdir.checkpoints).steps(), default=0)):
         return ""
     from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
     from t2t_jax.checkpointing.reader import CheckpointReader
 
     checkpoints = CheckpointReader(workdir.checkpoints)
-    if not (newest := max(checkpoints.steps(), default=0)):
-        return ""
     try:
         meta = checkpoints.meta(newest)
         if complete := _end_of(meta, config):
