@@ -228,7 +228,7 @@ def _warnings(config: Config, pairs: int) -> Iterator[str]:
 
 
 def _names_own_text(workdir: Workdir, config: Config) -> bool:
-    """Returns whether a configuration names the corpora that a run has begun with."""
+    """Returns whether a configuration names the corpora that a run began with."""
     before, now = map(with_absolute_text, (workdir.read_config(), config))
     return train_and_dev(before.data) == train_and_dev(now.data)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -203,20 +204,28 @@ def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, A
     """
     if not OPTIONS[command.mode].reads_config:
         return parse(command.values), command.overrides
-    try:
+    with explaining_foreign(workdir):
         return _combine(command, workdir)
+
+
+@contextmanager
+def explaining_foreign(workdir: Workdir) -> Iterator[None]:
+    """Refuses, where something fails, a workdir that is a model of another toolkit.
+
+    Raises:
+      InputMissingError: it is one, and reading it has failed.
+    """
+    try:
+        yield
+    except ConfigError:
+        raise
     except UserError as error:
-        if not isinstance(error, ConfigError):
-            require_own(workdir, error)
+        _require_own(workdir, error)
         raise
 
 
-def require_own(workdir: Workdir, cause: UserError | None = None) -> None:
-    """Refuses a workdir that is a model of another toolkit, with advice.
-
-    Raises:
-      InputMissingError: it is one.
-    """
+def _require_own(workdir: Workdir, cause: UserError | None = None) -> None:
+    """Raises an InputMissingError if a workdir is a model of another toolkit."""
     if not workdir.path.exists():
         return
     from t2t_jax.exchange.importing.importer import explain_foreign
@@ -235,7 +244,7 @@ def _combine(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, Any
             with rewording(lambda problem: f"--workdir={problem}"):
                 workdir.require()
     if not workdir.has_config:
-        require_own(workdir)
+        _require_own(workdir)
         chosen = command.overrides
         is_named = workdir.path.name == Path(command.path).stem  # as the demo's
         if not (is_named or command.config_given or "data.train" in chosen):

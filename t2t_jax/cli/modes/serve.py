@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import flush_before_exit
 from t2t_jax.cli.flags.options import ServeOptions
-from t2t_jax.cli.flags.parse_argv import require_own
+from t2t_jax.cli.flags.parse_argv import explaining_foreign
 from t2t_jax.data.corpora.corpus import truncate
 from t2t_jax.data.vocabulary.tokenizers import LANGUAGE_CODE
 from t2t_jax.errors import ErrorCollector, InputMissingError, UserError
@@ -168,14 +168,10 @@ def _named_workdirs(part: str) -> list[tuple[Pair, Workdir]]:
     """Returns languages and directory of SOURCE-TARGET=DIR, or of all pairs of DIR."""
     named = _PAIR.fullmatch(part)
     workdir = Workdir(Path(named[3]).expanduser() if named else Path(part))
-    workdir.require()
+    with explaining_foreign(workdir):
+        config = workdir.read_config()
     if named:
         return [((named[1], named[2]), workdir)]
-    try:
-        config = workdir.read_config()
-    except UserError as error:
-        require_own(workdir, error)
-        raise
     pairs = languages_of(workdir, config)
     tags = workdir.read_vocabularies(config.vocabulary).source.tags
     if tags:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from t2t_jax.cli.flags.options import StatusOptions
-from t2t_jax.cli.flags.parse_argv import require_own
-from t2t_jax.errors import UserError
+from t2t_jax.cli.flags.parse_argv import explaining_foreign
 from t2t_jax.quantities import format_duration
 from t2t_jax.run.status import goodput_line, read_status
 
@@ -19,11 +18,8 @@ def run(options: StatusOptions) -> None:
     Raises:
       UserError: the workdir is not a run or a model, or its config.json is damaged.
     """
-    try:
+    with explaining_foreign(options.workdir):
         status = read_status(options.workdir)
-    except UserError as error:
-        require_own(options.workdir, error)
-        raise
     if options.format == "json":
         print(json.dumps(status, ensure_ascii=False))
     else:

@@ -1,7 +1,7 @@
 """Where another toolkit's model is given for one of ours.
 
-Seen to fail: without `require_own` the answer to another toolkit's model is that a file
-of ours is missing or damaged.
+Seen to fail: without `explaining_foreign` the answer to another toolkit's model is that
+a file of ours is missing or damaged.
 """
 
 import pytest
