@@ -15,6 +15,7 @@ import pytest
 from sentencepiece import SentencePieceProcessor
 
 import t2t_jax
+from t2t_jax.checkpointing.averaging import Selection
 from t2t_jax.cli.evaluation.corpus import open_text, read_corpus
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import average
@@ -606,10 +607,9 @@ def test_a_sliding_average_is_scored_on_the_first_lines_of_each_direction(
     run.write_config(Config(data=text, evaluation=most, vocabulary=size))
     both_tags.save(run.path)
     scored = []
-    monkeypatch.setattr(average, "_windows", lambda options: [((1, 2), None, ())])
-    monkeypatch.setattr(
-        average, "_score", lambda options, steps, lines: scored.append(lines)
-    )
+    window = Selection((1, 2), spacing=None)
+    monkeypatch.setattr(average, "_windows", lambda options: [window])
+    monkeypatch.setattr(average, "_score", lambda *given: scored.append(given[-1]))
     with pytest.raises(TypeError):  # None has no BLEU
         average._slide(parse(run, "average", "--sliding", "--last=2"))
     directions = [direction for *_, direction in scored[0]]
