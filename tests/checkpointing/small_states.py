@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from t2t_jax.devices.sharding.rules import REPLICATED, shardings_for
+from t2t_jax.devices.sharding.rules import shardings_for
 from t2t_jax.training.config import OptimizerConfig
 from t2t_jax.training.optimizer import make_optimizer
 
@@ -28,7 +28,7 @@ def trained(seed):
     return params, state
 
 
-def like(tree, mesh, *, rules=REPLICATED):
+def like(tree, mesh, *, rules=((".*", ()),)):
     """Describes `tree` as it shall lie on `mesh`."""
     return jax.tree.map(
         lambda x, place: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=place),

@@ -97,9 +97,6 @@ PARAMETERS: Rules = (
 )
 """The rules of both models; with fsdp=1 and tensor=1 all parameters are replicated."""
 
-REPLICATED: Rules = ((r".*", ()),)
-"""Replicates all parameters."""
-
 
 def path_of(keys: tuple[object, ...]) -> str:
     """Formats a pytree path as in checkpoints and rules: `encoder/layer_0/…`."""
@@ -170,21 +167,23 @@ def shardings_for(
       ValueError: no rule matches a leaf.
       ConfigError: an axis is not divisible by its mesh axes.
     """
+    data = mesh.shape["data"]
 
     def sharding(keys: tuple[object, ...], leaf: jax.Array) -> NamedSharding:
-        if leaf.ndim == 0:
-            return NamedSharding(mesh, PartitionSpec())
-        path = path_of(keys)
-        names = [""] * leaf.ndim
-        if mesh.size > mesh.shape["data"]:
+        path, names = path_of(keys), [""] * leaf.ndim
+        if leaf.ndim and mesh.size > data:
             names = _axes_of(path, leaf.ndim, rules=rules)
         split: list[tuple[str, ...]] = []
         for name, size in zip(names, leaf.shape, strict=True):
             used = [axis for axes in split for axis in axes]
             split.append(_split(name, size, mesh=mesh, used=used, path=path))
-        if over_data:
-            split = _split_over_data(split, leaf.shape, mesh=mesh)
-        return NamedSharding(mesh, _spec(split))
+        parts = [data * _parts(axes, mesh) for axes in split]
+        fits = (n for n, size in enumerate(leaf.shape) if size % parts[n] == 0)
+        if over_data and data > 1 and (first := next(fits, None)) is not None:
+            split[first] += ("data",)
+        while split and not split[-1]:  # An axis that is not split need not be named.
+            split.pop()
+        return NamedSharding(mesh, PartitionSpec(*split))
 
     return tree_map_with_path(sharding, tree)
 
@@ -234,23 +233,3 @@ def _split(
 
 def _parts(axes: Sequence[str], mesh: Mesh) -> int:
     return math.prod(mesh.shape[axis] for axis in axes)
-
-
-def _split_over_data(
-    split: list[tuple[str, ...]], shape: tuple[int, ...], *, mesh: Mesh
-) -> list[tuple[str, ...]]:
-    data = mesh.shape["data"]
-    for number, (axes, size) in enumerate(zip(split, shape, strict=True)):
-        parts = _parts(axes, mesh)
-        if data > 1 and size % (parts * data) == 0:
-            return [*split[:number], (*axes, "data"), *split[number + 1 :]]
-    return split
-
-
-def _spec(split: list[tuple[str, ...]]) -> PartitionSpec:
-    """Makes a PartitionSpec without trailing unsplit axes."""
-    while split and not split[-1]:
-        split = split[:-1]
-    return PartitionSpec(
-        *(None if not axes else axes[0] if len(axes) == 1 else axes for axes in split)
-    )

@@ -12,7 +12,6 @@ from t2t_jax.devices.sharding.config import MeshConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.devices.sharding.rules import (
     PARAMETERS,
-    REPLICATED,
     make_global_batch,
     path_of,
     shardings_for,
@@ -61,7 +60,8 @@ def params_of(values):
 
 def test_on_a_data_mesh_all_parameters_are_replicated():
     assert set(specs_of(PARAMS, mesh_of(data=7), rules=RULES).values()) == {P()}
-    assert set(specs_of(PARAMS, mesh_of(fsdp=2), rules=REPLICATED).values()) == {P()}
+    whole = specs_of(PARAMS, mesh_of(fsdp=2), rules=((".*", ()),))
+    assert set(whole.values()) == {P()}
 
 
 def test_an_axis_is_split_over_the_mesh_axes_that_are_its_own():
