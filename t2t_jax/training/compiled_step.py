@@ -12,7 +12,7 @@ import jax
 from jax.sharding import Mesh
 
 from t2t_jax.devices.distributed.processes import barrier, current_processes
-from t2t_jax.devices.sharding.mesh import local_batch_shard, round_up_rows, row_shards
+from t2t_jax.devices.sharding.mesh import local_batch_shard, row_shards
 from t2t_jax.devices.sharding.rules import make_global_batch, replicated
 from t2t_jax.errors import ConfigError
 from t2t_jax.training.state import TrainState
@@ -45,15 +45,13 @@ class BatchLayout:
     @property
     def row_multiple(self) -> int:
         """The divisor of the rows of every batch."""
-        return round_up_rows(self.mesh, 1, micro_batches=self.micro_batches)
+        return row_shards(self.mesh) * self.micro_batches
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
         """The shapes of the batches, padded with empty rows to be divisible."""
-        return [
-            (round_up_rows(self.mesh, rows, micro_batches=self.micro_batches), length)
-            for rows, length in self.planned
-        ]
+        size = self.row_multiple
+        return [(-(-rows // size) * size, length) for rows, length in self.planned]
 
     def text(self) -> str:
         """Describes how batches are split, and the padding rows.

@@ -87,17 +87,6 @@ def row_shards(mesh: Mesh) -> int:
     return math.prod(mesh.shape[axis] for axis in ROW_AXES)
 
 
-def round_up_rows(mesh: Mesh, rows: int, *, micro_batches: int = 1) -> int:
-    """Rounds `rows` up to a multiple of row shards times micro-batches.
-
-    Example:
-      >>> round_up_rows(make_mesh(jax.devices()[:1]), 7, micro_batches=2)
-      8
-    """
-    multiple = row_shards(mesh) * micro_batches
-    return -(-rows // multiple) * multiple
-
-
 def local_batch_shard(mesh: Mesh, *, process: int) -> BatchShard:
     """Returns the shard of every batch that the devices of a process hold.
 

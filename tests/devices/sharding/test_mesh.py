@@ -8,7 +8,6 @@ from jax.sharding import AxisType
 from t2t_jax.devices.sharding.mesh import (
     local_batch_shard,
     make_mesh,
-    round_up_rows,
     row_shards,
 )
 from t2t_jax.errors import ConfigError
@@ -58,11 +57,8 @@ def test_sizes_that_do_not_fit_the_devices_are_refused_by_key(devices, sizes, me
         mesh_of(devices, **sizes)
 
 
-def test_rows_are_split_over_data_and_fsdp_and_micro_batches_but_not_tensor():
-    mesh = mesh_of(8, fsdp=2, tensor=2)
-    assert row_shards(mesh) == 4
-    assert round_up_rows(mesh, 5, micro_batches=3) == 12
-    assert [round_up_rows(mesh_of(3), rows) for rows in (1, 3, 4)] == [3, 3, 6]
+def test_rows_are_split_over_data_and_fsdp_but_not_tensor():
+    assert row_shards(mesh_of(8, fsdp=2, tensor=2)) == 4
 
 
 def processes_of(sizes, owners):
