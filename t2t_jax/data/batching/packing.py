@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,21 +28,9 @@ Rows: TypeAlias = tuple[Integers, Integers]
 _FIFTHS = 5
 
 
-class Packed(NamedTuple):
-    """Assignment of pairs to rows.
-
-    Attributes:
-      rows: [P] the row of each pair, from 0 without gaps; -1 if it did not fit.
-      row_lengths: [R] slots of each row, on each side; long rows first.
-    """
-
-    rows: Integers
-    row_lengths: Integers
-
-
 def pack(
     source_lengths: Integers, target_lengths: Integers, *, row_lengths: Sequence[int]
-) -> Packed:
+) -> tuple[Integers, Integers]:
     """Assigns pairs to rows so that both sides of every row fit.
 
     For each length but the smallest there is one row per pair that needs it, and of the
@@ -58,16 +46,18 @@ def pack(
       row_lengths: slots of a row on each side, ascending.
 
     Returns:
-      The rows, none of them empty; at least one pair is placed, if there is any.
+      [P] the row of each pair, from 0 without gaps, and -1 if it did not fit; and [R]
+      slots of each row, on each side, long rows first. No row is empty; at least one
+      pair is placed, if there is any.
 
     Raises:
       ValueError: a pair is longer than a row.
 
     Example:
       >>> lengths = np.array([3, 5, 4, 2, 1, 1])
-      >>> pack(lengths, lengths, row_lengths=[8]).rows.tolist()
+      >>> pack(lengths, lengths, row_lengths=[8])[0].tolist()
       [0, 0, 1, 1, 1, 1]
-      >>> pack(lengths, lengths, row_lengths=[4, 8]).row_lengths.tolist()
+      >>> pack(lengths, lengths, row_lengths=[4, 8])[1].tolist()
       [8, 4, 4]
     """
     # Two arrays instead of one [P, 2]: numpy is slow along an axis of length two.
@@ -83,7 +73,9 @@ def pack(
     space = [row_slots.copy(), row_slots.copy()]
     for pairs in _similar_pairs(lengths, longer):
         _place(pairs, lengths, space, rows_P)
-    return _without_empty_rows(rows_P, row_slots)
+    used = np.bincount(rows_P[rows_P >= 0], minlength=len(row_slots)) > 0
+    numbers = np.cumsum(used, dtype=np.int32) - 1
+    return np.where(rows_P >= 0, numbers[rows_P], -1), row_slots[used]
 
 
 def _slots(lengths: _Sides, longer: Integers, row_lengths: Sequence[int]) -> Integers:
@@ -129,12 +121,6 @@ def _place(pairs: Integers, lengths: _Sides, space: _Sides, rows_P: Integers) ->
             space[side][rows] -= lengths[side][placed]
 
 
-def _without_empty_rows(rows_P: Integers, row_slots: Integers) -> Packed:
-    used = np.bincount(rows_P[rows_P >= 0], minlength=len(row_slots)) > 0
-    numbers = np.cumsum(used, dtype=np.int32) - 1
-    return Packed(np.where(rows_P >= 0, numbers[rows_P], -1), row_slots[used])
-
-
 def packed_batches(
     lengths: Lengths, order: Integers, *, shapes: Shapes, rng: Rng
 ) -> Iterator[tuple[Rows, Shape]]:
@@ -168,12 +154,13 @@ def packed_batches(
     while start < len(order) or len(left):
         window = np.concatenate([left, order[start : start + WINDOW_PAIRS]])
         start += WINDOW_PAIRS
-        packed = pack(lengths[0][window], lengths[1][window], row_lengths=row_lengths)
-        fits = packed.rows >= 0
-        left, pairs, rows = window[~fits], window[fits], packed.rows[fits]
+        sides = (side[window] for side in lengths)
+        rows, of_rows = pack(*sides, row_lengths=row_lengths)
+        fits = rows >= 0
+        left, pairs, rows = window[~fits], window[fits], rows[fits]
         full: list[tuple[Rows, Shape]] = []
         for kind, (size, length) in enumerate(shapes):
-            own = _rows_of(packed.row_lengths == length, pairs, rows, rng=rng)
+            own = _rows_of(of_rows == length, pairs, rows, rng=rng)
             batches, waiting[kind] = _split_batches(waiting[kind], own, size=size)
             full += [(batch, shapes[kind]) for batch in batches]
         schedule = np.arange(len(full)) if rng is None else rng.permutation(len(full))

@@ -8,7 +8,7 @@ from t2t_jax.data.batching.packing import pack
 def test_the_longest_pairs_have_rows_of_their_own_and_the_short_ones_fill():
     lengths = np.array([7, 2, 5, 7, 1, 2])
     #   row 0: 7 1    row 1: 7 .    row 2: 5 2    and one 2 too many
-    rows = pack(lengths, lengths, row_lengths=[8]).rows
+    rows, _ = pack(lengths, lengths, row_lengths=[8])
     assert rows[[0, 3, 2]].tolist() == [0, 1, 2]
     assert sorted(rows[[1, 5]]) == [-1, 2]
     assert rows[4] in (0, 1)
