@@ -78,10 +78,8 @@ def count_pairs_of(config: Config, *, workdir: Workdir) -> dict[str, Any]:
         del specs["dev"]
     path = workdir.path / "data.json"
     if not path.is_file():
-        return {
-            part: count_pairs(spec, key=f"data.{part}")._asdict()
-            for part, spec in specs.items()
-        }
+        each = specs.items()
+        return {part: count_pairs(spec, key=f"data.{part}") for part, spec in each}
     read = read_json_object(path, advice="Remove it.")
     try:
         return {

@@ -46,7 +46,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from t2t_jax.data.config import DataConfig
 from t2t_jax.data.corpora.corpus import (
@@ -157,16 +157,8 @@ def large_file_of(corpus: Corpus) -> Path | None:
     return next((path for path, size in sizes if size > _COUNTED_BYTES), None)
 
 
-class PairCount(NamedTuple):
-    """Size of a corpus; if it is unknown, `note` has the reason."""
-
-    spec: str
-    pairs: int | None
-    note: str
-
-
-def count_pairs(spec: str, *, key: str) -> PairCount:
-    """Counts the pairs of the corpus that a spec names.
+def count_pairs(spec: str, *, key: str) -> dict[str, Any]:
+    """Counts the pairs of the corpus that a spec names; `note` says why it cannot.
 
     Nothing is decoded or downloaded, and files of over 2 GB on disk are not counted. A
     missing corpus is not an error.
@@ -176,18 +168,19 @@ def count_pairs(spec: str, *, key: str) -> PairCount:
 
     Example:
       >>> count_pairs("phrasebook:dev:500[7:]", key="data.dev")
-      PairCount(spec='phrasebook:dev:500[7:]', pairs=493, note='')
+      {'spec': 'phrasebook:dev:500[7:]', 'pairs': 493, 'note': ''}
     """
+    found: dict[str, Any] = {"spec": spec, "pairs": None, "note": ""}
     if not spec:
-        return PairCount(spec, None, f"config.{key} is empty.")
+        return {**found, "note": f"config.{key} is empty."}
     try:
         corpus = open_corpus(spec, key=key)
         if large := large_file_of(corpus):
             note = f"{large} has over {_COUNTED_BYTES:,} bytes and is not counted."
-            return PairCount(spec, None, note)
-        return PairCount(spec, corpus.num_pairs(), "")
+            return {**found, "note": note}
+        return {**found, "pairs": corpus.num_pairs()}
     except (DataError, InputMissingError) as error:
-        return PairCount(spec, None, "\n".join(error.problems))
+        return {**found, "note": "\n".join(error.problems)}
 
 
 def _open_part(part: str, *, key: str, joiner: str) -> Part:

@@ -94,17 +94,18 @@ def test_development_pairs_are_cut_from_the_first_corpus(train, keys, expected):
 
 
 def test_no_corpus_is_not_an_error_and_an_unknown_kind_is_one():
-    assert "data.train is empty" in count_pairs("", key="data.train").note
+    assert "data.train is empty" in count_pairs("", key="data.train")["note"]
     with pytest.raises(ConfigError, match="must begin with one of"):
         count_pairs("txt:a,b", key="data.train")
 
 
 def test_a_large_file_is_not_counted_and_named(tmp_path, monkeypatch):
     spec = f"phrasebook:dev:5++{_numbered(tmp_path, 3)}[:1]"
-    assert count_pairs(spec, key="data.train").pairs == 6
+    assert count_pairs(spec, key="data.train")["pairs"] == 6
     monkeypatch.setattr(open_module, "_COUNTED_BYTES", 5)
-    found = count_pairs(spec, key="data.train")
-    assert found == (spec, None, f"{tmp_path}/a has over 5 bytes and is not counted.")
+    note = f"{tmp_path}/a has over 5 bytes and is not counted."
+    found = {"spec": spec, "pairs": None, "note": note}
+    assert count_pairs(spec, key="data.train") == found
     both = open_corpus(f"tsv:{tmp_path}/a+{tmp_path}/b#en-de[1:]")
     assert [*files_of(both)] == [tmp_path / "a", tmp_path / "b"]
 

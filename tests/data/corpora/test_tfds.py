@@ -128,8 +128,8 @@ def test_a_missing_set_names_the_command_that_prepares_it(tmp_path, monkeypatch)
     with pytest.raises(InputMissingError, match=f"{command}{tmp_path / 'none'}"):
         open_corpus(f"{NAME}:train")
     found = count_pairs(f"{NAME}:train", key="data.train")
-    assert found.pairs is None
-    assert command in found.note
+    assert found["pairs"] is None
+    assert command in found["note"]
     assert not (tmp_path / "none").exists()
 
 
