@@ -13,7 +13,9 @@ import optax
 from flax import linen as nn
 
 from t2t_jax.config import Config, flatten, to_dict
-from t2t_jax.data.batching.pipeline import eval_batches, train_stream
+from t2t_jax.data.batching.collate import collate
+from t2t_jax.data.batching.pipeline import train_stream
+from t2t_jax.data.batching.planner import plan_eval
 from t2t_jax.data.corpora.open import reads_trees, train_and_dev
 from t2t_jax.data.token_cache.token_cache import TokenCache
 from t2t_jax.decoding.text.distributed_translate import Translate
@@ -286,8 +288,9 @@ class Trainer:
 
     def _dev_batches(self, dev: TokenCache) -> Iterator[Batch]:
         share = local_batch_shard(self._mesh, process=jax.process_index())
-        multiple, data = row_shards(self._mesh), self.text.config
-        for batch in eval_batches(dev, data, row_multiple=multiple, share=share):
+        for planned in plan_eval(dev.lengths, config=self.text.config):
+            multiple = row_shards(self._mesh)
+            batch = collate(dev, planned, row_multiple=multiple, share=share)
             yield make_global_batch(batch, self._mesh)
 
     def _make_metrics_writer(self, step: int) -> MetricsWriter:

@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 import t2t_jax
-from t2t_jax.data.batching.pipeline import eval_batches
+from t2t_jax.data.batching.collate import collate
+from t2t_jax.data.batching.planner import plan_eval
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.run.prepared_data import open_prepared_data
 from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.loss import summarise, total
 from t2t_jax.training.step import compile_evaluation
-from t2t_jax.types import BatchShard
 from tests.faults import running
 from tests.integration import tiny
 
@@ -173,8 +173,8 @@ def test_batches_of_several_shapes_and_a_development_loss_that_has_none(whole):
     sums = compile_evaluation(model.module, label_smoothing=0.1, mesh=mesh)
     text = open_prepared_data(config, workdir=run, log=print)
     packed = text._replace(config=dataclasses.replace(config.data, layout="packed"))
-    one = BatchShard()
-    batches = eval_batches(packed.dev, packed.config, row_multiple=1, share=one)
+    planned = plan_eval(packed.dev.lengths, config=packed.config)
+    batches = (collate(packed.dev, one) for one in planned)
     figures = summarise(total([sums(model.params, batch) for batch in batches]))
     for name in ("loss", "nll", "accuracy"):
         # float32 sums of some hundred terms

@@ -15,7 +15,6 @@ from t2t_jax.data.batching.collate import UNSHARDED, collate
 from t2t_jax.data.batching.planner import (
     PlannedBatch,
     plan_epoch,
-    plan_eval,
     train_shapes,
 )
 from t2t_jax.data.batching.sampled_epochs import SampledEpochs
@@ -88,18 +87,6 @@ class Prefetcher(Iterator[Item], AbstractContextManager["Prefetcher[Item]"]):
 PositionedBatch: TypeAlias = tuple[DataPosition, Batch]
 
 START = DataPosition(epoch=0, batch=0)
-
-
-def eval_batches(
-    cache: TokenCache, config: DataConfig, *, row_multiple: int, share: BatchShard
-) -> Iterator[Batch]:
-    """Reads every pair once, always in the same batches, for evaluation.
-
-    Args:
-      row_multiple: the number of rows of every batch is a multiple of it.
-    """
-    for planned in plan_eval(cache.lengths, config=config):
-        yield collate(cache, planned, row_multiple=row_multiple, share=share)
 
 
 def train_stream(

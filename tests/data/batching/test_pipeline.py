@@ -9,14 +9,14 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from t2t_jax.data.batching import packing, pipeline
+from t2t_jax.data.batching.collate import collate
 from t2t_jax.data.batching.pipeline import (
     Prefetcher,
     batches,
-    eval_batches,
     find_batch,
     train_stream,
 )
-from t2t_jax.data.batching.planner import batch_shapes, plan_epoch
+from t2t_jax.data.batching.planner import batch_shapes, plan_epoch, plan_eval
 from t2t_jax.data.config import DataConfig
 from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.errors import UserError
@@ -71,7 +71,8 @@ def test_a_pass_holds_every_pair_once_whatever_the_rows(cache, config):
     assert len(shapes) == 1 or config is not CONFIG
     for multiple in (1, 5):
         how = {"row_multiple": multiple, "share": BatchShard()}
-        batches = list(eval_batches(cache, config, **how))
+        planned = plan_eval(cache.lengths, config=config)
+        batches = [collate(cache, one, **how) for one in planned]
         assert {batch.source.shape for batch in batches} == {
             (-(-rows // multiple) * multiple, length) for rows, length in shapes
         }
