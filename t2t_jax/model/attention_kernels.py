@@ -11,10 +11,7 @@ import jax
 from t2t_jax import jax_internals
 from t2t_jax.devices.processor import resolve_compute_dtype
 from t2t_jax.functional.fused_attention import MAX_DEPTH
-from t2t_jax.model.config import (
-    ModelConfig,
-    TransformerConfig,
-)
+from t2t_jax.model.config import ModelConfig, TransformerConfig
 
 _AMPERE = (8, 0)
 """The compute capability of NVIDIA's GPUs from which cuDNN has the kernel."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ from t2t_jax.data.token_cache.worker_pool import (
 )
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import DataError, UserError
+from t2t_jax.files import fsync_directory
 
 META_FILE = "meta.json"
 _SAMPLED_PAIRS = 20_000
@@ -100,7 +102,10 @@ def build_cache(
     every = token_shards.statistics_of(shards, dtype) if parts[1:] else parts[0]
     facts = {"dtype": dtype, **every, "parts": parts, "files": files}
     token_shards.write_record(joined / META_FILE, {**meta, **facts})
-    token_shards.fsync_dir(joined)
+    for path in joined.iterdir():
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    fsync_directory(joined)
     return joined
 
 

@@ -73,11 +73,7 @@ Trigrams: TypeAlias = Mapping[str, float]
 
 
 def drop_reasons(
-    lengths: Lengths,
-    *,
-    copies: Flags,
-    config: DataConfig,
-    tags: Sequence[int] = (0, 0),
+    lengths: Lengths, *, copies: Flags, config: DataConfig, tags: Sequence[int] = (0, 0)
 ) -> Reasons:
     """Returns [P] why each pair is dropped: an index into `REASONS`, or `KEPT`.
 

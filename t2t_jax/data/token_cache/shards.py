@@ -34,7 +34,7 @@ from t2t_jax.data.token_cache.filters import (
 )
 from t2t_jax.data.token_cache.known_words import merge_hashes
 from t2t_jax.errors import DataError
-from t2t_jax.files import fsync_directory, read_json_object, safe_child_path
+from t2t_jax.files import read_json_object, safe_child_path
 from t2t_jax.types import UNK
 
 SHARD_PAIRS = 250_000
@@ -314,11 +314,3 @@ def join_shards(shards: Sequence[Shard], to: Path, dtype: str) -> dict[str, list
     arrays[LINES] = contents(LINES, np.int64)
     arrays[WORDS] = [merge_hashes(contents(WORDS, np.uint64))]
     return {name: _write(to / name, parts) for name, parts in arrays.items()}
-
-
-def fsync_dir(directory: Path) -> None:
-    """Syncs the files of a directory, and their names, to disk."""
-    for path in directory.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    fsync_directory(directory)
