@@ -31,7 +31,7 @@ from t2t_jax.training.loss import (
 from t2t_jax.training.optimizer import trained_part
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, state_shapes, state_shardings
-from t2t_jax.types import Array, Batch, Params, PyTree
+from t2t_jax.types import Array, Batch, Params
 
 Aux = TypeVar("Aux")
 
@@ -178,8 +178,14 @@ def accumulate_gradients(
     def of_shard(params: Params, rows: Batch) -> tuple[Params, Aux]:
         if micro_batches == 1:
             return gradient(params, rows)
+
+        def of_part(part: Batch) -> tuple[tuple[Params, Aux], None]:
+            # Otherwise XLA gathers all sharded parameters at once, before the loop.
+            inside, part = jax.lax.optimization_barrier((params, part))
+            return gradient(inside, part), None
+
         parts = _parts(rows, mesh=mesh, micro_batches=micro_batches)
-        summed: tuple[Params, Aux] = _accumulate(gradient, params, parts)
+        summed: tuple[Params, Aux] = scan_sum(of_part, parts)[0]
         return summed
 
     if mesh.shape["data"] == 1:
@@ -253,19 +259,6 @@ def _parts(rows: Batch, *, mesh: Mesh, micro_batches: int) -> Batch:
         return x
 
     return Batch._make(map(split, rows))
-
-
-def _accumulate(
-    function: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
-) -> PyTree:
-    """Sums the results of each micro-batch, the first axis of `parts`."""
-
-    def run_part(part: Batch) -> tuple[PyTree, None]:
-        # Otherwise XLA gathers all sharded parameters at once, before the loop.
-        inside, part = jax.lax.optimization_barrier((params, part))
-        return function(inside, part), None
-
-    return scan_sum(run_part, parts)[0]
 
 
 def _sum_shards(gradients: jax.Array, exchange: Any) -> jax.Array:
