@@ -89,12 +89,19 @@ def train_step(
     """
     if jnp.issubdtype(jnp.result_type(key), jnp.integer) and not jnp.ndim(key):
         key = jax.random.key(key)
-    if loss is None:
-        sums_of_rows = partial(training_loss, module, config=config)
-    else:
-        sums_of_rows = partial(_sums_of_own, loss, module)
+    dropout_key = jax.random.fold_in(key, state.step)
+
+    def sums_of_rows(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
+        if loss is None:
+            return training_loss(
+                module, params, rows, config=config, dropout_key=dropout_key
+            )
+        total = _as_scalar(loss(module, params, rows, dropout_key))
+        unknown, real = jnp.asarray(jnp.nan), rows.target_segments > 0
+        return total, batch_sums(rows, real, loss=total, nll=unknown, correct=unknown)
+
     gradient, sums = accumulate_gradients(
-        partial(sums_of_rows, dropout_key=jax.random.fold_in(key, state.step)),
+        sums_of_rows,
         gradient_params(state.params, state.optimizer),
         batch,
         mesh=mesh,
@@ -115,20 +122,6 @@ def train_step(
     if ema is not None:
         ema = moving_average(ema, params, decay=config.ema_decay, count=state.step)
     return TrainState(state.step + 1, params, moments, ema), StepOutput(sums, norm)
-
-
-def _sums_of_own(
-    loss: Loss,
-    module: nn.Module,
-    params: Params,
-    rows: Batch,
-    *,
-    dropout_key: jax.Array,
-) -> tuple[jax.Array, Sums]:
-    """Computes a loss of the user, as `training_loss` does the paper's."""
-    total = _as_scalar(loss(module, params, rows, dropout_key))
-    unknown, real = jnp.asarray(jnp.nan), rows.target_segments > 0
-    return total, batch_sums(rows, real, loss=total, nll=unknown, correct=unknown)
 
 
 def _as_scalar(total: Any) -> jax.Array:
