@@ -278,7 +278,6 @@ def resolve_hub(path: str) -> Path:
 
 def _fetch(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
     import huggingface_hub
-    from huggingface_hub.errors import HFValidationError
 
     try:
         found = huggingface_hub.snapshot_download(
@@ -287,8 +286,7 @@ def _fetch(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
             allow_patterns=list(patterns),
             ignore_patterns=_IGNORED,
         )
-    # HTTP errors and those of a cache are OSErrors; FileNotFoundError among them.
-    except (HFValidationError, OSError) as error:
+    except Exception as error:  # Its own, a cache's, or its HTTP client's, by version.
         reason = " ".join(str(error).split())[:300].rstrip(".")
         raise InputMissingError(
             f"{SCHEME}{name} cannot be fetched: {reason}. Check the name, the network "
