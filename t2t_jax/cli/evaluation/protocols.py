@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO, TypeAlias
 
@@ -20,6 +19,7 @@ from t2t_jax.data.corpora.tree_files import read_trees
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.trees.linearization import read_parse
 from t2t_jax.data.trees.tree import Tree
+from t2t_jax.data.vocabulary.tokenizers import short_code
 from t2t_jax.errors import DataError, ErrorCollector, UserError
 from t2t_jax.run.text import language_of_file, languages_of
 
@@ -47,7 +47,7 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
     )
 
     errors, is_tokenized = ErrorCollector(), options.tokenize == "none"
-    language = re.split("[_-]", options.target_language)[0]
+    language = short_code(options.target_language)
     if not (language or is_tokenized):
         language = errors.try_call(target_language, options)
     # Text that is not tokenized again needs no tokenizer.
@@ -79,7 +79,7 @@ def evaluate_tokens(options: EvaluateOptions) -> dict[str, Any]:
 
 
 def target_language(options: EvaluateOptions) -> str:
-    """Returns the language of `--reference`, without its region.
+    """Returns the language of `--reference`, in two letters where there are.
 
     It is the target language of the run; of several, or of none, the one that the
     file's name ends in.
@@ -92,7 +92,7 @@ def target_language(options: EvaluateOptions) -> str:
     named = language_of_file(reference)
     found = own if len(own) == 1 and named in ("", *own) else {named} & (own or {named})
     if any(found):
-        return re.split("[_-]", found.pop())[0]
+        return short_code(found.pop())
     known = f"of {workdir.path} it is {' or '.join(sorted(own))}" if own else ""
     by_name = f"of --reference={reference} by its name {named}" if named else ""
     problem = ", ".join(filter(None, [known, by_name])) or "no file names it"

@@ -199,16 +199,27 @@ def tags_among(pieces: Iterable[str]) -> dict[str, int]:
 
 
 _SHOWN = 12  # tags in a message
-# Codes of two letters, and NLLB-200's codes of three.
+# Codes of two letters, and what means the same: NLLB-200's codes of three.
 _LONG_CODES = (
     "ar arb az azj bg bul bn ben ca cat cs ces da dan de deu el ell en eng eo epo es "
     "spa et est eu eus fa pes fi fin fr fra ga gle gl glg gu guj ha hau he heb hi hin "
     "hr hrv hu hun id ind is isl it ita ja jpn ka kat kk kaz ko kor lt lit lv lvs mk "
-    "mkd mr mar ms zsm nb nob nl nld no nob pl pol ps pbt pt por ro ron ru rus sk slk "
+    "mkd mr mar ms zsm no nb nl nld no nob pl pol ps pbt pt por ro ron ru rus sk slk "
     "sl slv sq als sr srp sv swe sw swh ta tam te tel th tha tl tgl tr tur uk ukr ur "
     "urd vi vie zh zho"
 ).split()
-_LONG_CODE = dict(zip(_LONG_CODES[::2], _LONG_CODES[1::2], strict=True))
+_SHORT_CODE = dict(zip(_LONG_CODES[1::2], _LONG_CODES[::2], strict=True))
+
+
+def short_code(language: str) -> str:
+    """Returns the code of two letters of a language, or that before its region.
+
+    Example:
+      >>> [short_code(code) for code in ("deu_Latn", "pt-BR", "gsw")]
+      ['de', 'pt', 'gsw']
+    """
+    first = re.split("[_-]", language.lower())[0]
+    return _SHORT_CODE.get(first, first)
 
 
 def near_tags(language: str, tags: Iterable[str]) -> list[str]:
@@ -220,10 +231,8 @@ def near_tags(language: str, tags: Iterable[str]) -> list[str]:
       >>> near_tags("deu_Latin", ["zho_Hans", "deu_Latn"])
       ['deu_Latn']
     """
-    known, short = list(tags), language.lower().replace("-", "_").partition("_")[0]
-    codes = {short, _LONG_CODE.get(short, short)}
-    codes |= {code for code, long in _LONG_CODE.items() if long == short}
-    same = [one for one in known if one.lower().partition("_")[0] in codes]
+    known, short = list(tags), short_code(language)
+    same = [one for one in known if short_code(one) == short]
     near = difflib.get_close_matches(language, known, n=1)
     return near + [one for one in same if one not in near][: _SHOWN - 1]
 

@@ -18,6 +18,7 @@ BOTH = "text:a.en,a.de++text:b.en,b.fr"
         ("text:s.en,s.fr", "anything", "fr"),
         ("text:s.en,s.fr", "test.fr.gz", "fr"),
         ("text:s.en,s.pt_BR", "reference.txt", "pt"),
+        ("text:s.en,s.deu_Latn", "reference.txt", "de"),
         (BOTH, "test.2016.fr", "fr"),
         ("tsv:pairs.tsv", "x/dev.tok.de.gz", "de"),
         ("text:s.en,s.de", "test.fr", None),
