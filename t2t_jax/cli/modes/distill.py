@@ -81,9 +81,7 @@ def run(options: DistillOptions) -> None:
         what was written.
     """
     start_processes(options)
-    if options.reverse:
-        with rewording(lambda problem: f"--reverse={problem}"):
-            Workdir(Path(options.reverse)).require()
+    reverse = _reversed(options) if options.reverse else None
     if options.export:
         _require_export(options)
     to, processes = Path(options.to), options.processes
@@ -96,11 +94,11 @@ def run(options: DistillOptions) -> None:
     teacher = _with_known_languages(options) if options.reverse else options
     found = _translate(teacher, sources, to / "translations.tsv")
     back = None
-    if options.reverse:
+    if reverse:
         if processes.is_first:
             _write_once(targets, (row[-1] for row in _rows(found)))
         barrier(processes, "targets are written")
-        back = _translate(_reversed(options), targets, to / "back.tsv")
+        back = _translate(reverse, targets, to / "back.tsv")
     if processes.is_first:
         _write_pairs(options, sources, found, back)
 
@@ -171,8 +169,14 @@ def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
 
 
 def _reversed(options: DistillOptions) -> DistillOptions:
-    """Returns the options of translating back, by the model's own beam search."""
+    """Returns the options of translating back, by the model's own beam search.
+
+    Raises:
+      UserError: there is no model, or it needs a language that is not given.
+    """
     workdir = Workdir(Path(options.reverse))
+    with rewording(lambda problem: f"--reverse={problem}"):
+        workdir.require()
     config = workdir.read_config()
     own = dataclasses.replace(config.decoding, sample=False, n_best=1, mbr="none")
     changes: dict[str, Any] = {
@@ -184,7 +188,12 @@ def _reversed(options: DistillOptions) -> DistillOptions:
         "source_language": options.target_language,
         "target_language": options.source_language,
     }
-    return _with_known_languages(dataclasses.replace(options, **changes))
+    known = _with_known_languages(dataclasses.replace(options, **changes))
+    side = workdir.read_vocabularies(config.vocabulary).source
+    about = f"--reverse={workdir.path} translates into --source_language"
+    with rewording(lambda problem: f"{about}. {problem}"):
+        side.split_tags(["a line"], **known.languages)
+    return known
 
 
 def _with_known_languages(options: DistillOptions) -> DistillOptions:

@@ -10,6 +10,7 @@ import json
 import random
 import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from t2t_jax.cli.modes import distill
 from t2t_jax.cli.processes import settings_of
 from t2t_jax.cli.translation import sharded_job
 from t2t_jax.config import Config, parse, to_dict
+from t2t_jax.data.vocabulary.vocabulary import Vocabulary
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.text.translation import EMPTY_TRANSLATION
 from t2t_jax.errors import DataError, UserError
@@ -54,7 +56,9 @@ def options_of(*argv):
 
 def set_tags(monkeypatch, tags, *, reads_source):
     """Gives every model a vocabulary with these tags."""
-    both = SimpleNamespace(source=SimpleNamespace(tags=tags, reads_source=reads_source))
+    side = SimpleNamespace(tags=tags, reads_source=reads_source)
+    side.split_tags = partial(Vocabulary.split_tags, side)
+    both = SimpleNamespace(source=side)
     monkeypatch.setattr(Workdir, "read_vocabularies", lambda *_: both)
 
 
@@ -66,7 +70,7 @@ def distilled(place, monkeypatch):
         if not Workdir(place / name).has_config:
             Workdir(place / name).write_config(Config())
     (place / "in").write_text("\n".join(TEXT) + "\n", encoding="utf-8")
-    set_tags(monkeypatch, {"en": 4, "de": 5}, reads_source=False)
+    set_tags(monkeypatch, {"de": 5}, reads_source=False)
 
     def job(*argv, teacher=None, reverse=None, options=None):
         models = {"run": teacher or Said(), "back": reverse or Said()}
@@ -165,6 +169,9 @@ def test_the_reverse_model_is_searched_as_its_own_configuration_says(
     back = distill._reversed(options_of("--sources=in", "--beam_size=2", *given))
     assert (back.source_language, back.target_language) == expected
     assert back.config.decoding == DecodingConfig(beam_size=7)
+    if tags:
+        with pytest.raises(UserError, match="translates into --source_language"):
+            distill._reversed(options_of("--sources=in", "--reverse=back"))
 
 
 JOB = ("--sources=in", "--reverse=back", "--shards=3")
