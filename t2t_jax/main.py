@@ -121,6 +121,7 @@ def _run(argv: Sequence[str]) -> int:
         options = dataclasses.replace(options, processes=processes)
     else:
         require_single_task(options.mode)
+        # Modes of several processes check it when all have started.
         if isinstance(options, RunOptions) and options.reads_config:
             options.workdir.require()
     with exit_on_signal(options):

@@ -194,7 +194,8 @@ def check_versions() -> Iterator[Check]:
     for one in map(Requirement, required):
         version = _version(one.name)
         if (marker := one.marker) is None:
-            is_old = not one.specifier.contains(version or "0", prereleases=True)
+            fits = one.specifier.contains
+            is_old = not version or not fits(version, prereleases=True)
             about = f"{one.name} {version or 'is not installed'}"
             advice = f"Run pip install --upgrade '{one}'." if is_old else ""
             least = str(one.specifier).removeprefix(">=")
@@ -202,8 +203,10 @@ def check_versions() -> Iterator[Check]:
             status: Status = "error" if is_old else "ok"
             yield Check(group, one.name.lower(), status, about, advice, details)
         elif extras := [name for name in _EXTRAS if marker.evaluate({"extra": name})]:
-            found |= {one.name: version} if version else {}
-            lacking += [] if version else [f"{one.name} ({', '.join(extras)})"]
+            if version:
+                found[one.name] = version
+            else:
+                lacking.append(f"{one.name} ({', '.join(extras)})")
     words = ", ".join(f"{name} {version}" for name, version in found.items())
     run = "Run pip install 't2t-jax[NAME]' for an extra that you need; missing: "
     advice = f"{run}{', '.join(lacking)}." if lacking else ""

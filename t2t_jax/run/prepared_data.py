@@ -15,6 +15,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -341,7 +342,8 @@ class TextPair(NamedTuple):
     Attributes:
       source: decoded from its subwords, as the model reads it, unknown ones included.
       source_subwords: those of the source, separated by spaces; "" without BPE-dropout.
-      target: as the source, and so are its subwords.
+      target: decoded as the source is.
+      target_subwords: those of the target, as of the source.
     """
 
     location: PairLocation
@@ -390,8 +392,8 @@ def read_batch(
         pieces = [" ".join(vocabulary.pieces(one[:-1])) * bool(dropout) for one in ids]
         columns += [vocabulary.decode(ids), pieces]
     places = map(text.train.locate, map(int, batch.pairs))
-    pairs = tuple(map(TextPair, places, *columns))
-    return BatchContents(position, batch.num_rows, pairs)
+    pairs = starmap(TextPair, zip(places, *columns, strict=True))
+    return BatchContents(position, batch.num_rows, tuple(pairs))
 
 
 def _last_position(records: Iterable[Record], step: int) -> tuple[int, DataPosition]:

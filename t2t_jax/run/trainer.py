@@ -288,8 +288,8 @@ class Trainer:
 
     def _dev_batches(self, dev: TokenCache) -> Iterator[Batch]:
         share = local_batch_shard(self._mesh, process=jax.process_index())
+        multiple = row_shards(self._mesh)
         for planned in plan_eval(dev.lengths, config=self.text.config):
-            multiple = row_shards(self._mesh)
             batch = collate(dev, planned, row_multiple=multiple, share=share)
             yield make_global_batch(batch, self._mesh)
 

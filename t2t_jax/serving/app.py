@@ -57,7 +57,10 @@ T = TypeVar("T")
 _Results: TypeAlias = AsyncGenerator[tuple[Place, "Translation"]]
 
 _THREADS = 4
-_KINDS = {"js": "text/javascript", "json": "application/json", "svg": "image/svg+xml"}
+_KINDS = {
+    **{"css": "text/css", "html": "text/html", "js": "text/javascript"},
+    **{"json": "application/json", "svg": "image/svg+xml"},
+}
 _PATHS = {"index.html": "/", "openapi.json": "/spec"}
 _LOGGER = logging.getLogger(__name__)
 
@@ -363,8 +366,7 @@ def _static_route(name: str, content: bytes) -> Route:
     # Browsers ask again at each load: a new version of the program is used at once.
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
-    suffix = name.rpartition(".")[2]
-    kind = _KINDS.get(suffix, f"text/{suffix}")
+    kind = _KINDS[name.rpartition(".")[2]]
 
     async def send(request: Request) -> Response:
         if request.headers.get("if-none-match") == tag:

@@ -9,7 +9,7 @@ import pytest
 
 from t2t_jax.evaluation.bleu import METRICS
 from t2t_jax.evaluation.robustness import CHANGES
-from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer
+from t2t_jax.evaluation.tokenized_bleu import moses_tokenizer, paper_bleu
 from tests.evaluation.test_significance import sacrebleu
 from tests.faults.running import refused
 from tests.integration import tiny
@@ -79,6 +79,9 @@ def test_scores_intervals_and_p_values_are_the_command_s_on_them(evaluated, text
     gain = result["bleu"] - told["baseline"]
     assert told["better"] == ("system" if gain > 0 else "baseline")
     assert result["intervals"]["bleu"]["half_width"] == ours["BLEU"]["ci"]
+    both = [(texts / name).read_text().splitlines() for name in ("hypotheses", "de")]
+    moses = {"tokenize": moses_tokenizer("de"), "language": "de"}
+    assert result["paper_bleu"] == paper_bleu(*both, **moses)
 
 
 def test_the_paper_s_search_is_used_whatever_run_and_command_say(evaluated):

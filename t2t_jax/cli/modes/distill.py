@@ -41,7 +41,7 @@ from t2t_jax.data.files.file_facts import count_lines
 from t2t_jax.data.files.lines import read_lines
 from t2t_jax.data.token_cache.filters import DuplicateFilter, text_hashes
 from t2t_jax.data.token_cache.known_words import words_of
-from t2t_jax.data.vocabulary.tokenizers import known_languages
+from t2t_jax.data.vocabulary.tokenizers import known_languages, shown_tags
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.devices.distributed.processes import barrier
 from t2t_jax.errors import DataError, InputMissingError, UserError, rewording
@@ -190,8 +190,11 @@ def _reversed(options: DistillOptions) -> DistillOptions:
     }
     known = _with_known_languages(dataclasses.replace(options, **changes))
     side = workdir.read_vocabularies(config.vocabulary).source
-    about = f"--reverse={workdir.path} translates into --source_language"
-    with rewording(lambda problem: f"{about}. {problem}"):
+    needs = (
+        f"--reverse={workdir.path} translates from --target_language into "
+        f"--source_language, and has tags of {shown_tags(side.tags)}. Pass these flags."
+    )
+    with rewording(lambda _: needs):
         side.split_tags(["a line"], **known.languages)
     return known
 

@@ -155,12 +155,12 @@ def packed_batches(
         window = np.concatenate([left, order[start : start + WINDOW_PAIRS]])
         start += WINDOW_PAIRS
         sides = (side[window] for side in lengths)
-        rows, of_rows = pack(*sides, row_lengths=row_lengths)
+        rows, row_slots = pack(*sides, row_lengths=row_lengths)
         fits = rows >= 0
         left, pairs, rows = window[~fits], window[fits], rows[fits]
         full: list[tuple[Rows, Shape]] = []
         for kind, (size, length) in enumerate(shapes):
-            own = _rows_of(of_rows == length, pairs, rows, rng=rng)
+            own = _rows_of(row_slots == length, pairs, rows, rng=rng)
             batches, waiting[kind] = _split_batches(waiting[kind], own, size=size)
             full += [(batch, shapes[kind]) for batch in batches]
         schedule = np.arange(len(full)) if rng is None else rng.permutation(len(full))

@@ -216,12 +216,12 @@ def write_ctranslate2(
         with theirs.
     """
     config, vocabularies = original.config, original.model.vocabularies
-    written = _specification(config)
-    fill_stacks(written, original.model.params, config)
+    converted = _specification(config)
+    fill_stacks(converted, original.model.params, config)
     model, sides = config.model, piece_names(vocabularies)
-    written.register_source_vocabulary(sides[0])
-    written.register_target_vocabulary(sides[1])
-    settings = written.config
+    converted.register_source_vocabulary(sides[0])
+    converted.register_target_vocabulary(sides[1])
+    settings = converted.config
     settings.layer_norm_epsilon = model.layer_norm_epsilon
     settings.add_source_eos = True
     added = vocabularies.source.tags[language] if language else BOS
@@ -229,10 +229,10 @@ def write_ctranslate2(
     # With "zero", the vector of this token is not used.
     settings.decoder_start_token = sides[1][EOS if model.start == "eos" else BOS]
     settings.eos_token, settings.unk_token = sides[1][EOS], sides[1][UNK]
-    written.validate()
-    written.optimize(spec.quantization)
+    converted.validate()
+    converted.optimize(spec.quantization)
     to.mkdir(exist_ok=True)
-    written.save(str(to))
+    converted.save(str(to))
 
 
 def _specification(config: Config) -> Any:

@@ -139,7 +139,7 @@ def export(
     Raises:
       DataError: the export differs from the model; nothing is kept.
       OutputError: the directory cannot be created.
-      UserError: a package is missing, or cannot represent the model.
+      UserError: a package is missing, or the model's search has a constraint.
     """
     form, config = FORMATS[spec.format], original.config
     if config.decoding.constraint != "none":

@@ -50,7 +50,11 @@ class Backend(Protocol):
 
 
 class JaxBackend:
-    """A model of this package, on one device, with the length limits of a config."""
+    """A model of this package, on one device, with the length limits of a config.
+
+    Attributes:
+      model: with that config.
+    """
 
     def __init__(self, model: TranslationModel, config: DecodingConfig):
         self.model = dataclasses.replace(model, decoding=config)

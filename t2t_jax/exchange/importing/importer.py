@@ -286,8 +286,10 @@ def _fetch(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
             allow_patterns=list(patterns),
             ignore_patterns=_IGNORED,
         )
+    except (ImportError, MemoryError, TypeError):  # no fault of the network
+        raise
     except Exception as error:  # Its own, a cache's, or its HTTP client's, by version.
-        reason = " ".join(str(error).split())[:300].rstrip(".")
+        reason = " ".join(repr(error).split())[:300].rstrip(".")
         raise InputMissingError(
             f"{SCHEME}{name} cannot be fetched: {reason}. Check the name, the network "
             "and HF_HUB_OFFLINE, or pass a directory."

@@ -42,12 +42,14 @@ def test_all_mistakes_come_at_once_and_nothing_is_written(workdir, given):
     assert not (workdir.path / "to").exists()
 
 
-def test_what_cannot_be_plotted_is_refused(tmp_path, workdir, monkeypatch, own_signals):
+@pytest.mark.usefixtures("own_signals")
+def test_what_cannot_be_plotted_is_refused(tmp_path, workdir, monkeypatch, capsys):
     rnn = make_workdir(tmp_path / "rnn", architecture="rnn")
     with pytest.raises(UserError, match="has architecture='rnn'"):
         run(rnn)
     argv = [f"--workdir={tmp_path}", "--to=maps", "--text=A dog."]
     assert main(["attention", *argv]) == InputMissingError.exit_code
+    assert "not a run or a model" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UserError, match="pip install"):
         run(workdir)

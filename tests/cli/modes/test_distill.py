@@ -74,11 +74,11 @@ def distilled(place, monkeypatch):
 
     def job(*argv, teacher=None, reverse=None, options=None):
         models = {"run": teacher or Said(), "back": reverse or Said()}
-        monkeypatch.setattr(
-            sharded_job,
-            "load_job",
-            lambda options: loader(models[options.workdir.path.name])(options),
-        )
+
+        def load_job(options):
+            return loader(models[options.workdir.path.name])(options)
+
+        monkeypatch.setattr(sharded_job, "load_job", load_job)
         distill.run(options or options_of(*argv))
         rows = gzip.decompress(Path("to/pairs.tsv.gz").read_bytes()).decode()
         return [line.split("\t") for line in rows.splitlines()]
@@ -126,11 +126,8 @@ def test_what_is_left_out_has_a_reason(distilled, capsys):
     }
     teacher = Said(said, scores={lines[0]: -9.0, odd[1]: -99.0})
     reverse = Said({text.upper(): text for text in lines} | {short["ja"]: "ja"})
-    rows = distilled(
-        *("--sources=in", "--reverse=back", "--drop_worst=2.5%"),
-        teacher=teacher,
-        reverse=reverse,
-    )
+    argv = ("--sources=in", "--reverse=back", "--drop_worst=2.5%")
+    rows = distilled(*argv, teacher=teacher, reverse=reverse)
     report = json.loads(Path("to/distill.json").read_text())
     found = {name: one["examples"] for name, one in report["dropped"].items()}
     assert found == {
@@ -170,7 +167,7 @@ def test_the_reverse_model_is_searched_as_its_own_configuration_says(
     assert (back.source_language, back.target_language) == expected
     assert back.config.decoding == DecodingConfig(beam_size=7)
     if tags:
-        with pytest.raises(UserError, match="translates into --source_language"):
+        with pytest.raises(UserError, match=r"into --source_language.* en, de\. Pass"):
             distill._reversed(options_of("--sources=in", "--reverse=back"))
 
 
