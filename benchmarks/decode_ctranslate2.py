@@ -139,11 +139,15 @@ def _with_workers(ways: Sequence[Way], work: DecodeWork) -> list[Way]:
     """Adds to each way the same with a worker for each thread of a CPU.
 
     A single sentence tries both too: with two threads it can be slower than with one.
-    Where the work is in bfloat16, a CPU tries float32 too.
+    Where the work is in bfloat16, a CPU tries float32 too, and that alone where it has
+    no bfloat16 in CTranslate2.
     """
     on_cpu = work.device == "cpu"
     numbers = {1, work.threads} if on_cpu else {1}
-    dtypes = {work.dtype, "float32"} if on_cpu else {work.dtype}
+    dtypes = {work.dtype}
+    if on_cpu:
+        known = ctranslate2.get_supported_compute_types("cpu")
+        dtypes = {work.dtype, "float32"} & known
     return [
         Way(at_once=way.at_once, workers=workers, dtype=dtype)
         for way in ways
