@@ -148,25 +148,8 @@ def train(  # noqa: PLR0913  # as few words as a program needs
         with failing_together(processes, "read the pairs"):
             show = partial(print_line, stream=log) if processes.is_first else _drop
             parsed = _with_pairs(parsed, {"train": train, "dev": dev}, log=show)
-        opened = open_shared_run(
-            parsed,
-            workdir=directory,
-            overrides=overrides,
-            processes=processes,
-            stream=log,
-            devices=devices,
-        )
-        text, console = held.enter_context(opened)
-        if text is not None:
-            own: Any = {"module": module, "optimizer": optimizer, "callbacks": called}
-            own |= {"devices": devices, "owns_process": False}
-            stop = InterruptRequest(console.log)
-            made = train_prepared(
-                parsed, directory, text, console, processes, stop=stop, **own
-            )
-            if not made.completes(parsed.steps, patience=parsed.evaluation.patience):
-                saved = f"Stopped at step {made.step:,}, which is saved."
-                raise KeyboardInterrupt(f"{saved} The same call resumes.")
+        own = {"module": module, "optimizer": optimizer, "callbacks": called}
+        _train(parsed, directory, overrides, processes, log, devices=devices, **own)
     from t2t_jax.run.inference.load import load, shared_checkpoint
 
     step = shared_checkpoint(processes, directory.path, name="the model")
@@ -199,6 +182,38 @@ def train_prepared(
     parts["write_report"] = ReportWriter(workdir, log=console.log, processes=count)
     trainer = Trainer(config, workdir, text, console, processes, **parts)
     return trainer.train(stop if count == 1 else SharedStopRequest())
+
+
+def _train(
+    config: Config,
+    workdir: Workdir,
+    overrides: dict[str, Any],
+    processes: Processes,
+    log: TextIO | None,
+    *,
+    devices: Sequence[jax.Device] | None,
+    **own: Any,
+) -> None:
+    """Trains to the end; raises a KeyboardInterrupt after a request to stop."""
+    with open_shared_run(
+        config,
+        workdir=workdir,
+        overrides=overrides,
+        processes=processes,
+        stream=log,
+        devices=devices,
+    ) as (text, console):
+        if text is None:
+            return
+        parts = {"devices": devices, "owns_process": False, **own}
+        stop = InterruptRequest(console.log)
+        made = train_prepared(
+            config, workdir, text, console, processes, stop=stop, **parts
+        )
+        if not made.completes(config.steps, patience=config.evaluation.patience):
+            raise KeyboardInterrupt(
+                f"Stopped at step {made.step:,}, which is saved. The same call resumes."
+            )
 
 
 def _with_pairs(config: Config, pairs: Mapping[str, Pairs | None], log: Log) -> Config:

@@ -31,7 +31,7 @@ from t2t_jax.training.loss import (
 from t2t_jax.training.optimizer import trained_part
 from t2t_jax.training.schedule_free import gradient_params
 from t2t_jax.training.state import TrainState, state_shapes, state_shardings
-from t2t_jax.types import Array, Batch, Params
+from t2t_jax.types import Array, Batch, Params, PyTree
 
 Aux = TypeVar("Aux")
 
@@ -89,19 +89,12 @@ def train_step(
     """
     if jnp.issubdtype(jnp.result_type(key), jnp.integer) and not jnp.ndim(key):
         key = jax.random.key(key)
-    dropout_key = jax.random.fold_in(key, state.step)
-
-    def sums_of_rows(params: Params, rows: Batch) -> tuple[jax.Array, Sums]:
-        if loss is None:
-            return training_loss(
-                module, params, rows, config=config, dropout_key=dropout_key
-            )
-        total = _as_scalar(loss(module, params, rows, dropout_key))
-        unknown, real = jnp.asarray(jnp.nan), rows.target_segments > 0
-        return total, batch_sums(rows, real, loss=total, nll=unknown, correct=unknown)
-
+    if loss is None:
+        sums_of_rows = partial(training_loss, module, config=config)
+    else:
+        sums_of_rows = partial(_sums_of_own, loss, module)
     gradient, sums = accumulate_gradients(
-        sums_of_rows,
+        partial(sums_of_rows, dropout_key=jax.random.fold_in(key, state.step)),
         gradient_params(state.params, state.optimizer),
         batch,
         mesh=mesh,
@@ -122,6 +115,20 @@ def train_step(
     if ema is not None:
         ema = moving_average(ema, params, decay=config.ema_decay, count=state.step)
     return TrainState(state.step + 1, params, moments, ema), StepOutput(sums, norm)
+
+
+def _sums_of_own(
+    loss: Loss,
+    module: nn.Module,
+    params: Params,
+    rows: Batch,
+    *,
+    dropout_key: jax.Array,
+) -> tuple[jax.Array, Sums]:
+    """Computes a loss of the user, as `training_loss` does the paper's."""
+    total = _as_scalar(loss(module, params, rows, dropout_key))
+    unknown, real = jnp.asarray(jnp.nan), rows.target_segments > 0
+    return total, batch_sums(rows, real, loss=total, nll=unknown, correct=unknown)
 
 
 def _as_scalar(total: Any) -> jax.Array:
@@ -171,14 +178,8 @@ def accumulate_gradients(
     def of_shard(params: Params, rows: Batch) -> tuple[Params, Aux]:
         if micro_batches == 1:
             return gradient(params, rows)
-
-        def of_part(part: Batch) -> tuple[tuple[Params, Aux], None]:
-            # Otherwise XLA gathers all sharded parameters at once, before the loop.
-            inside, part = jax.lax.optimization_barrier((params, part))
-            return gradient(inside, part), None
-
         parts = _parts(rows, mesh=mesh, micro_batches=micro_batches)
-        summed: tuple[Params, Aux] = scan_sum(of_part, parts)[0]
+        summed: tuple[Params, Aux] = _accumulate(gradient, params, parts)
         return summed
 
     if mesh.shape["data"] == 1:
@@ -252,6 +253,19 @@ def _parts(rows: Batch, *, mesh: Mesh, micro_batches: int) -> Batch:
         return x
 
     return Batch._make(map(split, rows))
+
+
+def _accumulate(
+    function: Callable[[Params, Batch], PyTree], params: Params, parts: Batch
+) -> PyTree:
+    """Sums the results of each micro-batch, the first axis of `parts`."""
+
+    def run_part(part: Batch) -> tuple[PyTree, None]:
+        # Otherwise XLA gathers all sharded parameters at once, before the loop.
+        inside, part = jax.lax.optimization_barrier((params, part))
+        return function(inside, part), None
+
+    return scan_sum(run_part, parts)[0]
 
 
 def _sum_shards(gradients: jax.Array, exchange: Any) -> jax.Array:

@@ -172,7 +172,7 @@ def _reversed(options: DistillOptions) -> DistillOptions:
     """Returns the options of translating back, by the model's own beam search.
 
     Raises:
-      UserError: there is no model, or it needs a language that is not given.
+      UserError: the model does not exist, or a language that it needs is missing.
     """
     workdir = Workdir(Path(options.reverse))
     with rewording(lambda problem: f"--reverse={problem}"):

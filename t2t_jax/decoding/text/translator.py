@@ -256,18 +256,7 @@ class Translator:
         first: int,
         tags: Sequence[Sequence[int]],
     ) -> Iterator[tuple[int, Translation]]:
-        makes_trees = self.is_parser or self.config.constraint == "tree"
-        segments = make_segments(
-            lines,
-            self.vocabularies.source,
-            self.config,
-            source_lines=None if makes_trees else self.source_lines,
-            whole={number for stage in stages for number in stage.whole},
-            first=first,
-            tags=tags,
-        )
-        for stage in stages:
-            stage.prepare(segments)
+        segments = self._segments(lines, stages, first=first, tags=tags)
         num_parts = Counter(segment.line - first for segment in segments)
 
         def finish(number: int, translation: Translation) -> tuple[int, Translation]:
@@ -291,6 +280,28 @@ class Translator:
                 joined = merge_parts([one for _, one in done], between, self.config)
                 yield finish(number, joined)
         warn_truncated(segments, len(lines), self.config.max_source_length - 1)
+
+    def _segments(
+        self,
+        lines: Sequence[str],
+        stages: Sequence[Stage],
+        *,
+        first: int,
+        tags: Sequence[Sequence[int]],
+    ) -> list[Segment]:
+        makes_trees = self.is_parser or self.config.constraint == "tree"
+        segments = make_segments(
+            lines,
+            self.vocabularies.source,
+            self.config,
+            source_lines=None if makes_trees else self.source_lines,
+            whole={number for stage in stages for number in stage.whole},
+            first=first,
+            tags=tags,
+        )
+        for stage in stages:
+            stage.prepare(segments)
+        return segments
 
     def with_row_growth(self, row_growth: int) -> Translator:
         """Returns a copy with another `row_growth`; see `source_batches`."""

@@ -289,7 +289,8 @@ def _fetch(name: str, revision: str | None, patterns: tuple[str, ...]) -> Path:
     except (ImportError, MemoryError, TypeError):  # no fault of the network
         raise
     except Exception as error:  # Its own, a cache's, or its HTTP client's, by version.
-        reason = " ".join(repr(error).split())[:300].rstrip(".")
+        text = str(error) or type(error).__name__
+        reason = " ".join(text.split())[:300].rstrip(".")
         raise InputMissingError(
             f"{SCHEME}{name} cannot be fetched: {reason}. Check the name, the network "
             "and HF_HUB_OFFLINE, or pass a directory."
