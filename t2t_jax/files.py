@@ -266,6 +266,34 @@ def require_file(path: Path, *, advice: str) -> int:
     return status.st_size
 
 
+@contextmanager
+def damage_as_data_error(what: str, *, advice: str = "") -> Iterator[None]:
+    """Converts what a parser raises for content that is not trusted.
+
+    Args:
+      what: that is wrong, such as "model.npz is not a readable .npz file".
+      advice: a sentence.
+
+    Raises:
+      DataError: a parser raised anything.
+      OSError: the content cannot be read.
+
+    Example:
+      >>> with damage_as_data_error("a.txt has no number", advice="Pass another."):
+      ...     int("b")
+      Traceback (most recent call last):
+      t2t_jax.errors.DataError: a.txt has no number: invalid literal ... Pass another.
+    """
+    try:
+        yield
+    except Exception as error:  # of any kind: a file may hold anything
+        # To seek a negative position is invalid, too.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        raise DataError(f"{what}: {reason}. {advice}".rstrip()) from error
+
+
 def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
     """Reads a file that holds one JSON object; the content is not trusted.
 

@@ -38,6 +38,7 @@ from t2t_jax.errors import (
 from t2t_jax.files import (
     MAX_JSON_BYTES,
     check_size,
+    damage_as_data_error,
     read_json_object,
     require_file,
     unique_names,
@@ -52,10 +53,6 @@ _DTYPES: Mapping[str, npt.DTypeLike] = {
 }
 _MAX_BYTES = 64 << 30
 _MAX_HEADER_BYTES = 8 << 20  # some 60,000 arrays
-_BAD_HEADER = (
-    *(ArithmeticError, AttributeError, LookupError),
-    *(RecursionError, TypeError, ValueError),
-)
 _CHECKSUMS = "checksums"
 _ADVICE = "Restore the file from a copy, or export the model again."
 
@@ -103,10 +100,8 @@ def read_safetensors(
       OSError: it cannot be read.
     """
     size = check_size(path, max_bytes=max_bytes, advice=_ADVICE)
-    try:
+    with damage_as_data_error(f"{path} is damaged", advice=_ADVICE):
         places, begin, metadata = _read_header(path, size)
-    except _BAD_HEADER as error:
-        raise DataError(f"{path} is damaged: {error}. {_ADVICE}") from error
     try:
         content = np.memmap(path, np.uint8, mode="r", shape=(size,))[begin:]
     except OSError as error:

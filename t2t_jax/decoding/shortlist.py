@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import functools
 import io
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +19,7 @@ import numpy.typing as npt
 
 from t2t_jax.decoding.text.segments import Segment
 from t2t_jax.errors import DataError, InputMissingError
-from t2t_jax.files import check_size
+from t2t_jax.files import check_size, damage_as_data_error
 from t2t_jax.types import PAD, UNK
 
 if TYPE_CHECKING:
@@ -33,10 +31,6 @@ MAX_BYTES = 1 << 30
 _MAKE = "Make one of this model, with the mode shortlist of the command line."
 _CELLS = 2_000_000  # of a chunk: each two ids of its pairs
 _PASSES = 5
-_ERRORS = (
-    *(OSError, ValueError, KeyError, EOFError, MemoryError, RuntimeError, SyntaxError),
-    *(tokenize.TokenError, zipfile.BadZipFile, zlib.error),
-)
 
 Ids = npt.NDArray[np.int32]
 Pair = tuple[Sequence[int], Sequence[int]]
@@ -163,7 +157,7 @@ def _read(path: Path, modified: int) -> tuple[str, Ids, Ids]:
     """Reads a file that is not trusted, once while it stays as it is."""
     del modified
     check_size(path, max_bytes=MAX_BYTES, advice=_MAKE)
-    try:
+    with damage_as_data_error(f"{path} is no shortlist", advice=_MAKE):
         with zipfile.ZipFile(path) as archive:
             if sum(one.file_size for one in archive.infolist()) > MAX_BYTES:
                 raise ValueError(f"its arrays have more than {MAX_BYTES:,} bytes")
@@ -177,8 +171,6 @@ def _read(path: Path, modified: int) -> tuple[str, Ids, Ids]:
             and not best_VxK[: UNK + 1].any()
         ):
             raise ValueError("its arrays are no candidates")
-    except _ERRORS as error:
-        raise DataError(f"{path} is no shortlist: {error}. {_MAKE}") from error
     return fingerprint, always_A, best_VxK
 
 

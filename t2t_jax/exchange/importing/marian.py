@@ -32,7 +32,7 @@ from t2t_jax.exchange.importing.layout import (
     take_matrices,
 )
 from t2t_jax.exchange.importing.vocabularies import marian_vocabularies
-from t2t_jax.exchange.readers.archive import BAD_ZIP_ERRORS, Archive, read_npz
+from t2t_jax.exchange.readers.archive import Archive, read_npz
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml
 from t2t_jax.files import read_limited
 from t2t_jax.model.config import is_size
@@ -218,11 +218,9 @@ def _has_options(path: Path, *, if_bad: bool) -> bool:
 
     Of a file that is meant to be a model the error is the reader's.
     """
-    try:
-        with path.open("rb") as file, Archive(file) as archive:
-            return "special:model.yml.npy" in archive.sizes
-    except (OSError, *BAD_ZIP_ERRORS):
-        return if_bad and path.is_file()
+    with suppress(Exception), path.open("rb") as file, Archive(file) as archive:
+        return "special:model.yml.npy" in archive.sizes
+    return if_bad and path.is_file()
 
 
 def _read_decoder(model: Path) -> tuple[Settings, list[Path]]:

@@ -6,14 +6,10 @@ than these is unpacked.
 
 from __future__ import annotations
 
-import errno
 import io
 import math
-import struct
 import sys
-import tokenize
 import zipfile
-import zlib
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -21,18 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from t2t_jax.errors import DataError
+from t2t_jax.files import damage_as_data_error
 
 Array: TypeAlias = npt.NDArray[Any]
 
 _KINDS = "biuf"  # of arrays: no objects, which would be pickles
-_BAD_ARRAY_ERRORS = (MemoryError, SyntaxError, TypeError, tokenize.TokenError)
-BAD_ZIP_ERRORS = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, LookupError),
-    *(NotImplementedError, RuntimeError, ValueError),
-)
-"""What `Archive` raises for damaged archives."""
-
 # bzip2 and LZMA unpack a block at once, whatever size is asked for.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 MAX_RATIO = 8
@@ -50,9 +39,8 @@ class Archive(zipfile.ZipFile):
     Attributes:
       sizes: of the unpacked members in bytes, by name.
 
-    Raises:
-      BAD_ZIP_ERRORS: the archive is damaged, compressed otherwise than by deflate, or
-        claims more than that.
+    What it raises for a damaged archive is of any kind, and BadZipFile for one that is
+    compressed otherwise than by deflate, or claims more than that.
     """
 
     def __init__(self, file: IO[bytes]):
@@ -79,14 +67,9 @@ class Archive(zipfile.ZipFile):
         size = self.sizes[name]
         if most is not None and size > most:
             raise zipfile.BadZipFile(f"{name} has {size:,} bytes")
-        try:
-            with self.open(name) as member:
-                # Without a size, whatever the member unpacks to is in memory first.
-                content = member.read(size)
-        except OSError as error:
-            if error.errno != errno.EINVAL:
-                raise
-            raise zipfile.BadZipFile("a member is outside of the file") from error
+        with self.open(name) as member:
+            # Without a size, whatever the member unpacks to is in memory first.
+            content = member.read(size)
         if len(content) != size:
             raise zipfile.BadZipFile(f"{name} has fewer than {size:,} bytes")
         return content
@@ -133,15 +116,16 @@ def read_npz(path: Path) -> dict[str, Array]:
       DataError: the file is truncated, malformed or compressed, or has objects.
       OSError: it cannot be read.
     """
-    try:
-        with path.open("rb") as file, Archive(file) as archive:
-            names = [name.removesuffix(".npy") for name in archive.sizes]
-            if len({*names}) != len(names):
-                raise ValueError("two arrays have one name")
-            named = zip(names, archive.sizes, strict=True)
-            return {name: _read_array(archive.read_member(one)) for name, one in named}
-    except (*BAD_ZIP_ERRORS, *_BAD_ARRAY_ERRORS) as error:
-        raise DataError(f"{path} is not a readable .npz file: {error}.") from error
+    with (
+        damage_as_data_error(f"{path} is not a readable .npz file"),
+        path.open("rb") as file,
+        Archive(file) as archive,
+    ):
+        names = [name.removesuffix(".npy") for name in archive.sizes]
+        if len({*names}) != len(names):
+            raise ValueError("two arrays have one name")
+        named = zip(names, archive.sizes, strict=True)
+        return {name: _read_array(archive.read_member(one)) for name, one in named}
 
 
 def _read_array(content: bytes) -> Array:

@@ -18,8 +18,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.errors import DataError, InputMissingError, require_package
-from t2t_jax.files import read_limited
+from t2t_jax.errors import InputMissingError, require_package
+from t2t_jax.files import damage_as_data_error, read_limited
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -43,10 +43,6 @@ _DTYPES: Mapping[int, npt.DTypeLike] = {
     14: ml_dtypes.bfloat16,
     19: np.float16,
 }
-
-
-# What a damaged file raises, beside `struct.error`.
-_DAMAGED = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 
 
 class _Entry(NamedTuple):
@@ -77,23 +73,19 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
     user = "A checkpoint of TensorFlow"
     require_package("google_crc32c", user=user, extra="exchange")
     index = prefix.with_name(f"{prefix.name}.index")
+    what, advice = "a readable checkpoint of TensorFlow", "Pass another checkpoint."
     try:
-        content = read_limited(
-            index, max_bytes=_MAX_INDEX_BYTES, advice="Pass another checkpoint."
-        )
-        num_shards, entries = _read_index(content)
-        shards = _open_shards(prefix, num_shards)
-        if sum(entry.size for entry in entries.values()) > sum(map(len, shards)):
-            raise ValueError("its tensors overlap, or a data file is truncated")
-        return {name: _read_tensor(shards, entry) for name, entry in entries.items()}
+        with damage_as_data_error(f"{prefix} is not {what}"):
+            content = read_limited(index, max_bytes=_MAX_INDEX_BYTES, advice=advice)
+            num_shards, entries = _read_index(content)
+            shards = _open_shards(prefix, num_shards)
+            if sum(entry.size for entry in entries.values()) > sum(map(len, shards)):
+                raise ValueError("its tensors overlap, or a data file is truncated")
+            return {name: _read_tensor(shards, one) for name, one in entries.items()}
     except FileNotFoundError as error:
         raise InputMissingError(
             f"{prefix} is not a complete checkpoint of TensorFlow: {error.filename} "
             "does not exist. Copy all its files."
-        ) from error
-    except (*_DAMAGED, struct.error) as error:
-        raise DataError(
-            f"{prefix} is not a readable checkpoint of TensorFlow: {error}."
         ) from error
 
 

@@ -23,12 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.errors import DataError, short_repr
-from t2t_jax.exchange.readers.archive import (
-    BAD_ZIP_ERRORS,
-    MAX_RATIO,
-    Archive,
-    LimitedFile,
-)
+from t2t_jax.exchange.readers.archive import MAX_RATIO, Archive, LimitedFile
+from t2t_jax.files import damage_as_data_error
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -57,9 +53,6 @@ _DTYPES: Mapping[str, npt.DTypeLike] = {
 }
 
 _NAMESPACE = "argparse.Namespace"
-
-# What a damaged file raises.
-_UNREADABLE = (*BAD_ZIP_ERRORS, ArithmeticError, MemoryError, TypeError)
 
 # (key, element type, number of elements) -> the elements; None leaves them out.
 _LoadStorage: TypeAlias = Callable[[str, npt.DTypeLike, int], Array | None]
@@ -90,17 +83,12 @@ def read_torch_file(path: Path) -> Any:
         `MAX_RATIO` times as large as the file once each is copied.
       OSError: it cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            is_zip = file.read(4) == b"PK\x03\x04"
-            file.seek(0)
-            found = _read_zip(file) if is_zip else _read_legacy(file)
-            size, copied = file.seek(0, io.SEEK_END), _copied_bytes(found, {})
-    except _UNREADABLE as error:
-        damaged = f"it is truncated or malformed ({str(error)[:200]})."
-        reason = error if isinstance(error, DataError) else damaged
-        what = f"{path} is not a readable file of torch.save"
-        raise DataError(f"{what}: {reason}") from error
+    what = f"{path} is not a readable file of torch.save"
+    with damage_as_data_error(what), path.open("rb") as file:
+        is_zip = file.read(4) == b"PK\x03\x04"
+        file.seek(0)
+        found = _read_zip(file) if is_zip else _read_legacy(file)
+        size, copied = file.seek(0, io.SEEK_END), _copied_bytes(found, {})
     if copied > MAX_RATIO * size:
         raise DataError(
             f"{path}: the tensors of a file must take at most {MAX_RATIO} times its "

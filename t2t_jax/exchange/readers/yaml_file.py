@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
-from t2t_jax.errors import DataError, require_package
+from t2t_jax.errors import require_package
+from t2t_jax.files import damage_as_data_error
 
 MAX_YAML_BYTES = 64 << 10
 """Size limit of options; Marian's take 8 KB, and a second is taken by 64 KiB."""
 
 _MAX_DEPTH = 50
 _MAX_LIST_BYTES = 16 << 20  # of pieces and ids: 500,000 of them
-
-# What the parser raises for values that do not fit their tags, such as !!int ''.
-_BAD_VALUES = (
-    *(ArithmeticError, AttributeError, LookupError),
-    *(RecursionError, TypeError, ValueError),
-)
 
 
 def parse_yaml(content: bytes, *, name: str) -> dict[str, Any]:
@@ -31,17 +27,15 @@ def parse_yaml(content: bytes, *, name: str) -> dict[str, Any]:
       UserError: the package pyyaml is not installed.
     """
     yaml = _yaml()
-    try:
+    with _faults(name):
         _check_size(content, MAX_YAML_BYTES)
         text = content.decode()
         _check_tokens(yaml, text)
         _check_keys(yaml, yaml.compose(text, Loader=yaml.SafeLoader))
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, *_BAD_VALUES) as error:
-        raise _error(name, error) from error
-    if not isinstance(found, dict):
-        raise DataError(f"{name} is not a mapping of YAML. Pass a model of Marian.")
-    return found
+        found: dict[str, Any] = yaml.safe_load(text)
+        if not isinstance(found, dict):
+            raise ValueError("it is not a mapping")
+        return found
 
 
 def parse_ids(content: bytes, *, name: str) -> dict[int, str]:
@@ -55,7 +49,7 @@ def parse_ids(content: bytes, *, name: str) -> dict[int, str]:
     # Of 60,000 pieces in a second. Events, unlike nodes, are not nested.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     scalars = []
-    try:
+    with _faults(name):
         _check_size(content, _MAX_LIST_BYTES)
         for event in yaml.parse(content.decode(), Loader=loader):
             if isinstance(event, yaml.ScalarEvent):
@@ -66,8 +60,6 @@ def parse_ids(content: bytes, *, name: str) -> dict[int, str]:
         if min(len({*pieces}), len({*ids})) < len(ids) or min(ids, default=0) < 0:
             raise ValueError("a piece or an id occurs twice, or an id is negative")
         return dict(zip(ids, pieces, strict=True))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _error(name, error) from error
 
 
 def _check_tokens(yaml: Any, text: str) -> None:
@@ -107,6 +99,5 @@ def _yaml() -> Any:
     return yaml
 
 
-def _error(name: str, error: Exception) -> DataError:
-    reason = " ".join(str(error).split())[:200]
-    return DataError(f"{name} is not YAML as Marian writes it: {reason}.")
+def _faults(name: str) -> AbstractContextManager[None]:
+    return damage_as_data_error(f"{name} is not YAML as Marian writes it")
