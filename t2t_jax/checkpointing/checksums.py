@@ -84,7 +84,7 @@ def checksums(tree: PyTree) -> dict[str, str]:
 
 def shapes_of(texts: Mapping[str, str]) -> dict[str, str]:
     """Returns the dtype and shape of each text of `checksums`."""
-    return {path: text.rpartition(" ")[0] for path, text in texts.items()}
+    return {path: text.partition(" ")[0] for path, text in texts.items()}
 
 
 def add_checksums(

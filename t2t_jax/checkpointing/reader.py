@@ -93,6 +93,7 @@ class CheckpointReader(StepDirs):
     """
 
     processes: Processes = SINGLE_PROCESS
+    _error = CorruptCheckpointError
 
     def resolve_step(self, which: str | int) -> int:
         """Returns the step of the checkpoint that a user has chosen.
@@ -110,7 +111,7 @@ class CheckpointReader(StepDirs):
                 f"{self.directory} holds no checkpoint. Train first, or pass another "
                 "directory."
             )
-        if which == "last":
+        if which == "last" or (which == "best" and len(steps) == 1):
             return steps[-1]
         if which == "best":
             return best_step({step: self.meta(step) for step in steps})
@@ -234,7 +235,8 @@ class CheckpointReader(StepDirs):
         """
         saved = self.read_verified_meta(step)["checksums"].get("params", {})
         shapes = [text[text.find("[") + 1 : text.find("]")] for text in saved.values()]
-        files = filter(Path.is_file, (self.path(step) / "params").rglob("*"))
+        path = self.path(step)  # a file itself, in a model directory
+        files = filter(Path.is_file, [path, *(path / "params").rglob("*")])
         with self._diagnosed(step):
             known = sum(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
             stored = sum(path.stat().st_size for path in files)
@@ -309,7 +311,7 @@ class CheckpointReader(StepDirs):
 
     def corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
         """Returns the error of a corrupt checkpoint, which names the other steps."""
-        others, kind = [x for x in self.steps() if x != step], CorruptCheckpointError
+        others, kind = [x for x in self.steps() if x != step], self._error
         if not self.path(step).exists():
             kind, reason = RemovedCheckpointError, "it was removed while it was read"
         return kind(self.path(step), reason, others=others)

@@ -9,43 +9,33 @@ from __future__ import annotations
 import json
 import math
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import jax
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.checkpointing.checksums import checksums
-from t2t_jax.checkpointing.diagnosis import as_io_error, short_reason
-from t2t_jax.checkpointing.reader import CheckpointReader, place
+from t2t_jax.checkpointing.checksums import checksums, shapes_of
+from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
+from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta, is_safetensors_dir
-from t2t_jax.devices.sharding.rules import (
-    describe_differences,
-    dtype_shapes,
-    leaves_by_path,
-)
+from t2t_jax.devices.sharding.rules import dtype_shapes, leaves_by_path
 from t2t_jax.errors import (
     DataError,
     InputMissingError,
     UnavailableError,
-    UserError,
     require_package,
     short_repr,
 )
 from t2t_jax.files import (
-    MAX_JSON_BYTES,
     check_size,
     damage_as_data_error,
     read_json_object,
-    require_file,
     unique_names,
 )
 from t2t_jax.types import Params, PyTree
-
-T = TypeVar("T")
 
 _DTYPES: Mapping[str, npt.DTypeLike] = {
     **{"F64": np.float64, "F32": np.float32, "F16": np.float16},
@@ -86,21 +76,24 @@ def write_safetensors(
 
 
 def read_safetensors(
-    path: Path, *, max_bytes: int = _MAX_BYTES
+    path: Path, *, advice: str = ""
 ) -> tuple[dict[str, npt.NDArray[Any]], dict[str, Any]]:
     """Maps the arrays of a file, of which only the header is read.
+
+    Args:
+      advice: what to do about a damaged file, a sentence.
 
     Returns:
       Read-only arrays by name, and the metadata.
 
     Raises:
-      DataError: the file is larger than `max_bytes`, truncated or malformed, or has
-        other types than numbers of 16 to 64 bits.
+      DataError: the file is larger than 64 GiB, truncated or malformed, or has other
+        types than numbers of 16 to 64 bits.
       UnavailableError: it does not fit into the address space.
       OSError: it cannot be read.
     """
-    size = check_size(path, max_bytes=max_bytes, advice=_ADVICE)
-    with damage_as_data_error(f"{path} is damaged", advice=_ADVICE):
+    size = check_size(path, max_bytes=_MAX_BYTES, advice=advice)
+    with damage_as_data_error(f"{path} is damaged", advice=advice):
         places, begin, metadata = _read_header(path, size)
     try:
         content = np.memmap(path, np.uint8, mode="r", shape=(size,))[begin:]
@@ -149,106 +142,71 @@ def _read_header(
     return places, 8 + length, metadata
 
 
-class SafetensorsFile:
-    """The parameters of a model directory, with the methods of `CheckpointReader`.
+class DamagedFileError(CorruptCheckpointError):
+    """`model.safetensors` differs from what was written."""
+
+    _words = "{path} is damaged: {reason}. " + _ADVICE
+
+
+class SafetensorsFile(CheckpointReader):
+    """The parameters of a model directory, as its only checkpoint.
 
     Args:
       directory: of the model; `model.json` there holds the step.
     """
 
-    def __init__(self, directory: Path):
-        self.directory = directory
-        self._path = directory / SAFETENSORS
+    _error = DamagedFileError
+
+    def path(self, step: int) -> Path:
+        """Returns the file."""
+        return self.directory / SAFETENSORS
+
+    def steps(self) -> list[int]:
+        """Lists the only step; see `meta`."""
+        return [self.meta(0)["step"]]
 
     def meta(self, step: int) -> Meta:
         """Reads `model.json`, the JSON object of the parameters.
 
         Raises:
-          DataError: `model.json` is damaged, or of another step.
+          DataError: `model.json` is damaged.
           InputMissingError: `model.json` does not exist.
         """
-        self.resolve_step(step)
-        return self._read_meta()
-
-    def resolve_step(self, which: str | int) -> int:
-        """Returns the only step.
-
-        Raises:
-          DataError: `which` is another step.
-          InputMissingError: `model.json` does not exist.
-        """
-        step: int = self._read_meta()["step"]
-        if str(which) not in ("best", "last", str(step)):
-            raise DataError(
-                f"checkpoint={which} must be best, last or {step}: {self.directory} is "
-                "a model, and holds no other checkpoint. Pass one of these."
-            )
-        return step
-
-    def read_chosen(self, which: str | int, read: Callable[[int], T]) -> T:
-        """Reads the parameters of the only step; see `CheckpointReader.read_chosen`."""
-        return read(self.resolve_step(which))
-
-    def check_size(self, step: int, *, parameters: int) -> None:
-        """Checks that the file can hold so many parameters, before they are built.
-
-        Raises:
-          DataError: it is too small.
-        """
-        size = require_file(self._path, advice=_ADVICE)
-        if 4 * parameters > size:
-            raise self._damaged(f"{size:,} bytes cannot hold {parameters:,} parameters")
-
-    def params(self, step: int, *, like: PyTree) -> Params:
-        """Restores the parameters; names, shapes and checksums must match.
-
-        Raises:
-          DataError: they differ from what was written, or are of another model.
-        """
-        self.meta(step)
-        try:
-            arrays = self._read(like)
-        except UserError:
-            raise
-        except Exception as error:
-            if io_error := as_io_error(error, self._path):
-                raise io_error from error
-            raise self._damaged(short_reason(error)) from error
-        return place(arrays, like)
-
-    def _read(self, like: PyTree) -> dict[str, Any]:
-        """Reads the arrays; checks names and shapes before, checksums after."""
-        size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(like))
-        mapped, metadata = read_safetensors(self._path, max_bytes=size + MAX_JSON_BYTES)
-        if reason := describe_differences(dtype_shapes(like), dtype_shapes(mapped)):
-            raise DataError(
-                f"{self._path} was written for another model: {reason}.\nRestore "
-                "the config.json of that model."
-            )
-        # A copy: JAX may use an array where it is, and the file may change.
-        arrays = {name: np.array(array) for name, array in mapped.items()}
-        # A file written by another program has no checksums.
-        saved = json.loads(metadata.get(_CHECKSUMS, "{}"))
-        if saved and (reason := describe_differences(saved, checksums(arrays))):
-            raise self._damaged(reason)
-        return arrays
-
-    def _read_meta(self) -> Meta:
         path = self.directory / "model.json"
-        try:
-            meta = read_json_object(path, advice=_ADVICE)
-        except FileNotFoundError as error:
+        if not path.exists():
             missing = f"{path} does not exist, and holds the step"
-            raise InputMissingError(f"{missing}. {_ADVICE}") from error
+            raise InputMissingError(f"{missing}. {_ADVICE}")
+        meta = read_json_object(path, advice=_ADVICE)
         if not isinstance(meta.get("step"), int):
             raise DataError(f"{path} is damaged: it has no step\n{_ADVICE}")
         return meta
 
-    def _damaged(self, reason: str) -> DataError:
-        return DataError(f"{self._path} is damaged: {reason}. {_ADVICE}")
+    def read_verified_meta(self, step: int) -> Meta:
+        """Reads `model.json`, and the checksums of the file."""
+        with self._diagnosed(step):
+            mapped, metadata = read_safetensors(self.path(step))
+            shapes = dtype_shapes(mapped)
+            # A file written by another program has no checksums.
+            sums = json.loads(metadata.get(_CHECKSUMS, "{}")) or shapes
+            if shapes_of(sums) != shapes:
+                raise ValueError("its checksums are those of other arrays")
+        return {**self.meta(step), "checksums": {"params": sums}}
+
+    def check(self, step: int, items: Mapping[str, PyTree], meta: Meta) -> None:
+        """Verifies the checksums, if there are any."""
+        if meta["checksums"]["params"] != dtype_shapes(items["params"]):
+            super().check(step, items, meta)
+
+    def _arrays(
+        self, step: int, item: str, expected: Mapping[str, str]
+    ) -> dict[str, np.ndarray]:
+        with self._diagnosed(step):
+            # Copies: JAX may use an array where it is, and the file may change.
+            mapped = read_safetensors(self.path(step))[0].items()
+            return {name: np.array(array) for name, array in mapped}
 
 
-def open_parameters(directory: Path) -> CheckpointReader | SafetensorsFile:
+def open_parameters(directory: Path) -> CheckpointReader:
     """Opens the checkpoints, or `model.safetensors`, of a run or model directory."""
     if is_safetensors_dir(directory):
         return SafetensorsFile(directory)

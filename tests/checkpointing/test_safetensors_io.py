@@ -53,7 +53,7 @@ def refused(directory, message, *, expected=PARAMS, kind=DataError):
 def test_what_was_written_is_read_bit_for_bit(directory):
     file = SafetensorsFile(directory)
     assert {file.resolve_step(which) for which in ("best", "last", "7", 7)} == {7}
-    with pytest.raises(DataError, match="checkpoint=8 must be best, last or 7"):
+    with pytest.raises(DataError, match=r"checkpoint=8 must be best, last, or .*: 7"):
         file.resolve_step(8)
     read = file.params(7, like=like())
     for got, wanted in zip(*map(jax.tree.leaves, (read, PARAMS)), strict=True):
@@ -78,7 +78,7 @@ def test_an_invalid_file_is_damaged(directory, content):
 
 def test_a_huge_file_is_refused_before_it_is_read(directory):
     os.truncate(directory / "model.safetensors", 1 << 40)
-    refused(directory, r"must have at most 67,\d+,\d+ bytes, and has 1,099,511,627,776")
+    refused(directory, r"must have at most [\d,]+ bytes, and has 1,099,511,627,776")
 
 
 @pytest.mark.parametrize(

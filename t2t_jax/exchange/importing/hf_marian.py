@@ -160,7 +160,7 @@ def read_weights(directory: Path) -> tuple[Source, tuple[Path, ...]]:
     tensors: dict[str, Any] = {}
     for path in files:
         if path.suffix == ".safetensors":
-            tensors |= read_safetensors(path)[0]
+            tensors |= read_safetensors(path, advice=_ADVICE)[0]
         elif path.suffix == ".bin" and isinstance(found := read_torch_file(path), dict):
             tensors |= found
     settings = (directory / name for name in (CONFIG, GENERATION))
