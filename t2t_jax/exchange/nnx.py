@@ -94,19 +94,17 @@ def from_nnx(net: nnx.bridge.ToNNX, model: TranslationModel) -> TranslationModel
 
 def _linen(model: object, params: Params | None) -> tuple[nn.Module, Params]:
     """Returns the Linen module and its parameters."""
+    if isinstance(model, str | Path):
+        model = load(model)
     if isinstance(model, nn.Module) and params is not None:
         require_params_of(model, params)
         return model, params
-    if isinstance(model, nn.Module) or params is not None:
+    if not isinstance(model, TranslationModel) or params is not None:
+        also = " with" if params is not None else ", without"
         raise TypeError(
-            "to_nnx takes a Linen module and its params, or neither. Pass both, such "
-            'as module.init(…)["params"], or a loaded model alone.'
+            "to_nnx takes a loaded model alone, or a Linen module and its params, not "
+            f"{with_article(model)}{also} params. Pass t2t_jax.load(…)."
         )
-    if isinstance(model, str | Path):
-        model = load(model)
-    if not isinstance(model, TranslationModel):
-        kind = with_article(model)
-        raise TypeError(f"to_nnx takes a model, not {kind}. Pass t2t_jax.load(…).")
     _refuse_ensemble(model)
     return model.module, model.params
 

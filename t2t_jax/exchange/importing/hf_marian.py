@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from t2t_jax.checkpointing.safetensors_io import read_safetensors
+from t2t_jax.data.files.lines import require_files
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.data.vocabulary.tokenizers import table_file
 from t2t_jax.data.vocabulary.vocabulary import Vocabulary
@@ -177,15 +178,9 @@ def _find_weights(folder: Path) -> tuple[Path, ...]:
             if not all(map(_PART.fullmatch, parts)):
                 raise DataError(f"{index} has no names of files. {_ADVICE}")
             files = [folder / part for part in sorted(parts)]
-            for path in files:
-                _require_file(path)
+            require_files(*files, change="--from")
             return (index, *files)
     raise InputMissingError(f"{folder} has neither {' nor '.join(WEIGHTS)}. {_ADVICE}")
-
-
-def _require_file(path: Path) -> None:
-    if not path.exists():
-        raise InputMissingError(f"{path}: no such file. {_ADVICE}")
 
 
 def take_tables(
@@ -365,17 +360,13 @@ def _content(token: object, *, default: str) -> str:
 
 def read_table(path: Path, size: int) -> dict[str, int]:
     """Reads pieces and their ids, which must be different and below `size`."""
-    _require_file(path)
+    require_files(path, change="--from")
     table = read_json_object(path, advice=_ADVICE)
-    ids = table.values()
-    if not all(type(one) is int and 0 <= one < size for one in ids):
+    ids = [one for one in table.values() if type(one) is int and 0 <= one < size]
+    if len({*ids}) != len(table):
         raise DataError(
-            f"{path} must have ids from 0 to {size - 1:,}, the model's, and has "
-            "others. Pass the vocabulary of the model."
-        )
-    if len(set(ids)) != len(table):
-        raise DataError(
-            f"{path} has several pieces with one id. Pass the vocabulary of the model."
+            f"{path} must have different ids from 0 to {size - 1:,}, the model's, and "
+            "has others. Pass the vocabulary of the model."
         )
     return table
 
@@ -403,7 +394,7 @@ def _ids_of(
 
 
 def _vocabulary(path: Path, table: _Table, *, ids: Ids, moses: str) -> Vocabulary:
-    _require_file(path)
+    require_files(path, change="--from")
     model = read_limited(path, max_bytes=MAX_VOCABULARY_BYTES, advice=_ADVICE)
     pieces = pieces_by({id_: piece for piece, id_ in table.items()}, ids)
     if not moses and ids == [*range(len(ids))]:

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_jax.errors import DataError, InputMissingError
+from t2t_jax.data.files.lines import require_files
+from t2t_jax.errors import DataError
 from t2t_jax.exchange.importing.imported import Settings, allowed
 from t2t_jax.exchange.importing.layout import Array, Source, interleaved_from_halves
 from t2t_jax.files import read_json_object
@@ -183,12 +184,8 @@ def read_architecture(directory: Path, model_type: str = "marian") -> Architectu
 
 
 def _values_of(path: Path) -> Settings:
-    try:
-        values = read_json_object(path, advice="Pass a complete model.")
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise InputMissingError(
-            f"{path} is missing. Pass the directory of a complete model."
-        ) from error
+    require_files(path, change="--from")
+    values = read_json_object(path, advice="Pass a complete model.")
     return Settings(values, name=path)
 
 

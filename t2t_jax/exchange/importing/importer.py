@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from t2t_jax.config import Config, defaults, parse, set_keys
+from t2t_jax.data.files.lines import require_files
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.errors import (
     ConfigError,
@@ -175,9 +176,7 @@ def _check_options(options: ImportOptions, name: str) -> None:
                 f"--{option} is only for models of {', '.join(takers)}, and this is "
                 f"one of {FORMATS[name].toolkit}. Leave it out."
             )
-    for file in options.vocabularies:
-        if not Path(file).is_file():
-            raise InputMissingError(f"{file} is not a file. Change --vocabularies.")
+    require_files(*options.vocabularies, change="--vocabularies")
     if options.positions not in ("", *POSITIONS):
         raise UserError(
             f"positions={short_repr(options.positions)} must be "

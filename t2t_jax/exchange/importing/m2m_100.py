@@ -183,6 +183,11 @@ def read_tokens(directory: Path, size: int) -> Tokens:
 
 def _add(names: dict[int, str], directory: Path, *, size: int, is_m2m: bool) -> None:
     """Adds tokens to pieces, and checks that each has an id and each id one of them."""
+    if (found := tuple(map(names.get, range(len(_SPECIAL))))) != _SPECIAL:
+        raise DataError(
+            f"{directory}: the ids from 0 must be those of {', '.join(_SPECIAL)}, and "
+            f"are those of {short_repr(found)}. {_ADVICE}"
+        )
     for id_, name in _added(directory, len(names), is_m2m=is_m2m):
         if names.setdefault(id_, name) != name:
             raise DataError(
@@ -200,29 +205,18 @@ def _add(names: dict[int, str], directory: Path, *, size: int, is_m2m: bool) -> 
 
 def _m2m_names(directory: Path, size: int) -> dict[int, str]:
     """Returns the pieces of M2M-100 by their ids."""
-    path = directory / VOCABULARY
-    table = read_table(path, size)
-    if found := [n for n, id_ in _SPECIAL.items() if table.get(n) != id_]:
-        raise DataError(
-            f"{path} must have {found[0]} with id {_SPECIAL[found[0]]}, and has "
-            f"{table.get(found[0])}. {_ADVICE}"
-        )
+    table = read_table(directory / VOCABULARY, size)
     return {id_: piece for piece, id_ in table.items()}
 
 
-_SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
+_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 
 
 def _nllb_names(path: Path, splitter: bytes) -> dict[int, str]:
     """Returns the pieces of NLLB-200 by their ids: SentencePiece's, one higher."""
     pieces = [one.piece for one in parse_sentencepiece(splitter, name=str(path)).pieces]
-    if pieces[:3] != ["<unk>", "<s>", "</s>"]:
-        raise DataError(
-            f"{path} must begin with the pieces <unk>, <s> and </s>, and begins with "
-            f"{', '.join(pieces[:3])[:50]}. {_ADVICE}"
-        )
-    names = {id_: name for name, id_ in _SPECIAL.items()}
-    return names | dict(enumerate(pieces[3:], len(names)))
+    unk, pieces[:3] = pieces[:1], [*pieces[1:2], "<pad>", *pieces[2:3]]
+    return dict(enumerate([*pieces[:3], *unk, *pieces[3:]]))
 
 
 def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, str]]:

@@ -8,6 +8,7 @@ or lists of pieces (`.yml`, `.json`, `.txt`), as of OPUS-MT: there `source.spm` 
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -43,7 +44,6 @@ _RESERVED = ["<pad>", "<EOS>"]
 _UNKNOWN = "UNK"
 _LISTS = (".yml", ".yaml", ".json", ".txt")
 _SIDES = ("source", "target")
-_MAX_NAME_BYTES = 255
 
 _NOTE_CODES = (
     "Lines are split into subwords here; what was done to the training text before, "
@@ -173,19 +173,14 @@ def fairseq_vocabularies(
 
 
 def _dictionaries(directory: Path, languages: Sequence[str]) -> tuple[Path, Path]:
-    if len(languages) != 2:
+    paths = [directory / f"dict.{name}.txt" for name in languages]
+    if len(found := [path for path in paths if path.is_file()]) != 2:
         raise InputMissingError(
-            f"{directory}: the checkpoint does not name its languages, so its "
-            "dictionaries are not known. Pass "
-            "--vocabularies=dict.SOURCE.txt,dict.TARGET.txt."
+            f"{directory} must have dict.LANGUAGE.txt of both languages that the "
+            f"checkpoint names ({', '.join(languages)}), and has {len(found)}. Copy "
+            "them there, or pass --vocabularies=dict.SOURCE.txt,dict.TARGET.txt."
         )
-    source, target = (directory / f"dict.{name}.txt" for name in languages)
-    if missing := [path for path in (source, target) if not path.is_file()]:
-        raise InputMissingError(
-            f"{missing[0]}: no such file. Copy the model's dictionaries beside it, "
-            "or pass --vocabularies=SOURCE,TARGET."
-        )
-    return source, target
+    return found[0], found[1]
 
 
 def read_dictionary(text: str, *, name: str) -> list[str]:
@@ -330,31 +325,21 @@ def marian_vocabularies(
 def _marian_paths(model: Path, decoder: Settings) -> list[Path]:
     """Finds the vocabularies beside a model."""
     directory, named = model.parent, decoder.get("vocabs")
+    beside = {path.name: path for path in directory.iterdir() if path.is_file()}
     found = []
     if isinstance(named, list) and len(named) in (1, 2):
-        found.append([directory / _file_name(name) for name in named])
+        found.append([Path(one).name for one in named if isinstance(one, str)])
     patterns = ("vocab*.spm", "*.vocab.yml", "vocab*.yml", "vocab*.json")
-    matching = (list(directory.glob(pattern)) for pattern in patterns)
-    found += [paths for paths in matching if len(paths) == 1]
-    found.append([directory / f"{side}.spm" for side in _SIDES])
-    for paths in found:
-        if all(path.is_file() for path in paths):
-            return paths
+    matching = (fnmatch.filter(beside, pattern) for pattern in patterns)
+    found += [names for names in matching if len(names) == 1]
+    found.append([f"{side}.spm" for side in _SIDES])
+    for names in filter(None, found):
+        if beside.keys() >= {*names}:
+            return [beside[name] for name in names]
     raise InputMissingError(
         f"{directory} has no vocabulary of {model.name} that is found by its name. "
         "Pass --vocabularies=SOURCE,TARGET, or one file for both."
     )
-
-
-def _file_name(path: object) -> str:
-    """Returns the name of the file that an entry of `vocabs` is the path of."""
-    name = Path(path).name if isinstance(path, str) else ""
-    if not name or len(name.encode(errors="surrogatepass")) > _MAX_NAME_BYTES:
-        raise DataError(
-            f"vocabs of the decoder's options has {short_repr(path)}, which is not the "
-            f"name of a file. {ADVICE}"
-        )
-    return name
 
 
 def _marian_side(path: Path, size: int, *, splitter: Path) -> _Side:

@@ -142,7 +142,7 @@ def test_a_mutated_file_is_read_or_is_one_error(tmp_path, toolkit, make, name):
     assert sorted(os.listdir(tmp_path)) == names
     path.unlink()
     if name in REQUIRED and toolkit != "marian":
-        with pytest.raises(InputMissingError, match=r"no such file|has neither|has 0"):
+        with pytest.raises(InputMissingError, match=r"such file|has neither|has [01]"):
             read(tmp_path, toolkit)
 
 
@@ -205,7 +205,7 @@ def listed(pieces):
 BOMB = ["x"]
 for _ in range(40):
     BOMB = [BOMB] * 9
-NO_LANGUAGES = "does not name its languages"
+NO_LANGUAGES = "of both languages that the checkpoint names"
 REFUSED = {
     ("fairseq", make_fairseq): [
         (fairseq_args(encoder_layers_to_keep=torch_save.Tensor(np.ones(3))), "'array"),
@@ -244,9 +244,9 @@ REFUSED = {
         (given("'<pad>'\n'<EOS>'\n'x'\n"), "each of its characters as a subword"),
     ],
     ("hf_marian", make_hf): [
-        (values("vocab.json", low=500), "must have ids from 0 to"),
-        (values("vocab.json", low=5), "several pieces with one id"),
-        (values("vocab.json", **{"</s>": 5, ">>de<<": 0}), "several pieces|</s> with"),
+        (values("vocab.json", low=500), "different ids from 0 to"),
+        (values("vocab.json", low=5), "different ids from 0 to"),
+        (values("vocab.json", **{"</s>": 5, ">>de<<": 0}), "different ids|</s> with"),
         (zero_positions, "embed_positions.weight must be sinusoids"),
     ],
     ("marian", make_marian): [

@@ -76,7 +76,7 @@ def test_what_is_not_a_model_is_an_error(tmp_path):
         import_to(tmp_path / "to", tmp_path / "missing")
     with pytest.raises(UserError, match=r"is not a model of marian"):
         import_to(tmp_path / "to", tmp_path)
-    with pytest.raises(InputMissingError, match=r"config\.json is missing"):
+    with pytest.raises(InputMissingError, match=r"config\.json: no such file"):
         import_to(tmp_path / "to", tmp_path, toolkit="hf_marian")
     assert os.listdir(tmp_path) == []
 
@@ -98,7 +98,7 @@ def test_an_option_that_a_format_lacks_is_refused(marian, tmp_path, name, option
 
 
 def test_a_vocabulary_that_is_missing_is_one_error(marian, tmp_path):
-    with pytest.raises(InputMissingError, match=r"vocab\.smp is not a file"):
+    with pytest.raises(InputMissingError, match=r"vocab\.smp: no such file"):
         import_to(tmp_path / "to", marian, vocabularies=(Path("vocab.smp"),))
 
 
