@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from t2t_jax.errors import ConfigError, DataError, writing
+from t2t_jax.errors import ConfigError, DataError, UserError, writing
 
 if TYPE_CHECKING:  # Jinja is imported when a page is written.
     from jinja2 import Environment
@@ -275,7 +275,7 @@ def damage_as_data_error(what: str, *, advice: str = "") -> Iterator[None]:
       advice: a sentence.
 
     Raises:
-      DataError: a parser raised anything.
+      DataError: a parser raised anything but a `UserError`, which passes.
       OSError: the content cannot be read.
 
     Example:
@@ -286,6 +286,8 @@ def damage_as_data_error(what: str, *, advice: str = "") -> Iterator[None]:
     """
     try:
         yield
+    except UserError:
+        raise
     except Exception as error:  # of any kind: a file may hold anything
         # To seek a negative position is invalid, too.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:

@@ -19,6 +19,7 @@ from t2t_jax.data.vocabulary.byte_pairs import BytePairEncoder, join_pieces
 from t2t_jax.data.vocabulary.tensor2tensor import SubwordEncoder
 from t2t_jax.data.vocabulary.words import WordList, word_classes
 from t2t_jax.errors import DataError, UserError
+from t2t_jax.files import damage_as_data_error
 from t2t_jax.types import BOS, EOS, PAD, UNK
 
 SPECIAL_PIECES = ("<pad>", "<s>", "</s>", "<unk>")
@@ -87,15 +88,9 @@ def load_tokenizer(model: bytes, *, name: str, advice: str) -> Tokenizer:
       UserError: a package is not installed.
     """
     if model.startswith(b"{"):
-        try:
+        what = f"{name}: it is not a table of pieces"
+        with damage_as_data_error(what, advice=advice):
             return _table_tokenizer(json.loads(model))
-        except UserError:
-            raise
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            reason = f"it is not a table of pieces: {error}"
-        except KeyError as error:
-            reason = f"it is a table without {error}"
-        raise DataError(f"{name}: {reason}. {advice}")
     return _SentencePiece(_processor(model, name=name, advice=advice))
 
 

@@ -94,15 +94,13 @@ def _open_shards(prefix: Path, number: int) -> list[Array]:
         prefix.with_name(f"{prefix.name}.data-{shard:05d}-of-{number:05d}")
         for shard in range(number)
     ]
-    sizes = [path.stat().st_size for path in paths]
-    try:
-        return [
-            # An empty file cannot be mapped.
-            np.memmap(path, np.uint8, mode="r") if size else np.empty(0, np.uint8)
-            for path, size in zip(paths, sizes, strict=True)
-        ]
-    except OSError as error:
-        raise ValueError(f"its data cannot be mapped: {error.strerror}") from error
+    return [
+        # An empty file cannot be mapped.
+        np.memmap(path, np.uint8, mode="r")
+        if path.stat().st_size
+        else np.empty(0, np.uint8)
+        for path in paths
+    ]
 
 
 def _read_tensor(shards: list[Array], entry: _Entry) -> Array:

@@ -120,7 +120,7 @@ def _read_zip(file: IO[bytes]) -> Any:
         if f"{folder}byteorder" in archive.sizes:
             order = archive.read_member(f"{folder}byteorder", most=16).decode("ascii")
         if order not in ("little", "big"):
-            raise DataError(f"its byte order is {order!r}.")
+            raise ValueError(f"its byte order is {order!r}.")
 
         def load(key: str, dtype: npt.DTypeLike, size: int) -> Array:
             element = np.dtype(dtype).newbyteorder("<" if order == "little" else ">")
@@ -137,10 +137,10 @@ def _read_legacy(file: IO[bytes]) -> Any:
     # First without tensors: the storages follow the object that refers to them.
     first = _Interpreter(lambda *_: None)
     if first.run(file) != _LEGACY_MAGIC:
-        raise DataError("it does not begin as one.")
+        raise ValueError("it does not begin as one.")
     protocol, system = first.run(file), first.run(file)
     if protocol != _LEGACY_PROTOCOL or not system["little_endian"]:
-        raise DataError(
+        raise ValueError(
             f"it has protocol {short_repr(protocol)}, of system {short_repr(system)}."
         )
     begin = file.tell()
@@ -160,7 +160,7 @@ def _read_storage(file: IO[bytes], dtype: npt.DTypeLike, size: int) -> Array:
     left = file.seek(0, io.SEEK_END) - position
     file.seek(position)
     if not 0 <= size == number <= left // element.itemsize:
-        raise DataError(
+        raise ValueError(
             f"a storage has {number:,} elements instead of {size:,}, or is truncated."
         )
     found = np.frombuffer(file.read(size * element.itemsize), element, size)
@@ -189,7 +189,7 @@ class _Interpreter:
         opcodes = pickletools.genops(limited)  # type: ignore[arg-type]
         for number, (opcode, argument, _) in enumerate(opcodes):
             if number == _MAX_OPCODES:
-                raise DataError(f"it has more than {_MAX_OPCODES:,} pickle opcodes.")
+                raise ValueError(f"it has more than {_MAX_OPCODES:,} pickle opcodes.")
             if opcode.name == "STOP":
                 break
             if opcode.name in _PUSHED:
@@ -197,7 +197,7 @@ class _Interpreter:
             elif act := _ACTIONS.get(opcode.name):
                 act(self, argument)
             elif opcode.name not in _IGNORED:
-                raise DataError(f"it uses the pickle opcode {opcode.name}.")
+                raise ValueError(f"it uses the pickle opcode {opcode.name}.")
         (result,) = self.stack
         return result
 
@@ -226,7 +226,7 @@ class _Interpreter:
         wanted = len(values) + len(items) // 2
         values.update(zip(keys, items[1::2], strict=True))
         if len(values) != wanted:
-            raise DataError("a dict has one key twice.")
+            raise ValueError("a dict has one key twice.")
 
     def refer(self, _: None) -> None:
         """Replaces the description of a storage by its elements."""
@@ -234,20 +234,20 @@ class _Interpreter:
         # A tuple of tuples may take forever to hash.
         is_type = isinstance(name, str) and name in _DTYPES
         if kind != "storage" or not is_type or view not in ([], [None]):
-            raise DataError(f"it refers to {short_repr((kind, name, *view))}.")
+            raise ValueError(f"it refers to {short_repr((kind, name, *view))}.")
         dtype, size = _DTYPES[name], _as(int, size)
         if _as(str, key) not in self.storages:
             self.storages[key] = dtype, size, self._load(key, dtype, size)
         *known, storage = self.storages[key]
         if known != [dtype, size]:
-            raise DataError(f"its storage {key} has two types or sizes.")
+            raise ValueError(f"its storage {key} has two types or sizes.")
         self.stack.append(storage)
 
     def make_namespace(self, _: None) -> None:
         """Replaces a class without arguments by an object of it."""
         name, arguments = self.take(2)
         if (name, arguments) != (_NAMESPACE, ()):
-            raise DataError(f"it makes an object of {short_repr(name)}.")
+            raise ValueError(f"it makes an object of {short_repr(name)}.")
         self.stack.append(_Namespace())
 
     def set_state(self, _: None) -> None:
@@ -263,7 +263,7 @@ class _Interpreter:
         name, arguments = self.take(2)
         call = _CALLS.get(name) if isinstance(name, _Name) else None
         if call is None:
-            raise DataError(f"it calls {short_repr(name)}.")
+            raise ValueError(f"it calls {short_repr(name)}.")
         for argument in _as(tuple, arguments):
             self._count(argument)
         self.stack.append(call(*arguments))
@@ -275,7 +275,7 @@ class _Interpreter:
         elif isinstance(argument, list | dict):
             self._copied += _BYTES_PER_ITEM * len(argument)
         if self._copied > _MAX_PICKLE_BYTES:
-            raise DataError("its calls copy more than a state of a model has.")
+            raise ValueError("its calls copy more than a state of a model has.")
 
 
 _IGNORED = frozenset({"PROTO", "FRAME"})
@@ -283,7 +283,7 @@ _IGNORED = frozenset({"PROTO", "FRAME"})
 
 def _allowed(name: str) -> _Name:
     if name not in _ALLOWED:
-        raise DataError(
+        raise ValueError(
             f"it refers to {name[:200]}, which is not data. Save what is needed "
             "of it anew: tensors, dicts, lists, numbers and text."
         )
@@ -300,20 +300,20 @@ def _key(value: Any) -> Any:
     """Returns a key of a dict, whose hash takes little time."""
     is_plain = value is None or type(value) in (str, bytes, bool, float)
     if not is_plain and (type(value) is not int or value.bit_length() > _MAX_KEY_BITS):
-        raise DataError(f"a dict has the key {short_repr(value)}.")
+        raise ValueError(f"a dict has the key {short_repr(value)}.")
     return value
 
 
 def _ordered_dict(pairs: Iterable[Any] = ()) -> dict[Any, Any]:
     """Returns a dict; Python 2 passed its items, as lists of two, to the call."""
     if pairs != () and not isinstance(pairs, list):
-        raise DataError(f"it makes a dict of {short_repr(pairs)}.")
+        raise ValueError(f"it makes a dict of {short_repr(pairs)}.")
     return {_key(key): value for key, value in pairs}
 
 
 def _encode(text: Any, encoding: Any) -> bytes:
     if encoding != "latin1":
-        raise DataError(f"it encodes text as {short_repr(encoding)}.")
+        raise ValueError(f"it encodes text as {short_repr(encoding)}.")
     return _as(str, text).encode("latin-1")  # type: ignore[no-any-return]
 
 
@@ -328,12 +328,12 @@ def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Array
         or len(shape) > _MAX_DIMENSIONS
         or any(type(n) is not int or not 0 <= n <= _MAX_ELEMENTS for n in numbers)
     ):
-        raise DataError(f"a tensor is described as {short_repr(numbers)}.")
+        raise ValueError(f"a tensor is described as {short_repr(numbers)}.")
     steps = zip(shape, strides, strict=True)
     last = offset + sum((length - 1) * stride for length, stride in steps)
     # With strides of 0 a tensor could have more elements than its storage.
     if math.prod(shape) > size or (0 not in shape and last >= size):
-        raise DataError(
+        raise ValueError(
             f"a tensor of offset {offset:,}, shape {shape} and strides {strides} "
             f"exceeds its storage of {size:,} elements."
         )
