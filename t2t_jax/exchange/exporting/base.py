@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -203,6 +203,21 @@ def untagged(original: Original) -> tuple[Original, list[str]]:
     if not vocabulary.reads_source:
         languages = [one for one in languages[1:] if one in vocabulary.tags]
     return original._replace(origin=origin), languages
+
+
+def distinct_pieces(pieces: Iterable[str]) -> list[str]:
+    """Returns pieces by id, of which the first of equal ones has its name.
+
+    Example:
+      >>> distinct_pieces(["a", "b", "a"])
+      ['a', 'b', 'a<2>']
+    """
+    found: dict[str, None] = {}
+    for id_, name in enumerate(pieces):
+        while name in found:
+            name += f"<{id_}>"
+        found[name] = None
+    return list(found)
 
 
 def require_sentencepiece(vocabulary: Vocabulary, form: str) -> bytes:

@@ -31,6 +31,7 @@ from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
     Supported,
+    distinct_pieces,
     require_transformer,
     untagged,
 )
@@ -275,7 +276,7 @@ def piece_names(vocabularies: VocabularyPair) -> tuple[list[str], list[str]]:
     """
     source, target = (side.pieces(range(side.size)) for side in vocabularies)
     source[: UNK + 1] = target[: UNK + 1]
-    return _distinct(source), _distinct(target)
+    return distinct_pieces(source), distinct_pieces(target)
 
 
 def vocabulary_map(
@@ -315,15 +316,6 @@ def suppressed_pieces(
     """
     unk = [] if config.allow_unk else [UNK]
     return [pieces[id_] for id_ in (PAD, BOS, *unk, *tags)]
-
-
-def _distinct(pieces: Sequence[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for id_, name in enumerate(pieces):
-        while name in found:
-            name += f"<{id_}>"
-        found[name] = None
-    return list(found)
 
 
 class CTranslate2Backend:

@@ -27,6 +27,7 @@ from t2t_jax.exchange.exporting.base import (
     ExportSpec,
     Original,
     Supported,
+    distinct_pieces,
     even_heads,
     imported_backend,
     require_transformer,
@@ -250,11 +251,8 @@ def _sentencepiece(vocabulary: Vocabulary) -> bytes:
 
 
 def _ids(vocabulary: Vocabulary) -> dict[str, int]:
-    """Returns the id of each piece; of equal ones the first has its name."""
-    found: dict[str, int] = {}
-    for id_, piece in enumerate(vocabulary.pieces(range(vocabulary.size))):
-        found.setdefault(piece if piece not in found else f"<id_{id_}>", id_)
-    return found
+    names = distinct_pieces(vocabulary.pieces(range(vocabulary.size)))
+    return {name: id_ for id_, name in enumerate(names)}
 
 
 _MATRICES = {
