@@ -57,9 +57,10 @@ T = TypeVar("T")
 _Results: TypeAlias = AsyncGenerator[tuple[Place, "Translation"]]
 
 _THREADS = 4
+# By the end of a path; others are JSON.
 _KINDS = {
-    **{"css": "text/css", "html": "text/html", "js": "text/javascript"},
-    **{"json": "application/json", "svg": "image/svg+xml"},
+    **{"/": "text/html", "css": "text/css", "js": "text/javascript"},
+    "svg": "image/svg+xml",
 }
 _PATHS = {"index.html": "/", "openapi.json": "/spec"}
 _LOGGER = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ def make_app(
     languages = Languages(models)
     worker = worker or TranslationWorker(languages, capacity=config.max_waiting)
     api = _Api(languages, config, worker)
-    routes = [*_static_routes(languages), *api.routes()]
+    routes = [*_static_routes(languages, config), *api.routes()]
 
     @asynccontextmanager
     async def lifespan(app: object) -> AsyncIterator[None]:
@@ -121,7 +122,6 @@ class _Api:
     ):
         self._languages, self._config, self._worker = languages, config, worker
         self.counts = Metrics(worker)
-        self._listed = to_json(list(languages))
         # Few, as each can delay the event loop by the time of a thread switch.
         self._threads = ThreadPoolExecutor(_THREADS, "requests")
 
@@ -134,8 +134,6 @@ class _Api:
             post("/detect", self.detect),
             post("/translate_file", self.refuse),
             post("/suggest", self.refuse),
-            Route("/languages", self.languages),
-            Route("/frontend/settings", self.settings),
             Route("/health", self.health),
             Route("/metrics", self.metrics),
         ]
@@ -172,26 +170,6 @@ class _Api:
         """Lists the languages that a text may be in."""
         texts, _ = read_texts(await self._fields(request), self._config)
         return _json(await self._in_thread(self._languages.detect, " ".join(texts)))
-
-    async def languages(self, request: Request) -> Response:
-        """Lists the languages."""
-        return _json(self._listed)
-
-    async def settings(self, request: Request) -> Response:
-        """Returns what a user interface needs."""
-        codes = next(iter(self._languages.models))
-        named = [{"code": code, "name": name_of_language(code)} for code in codes]
-        has_keys = bool(self._config.api_keys)
-        return _json(
-            {
-                "charLimit": self._config.max_characters,
-                "frontendTimeout": 500,
-                **dict.fromkeys(("apiKeys", "keyRequired"), has_keys),
-                **dict.fromkeys(("suggestions", "filesTranslation"), False),
-                "supportedFilesFormat": [],
-                "language": dict(zip(("source", "target"), named, strict=True)),
-            }
-        )
 
     async def health(self, request: Request) -> Response:
         """Returns whether requests are answered."""
@@ -349,28 +327,40 @@ def _json(value: Any, *, status: int = 200) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-def _static_routes(languages: Languages) -> list[Route]:
-    """Lists the routes of the page, `/` and its files, and `/spec`."""
+def _static_routes(languages: Languages, config: ServingConfig) -> list[Route]:
+    """Lists the routes of the page, `/` and its files, and of what stays the same."""
     files = (resources.files("t2t_jax.serving") / "static").iterdir()
-    content = {file.name: file.read_bytes() for file in files}
-    spec = json.loads(content["openapi.json"])
+    named = {_PATHS.get(one.name, f"/static/{one.name}"): one for one in files}
+    content = {path: file.read_bytes() for path, file in named.items()}
+    spec = json.loads(content["/spec"])
+    spec["info"]["version"] = __version__
     sources, targets = (dict.fromkeys(s) for s in zip(*languages.models, strict=True))
     for name, codes in (("source", [*sources, AUTO]), ("target", [*targets])):
         spec["parameters"][name]["schema"] = {"type": "string", "enum": codes}
-    content["openapi.json"] = to_json(spec)
+    pair = zip(("source", "target"), next(iter(languages.models)), strict=True)
+    first = {side: {"code": one, "name": name_of_language(one)} for side, one in pair}
+    settings = {
+        "charLimit": config.max_characters,
+        "frontendTimeout": 500,
+        **dict.fromkeys(("apiKeys", "keyRequired"), bool(config.api_keys)),
+        **dict.fromkeys(("suggestions", "filesTranslation"), False),
+        "supportedFilesFormat": [],
+        "language": first,
+    }
+    made = {"/spec": spec, "/languages": [*languages], "/frontend/settings": settings}
+    content |= {path: to_json(value) for path, value in made.items()}
     return [_static_route(*one) for one in content.items()]
 
 
-def _static_route(name: str, content: bytes) -> Route:
-    content = content.replace(b"VERSION", __version__.encode())
+def _static_route(path: str, content: bytes) -> Route:
     # Browsers ask again at each load: a new version of the program is used at once.
     tag = f'"{hashlib.sha256(content).hexdigest()[:16]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
-    kind = _KINDS[name.rpartition(".")[2]]
+    kind = _KINDS.get(path.rpartition(".")[2], "application/json")
 
     async def send(request: Request) -> Response:
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
         return Response(content, headers=headers, media_type=kind)
 
-    return Route(_PATHS.get(name, f"/static/{name}"), send)
+    return Route(path, send)
