@@ -54,8 +54,8 @@ _DTYPES: Mapping[str, npt.DTypeLike] = {
 
 _NAMESPACE = "argparse.Namespace"
 
-# (key, element type, number of elements) -> the elements; None leaves them out.
-_LoadStorage: TypeAlias = Callable[[str, npt.DTypeLike, int], Array | None]
+# (key, element type, number of elements) -> the elements.
+_LoadStorage: TypeAlias = Callable[[str, npt.DTypeLike, int], Array]
 
 
 class _Name(str):
@@ -134,37 +134,35 @@ def _read_zip(file: IO[bytes]) -> Any:
 
 def _read_legacy(file: IO[bytes]) -> Any:
     """Reads pickles of magic, protocol, system, object and keys, and then storages."""
-    # First without tensors: the storages follow the object that refers to them.
-    first = _Interpreter(lambda *_: None)
-    if first.run(file) != _LEGACY_MAGIC:
-        raise ValueError("it does not begin as one.")
-    protocol, system = first.run(file), first.run(file)
+    left = file.seek(0, io.SEEK_END)
+    file.seek(0)
+
+    def reserve(key: str, dtype: npt.DTypeLike, size: int) -> Array:
+        # The elements follow the object that refers to them.
+        nonlocal left
+        left -= size * np.dtype(dtype).itemsize
+        if size < 0 or left < 0:
+            raise ValueError("its storages have more elements than it")
+        return np.zeros(size, dtype)
+
+    interpreter = _Interpreter(reserve)
+    if interpreter.run(file) != _LEGACY_MAGIC:
+        raise ValueError("it does not begin as one")
+    protocol, system = interpreter.run(file), interpreter.run(file)
     if protocol != _LEGACY_PROTOCOL or not system["little_endian"]:
         raise ValueError(
-            f"it has protocol {short_repr(protocol)}, of system {short_repr(system)}."
+            f"it has protocol {short_repr(protocol)}, of system {short_repr(system)}"
         )
-    begin = file.tell()
-    first.run(file)
-    known = dict(first.storages)
-    keys = [_as(str, key) for key in _as(list, first.run(file))]
-    storages = {key: _read_storage(file, *known[key][:2]) for key in keys}
-    file.seek(begin)
-    return _Interpreter(lambda key, *_: storages[key]).run(file)
-
-
-def _read_storage(file: IO[bytes], dtype: npt.DTypeLike, size: int) -> Array:
-    """Reads the number of elements as int64, and the elements."""
-    element = np.dtype(dtype).newbyteorder("<")
-    (number,) = struct.unpack("<q", file.read(8))
-    position = file.tell()
-    left = file.seek(0, io.SEEK_END) - position
-    file.seek(position)
-    if not 0 <= size == number <= left // element.itemsize:
-        raise ValueError(
-            f"a storage has {number:,} elements instead of {size:,}, or is truncated."
-        )
-    found = np.frombuffer(file.read(size * element.itemsize), element, size)
-    return found.astype(dtype, copy=False)
+    found = interpreter.run(file)
+    for key in _as(list, interpreter.run(file)):
+        dtype, size, elements = interpreter.storages.pop(_as(str, key))
+        if struct.unpack("<q", file.read(8)) != (size,):
+            raise ValueError(f"a storage has not the {size:,} elements of its tensor")
+        element = np.dtype(dtype).newbyteorder("<")
+        elements[:] = np.frombuffer(file.read(size * element.itemsize), element, size)
+    if interpreter.storages:
+        raise ValueError("a storage of its tensors has no elements")
+    return found
 
 
 class _Interpreter:
@@ -179,7 +177,7 @@ class _Interpreter:
         self._load = load
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-        self.storages: dict[str, tuple[npt.DTypeLike, int, Array | None]] = {}
+        self.storages: dict[str, tuple[npt.DTypeLike, int, Array]] = {}
         self._copied = 0
 
     def run(self, file: IO[bytes]) -> Any:
@@ -317,10 +315,8 @@ def _encode(text: Any, encoding: Any) -> bytes:
     return _as(str, text).encode("latin-1")  # type: ignore[no-any-return]
 
 
-def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Array | None:
+def _view(storage: Any, offset: Any, shape: Any, strides: Any, *_: Any) -> Array:
     """Returns a tensor of a storage, which it must not exceed."""
-    if storage is None:
-        return None
     size = len(_as(np.ndarray, storage))
     numbers = (offset, *_as(tuple, shape), *_as(tuple, strides))
     if (
