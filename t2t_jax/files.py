@@ -175,7 +175,7 @@ def locked(
     end = time.monotonic() + wait
     while (file := _try_lock(path, flags, is_shared=is_shared)) is None:
         if time.monotonic() >= end:
-            raise BlockingIOError(errno.EWOULDBLOCK, "Locked elsewhere", str(path))
+            raise BlockingIOError(errno.EWOULDBLOCK, "in use elsewhere", str(path))
         time.sleep(min(_LOCK_PAUSE, max(0.0, end - time.monotonic())))
     try:
         yield file

@@ -18,9 +18,12 @@ from t2t_jax.data.files.progress_bar import print_line
 from t2t_jax.data.line_arguments import as_directory
 from t2t_jax.devices.distributed.processes import current_processes, failing_together
 from t2t_jax.devices.sharding.rules import path_of
-from t2t_jax.errors import OutputError, writing
+from t2t_jax.errors import writing
 from t2t_jax.files import locked
 from t2t_jax.types import PyTree
+
+_PROBLEM = "checkpoints cannot be saved there"
+_ADVICE = "pass another directory, or wait for the program that uses it"
 
 
 class RestoredState(NamedTuple):
@@ -78,7 +81,9 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
         with contextlib.ExitStack() as held:
             with failing_together(processes, "open the checkpoints"):
                 if processes.is_first:
-                    _lock(path, held)
+                    with writing(path, problem=_PROBLEM, advice=_ADVICE):
+                        path.mkdir(parents=True, exist_ok=True)
+                        held.enter_context(locked(path / "lock"))
                 self._writer = CheckpointWriter(path, keep=keep, processes=processes)
             self._held = held.pop_all()
 
@@ -179,20 +184,6 @@ class Checkpoints(contextlib.AbstractContextManager["Checkpoints"]):
             # for.
             if kind is None or self._writer.processes.count == 1:
                 self._writer.wait()
-
-
-def _lock(directory: Path, held: contextlib.ExitStack) -> None:
-    """Creates a directory, and keeps other programs from writing there."""
-    problem, advice = "checkpoints cannot be saved there", "pass another directory"
-    with writing(directory, problem=problem, advice=advice):
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            held.enter_context(locked(directory / "lock"))
-        except BlockingIOError as error:
-            raise OutputError(
-                f"{directory} is in use by another program. Wait for its end, or pass "
-                "another directory."
-            ) from error
 
 
 def _name(path: tuple[object, ...]) -> str:

@@ -78,7 +78,7 @@ def test_damage_is_set_aside_and_the_newest_and_the_best_are_kept(tmp_path):
 
 def test_a_directory_is_open_in_one_program_and_names_are_unique(tmp_path):
     with Checkpoints(tmp_path) as checkpoints:
-        with pytest.raises(OutputError, match="in use by another program"):
+        with pytest.raises(OutputError, match="in use elsewhere"):
             Checkpoints(tmp_path)
         with pytest.raises(ValueError, match="a name of its own"):
             checkpoints.save(1, {"a.b": jnp.ones(1), "a": {"b": jnp.ones(1)}})

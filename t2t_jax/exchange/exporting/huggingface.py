@@ -237,15 +237,11 @@ def _sentencepiece(vocabulary: Vocabulary) -> bytes:
     """Returns the SentencePiece model that splits text."""
     if not (table := table_of(vocabulary)):
         return vocabulary.model
-    if table["kind"] != "sentencepiece_table":
+    if table["kind"] != "sentencepiece_table" or table.get("moses"):
         raise UserError(
-            "--format=hf_marian does not support vocabularies of the kind "
-            f"{table['kind']!r}, only SentencePiece's. Use --format=model_dir."
-        )
-    if table.get("moses"):
-        raise UserError(
-            "--format=hf_marian does not support a vocabulary that normalizes "
-            "punctuation: HF's tokenizer does not. Import the model without it."
+            "--format=hf_marian requires a vocabulary of SentencePiece that does not "
+            f"normalize punctuation, and the model has a {table['kind']} with "
+            f"moses={table.get('moses', '')!r}. Use --format=model_dir."
         )
     return base64.b64decode(table["sentencepiece"])
 

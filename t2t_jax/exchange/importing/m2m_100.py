@@ -266,8 +266,8 @@ def _refuse_ordinary(
     """
     known = {"<mask>", *_SPECIAL}
     added = [one.get("content") for one in tokens if one.get("special") is False]
-    for name in (*added, *others):
-        if not (name in known or _LANGUAGE.fullmatch(str(name))):
+    for name in map(str, (*added, *others)):
+        if not (name in known or _LANGUAGE.fullmatch(name)):
             raise DataError(
                 f"{directory}: its tokenizer has the added token {short_repr(name)}, "
                 "which it takes out of a text before SentencePiece reads it. Such "
