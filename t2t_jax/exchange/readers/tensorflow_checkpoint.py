@@ -18,7 +18,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.errors import InputMissingError, require_package
+from t2t_jax.data.files.lines import require_files
+from t2t_jax.errors import require_package
 from t2t_jax.files import damage_as_data_error, read_limited
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -73,20 +74,15 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
     user = "A checkpoint of TensorFlow"
     require_package("google_crc32c", user=user, extra="exchange")
     index = prefix.with_name(f"{prefix.name}.index")
-    what, advice = "a readable checkpoint of TensorFlow", "Pass another checkpoint."
-    try:
-        with damage_as_data_error(f"{prefix} is not {what}"):
-            content = read_limited(index, max_bytes=_MAX_INDEX_BYTES, advice=advice)
-            num_shards, entries = _read_index(content)
-            shards = _open_shards(prefix, num_shards)
-            if sum(entry.size for entry in entries.values()) > sum(map(len, shards)):
-                raise ValueError("its tensors overlap, or a data file is truncated")
-            return {name: _read_tensor(shards, one) for name, one in entries.items()}
-    except FileNotFoundError as error:
-        raise InputMissingError(
-            f"{prefix} is not a complete checkpoint of TensorFlow: {error.filename} "
-            "does not exist. Copy all its files."
-        ) from error
+    require_files(index, change="--from")
+    with damage_as_data_error(f"{prefix} is not a readable checkpoint of TensorFlow"):
+        advice = "Pass another checkpoint."
+        content = read_limited(index, max_bytes=_MAX_INDEX_BYTES, advice=advice)
+        num_shards, entries = _read_index(content)
+        shards = _open_shards(prefix, num_shards)
+        if sum(entry.size for entry in entries.values()) > sum(map(len, shards)):
+            raise ValueError("its tensors overlap, or a data file is truncated")
+        return {name: _read_tensor(shards, one) for name, one in entries.items()}
 
 
 def _open_shards(prefix: Path, number: int) -> list[Array]:
@@ -94,6 +90,7 @@ def _open_shards(prefix: Path, number: int) -> list[Array]:
         prefix.with_name(f"{prefix.name}.data-{shard:05d}-of-{number:05d}")
         for shard in range(number)
     ]
+    require_files(*paths, change="--from")
     return [
         # An empty file cannot be mapped.
         np.memmap(path, np.uint8, mode="r")

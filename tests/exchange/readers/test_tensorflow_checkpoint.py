@@ -94,7 +94,7 @@ def test_data_that_cannot_be_mapped_are_an_error(tmp_path, saved, monkeypatch):
 def test_a_missing_file_is_named(tmp_path, saved, name):
     save(tmp_path / "a", saved)
     (tmp_path / name).unlink()
-    with pytest.raises(InputMissingError, match=rf"{re.escape(name)} does not exist"):
+    with pytest.raises(InputMissingError, match=rf"{re.escape(name)} : no such file"):
         read_tensorflow_checkpoint(tmp_path / "a")
 
 
