@@ -14,7 +14,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from t2t_jax.errors import ConfigError, DataError, UserError, writing
+from t2t_jax.errors import (
+    ConfigError,
+    DataError,
+    UnavailableError,
+    UserError,
+    writing,
+)
 
 if TYPE_CHECKING:  # Jinja is imported when a page is written.
     from jinja2 import Environment
@@ -264,6 +270,25 @@ def require_file(path: Path, *, advice: str) -> int:
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "device")
         raise DataError(f"{path} must be a file, and is a {kind}. {advice}")
     return status.st_size
+
+
+def map_file(path: Path) -> Any:
+    """Maps a file into memory, as read-only bytes of a NumPy array.
+
+    Raises:
+      UnavailableError: it does not fit into the address space.
+    """
+    import numpy as np
+
+    size = path.stat().st_size
+    try:
+        # An empty file cannot be mapped.
+        return np.memmap(path, np.uint8, mode="r") if size else np.empty(0, np.uint8)
+    except OSError as error:
+        raise UnavailableError(
+            f"{path} cannot be mapped into memory, {size:,} bytes: {error.strerror}. "
+            "Free memory, or raise the limit of this process (ulimit -v)."
+        ) from error
 
 
 @contextmanager

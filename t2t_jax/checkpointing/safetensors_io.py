@@ -22,16 +22,11 @@ from t2t_jax.checkpointing.diagnosis import CorruptCheckpointError
 from t2t_jax.checkpointing.reader import CheckpointReader
 from t2t_jax.checkpointing.step_dirs import SAFETENSORS, Meta, is_safetensors_dir
 from t2t_jax.devices.sharding.rules import dtype_shapes, leaves_by_path
-from t2t_jax.errors import (
-    DataError,
-    InputMissingError,
-    UnavailableError,
-    require_package,
-    short_repr,
-)
+from t2t_jax.errors import DataError, InputMissingError, require_package, short_repr
 from t2t_jax.files import (
     check_size,
     damage_as_data_error,
+    map_file,
     read_json_object,
     unique_names,
 )
@@ -95,13 +90,7 @@ def read_safetensors(
     size = check_size(path, max_bytes=_MAX_BYTES, advice=advice)
     with damage_as_data_error(f"{path} is damaged", advice=advice):
         places, begin, metadata = _read_header(path, size)
-    try:
-        content = np.memmap(path, np.uint8, mode="r", shape=(size,))[begin:]
-    except OSError as error:
-        raise UnavailableError(
-            f"{path} cannot be mapped into memory, {size:,} bytes: {error.strerror}. "
-            "Free memory, or raise the limit of this process (ulimit -v)."
-        ) from error
+    content = map_file(path)[begin:]
     arrays = {
         name: content[first:end].view(dtype).reshape(shape)
         for name, (first, end, dtype, shape) in places.items()

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from t2t_jax.data.files.lines import require_files
 from t2t_jax.errors import require_package
-from t2t_jax.files import damage_as_data_error, read_limited
+from t2t_jax.files import damage_as_data_error, map_file, read_limited
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -69,6 +69,7 @@ def read_tensorflow_checkpoint(prefix: Path) -> dict[str, Array]:
     Raises:
       InputMissingError: a file of the checkpoint does not exist.
       DataError: the checkpoint is damaged, or of another kind.
+      UnavailableError: it does not fit into the address space.
       UserError: the package google-crc32c is not installed.
     """
     user = "A checkpoint of TensorFlow"
@@ -91,13 +92,7 @@ def _open_shards(prefix: Path, number: int) -> list[Array]:
         for shard in range(number)
     ]
     require_files(*paths, change="--from")
-    return [
-        # An empty file cannot be mapped.
-        np.memmap(path, np.uint8, mode="r")
-        if path.stat().st_size
-        else np.empty(0, np.uint8)
-        for path in paths
-    ]
+    return list(map(map_file, paths))
 
 
 def _read_tensor(shards: list[Array], entry: _Entry) -> Array:
