@@ -46,7 +46,7 @@ from t2t_jax.serving.requests import (
     translate_response,
     without_weights,
 )
-from t2t_jax.serving.worker import TranslationWorker
+from t2t_jax.serving.worker import TranslationWorker, short_reason
 from t2t_jax.version import __version__
 
 if TYPE_CHECKING:
@@ -144,11 +144,10 @@ class _Api:
         task = asyncio.create_task(self._translate_all(wanted, client))
         gone = asyncio.create_task(_disconnected(request))
         try:
-            seconds, first = self._config.request_timeout, asyncio.FIRST_COMPLETED
-            await asyncio.wait({task, gone}, timeout=seconds, return_when=first)
-            if task.done():
-                return _json(task.result())
-            raise ClientDisconnect if gone.done() else _timed_out()
+            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise ClientDisconnect
+            return _json(task.result())
         finally:
             task.cancel()
             gone.cancel()
@@ -246,10 +245,11 @@ class _Api:
                         await asyncio.sleep(0)  # where results wait already
                         place, result = await found.get()
                 except TimeoutError:
-                    raise _timed_out() from None
+                    about = "Cannot translate text: the time is over"
+                    raise RequestError(504, about) from None
                 if isinstance(result, BaseException):
-                    lines = str(result).splitlines() or [type(result).__name__]
-                    raise RequestError(500, f"Cannot translate text: {lines[0][:200]}")
+                    reason = short_reason(result)
+                    raise RequestError(500, f"Cannot translate text: {reason}")
                 yield place, result
         finally:
             for job in jobs:
@@ -306,10 +306,6 @@ def _places_by_kind(wanted: TranslateRequest) -> Mapping[Kind, list[Place]]:
 def _line(wanted: TranslateRequest, place: Place, translation: Translation) -> bytes:
     fields = segment(wanted, place, translation)
     return to_json(dict(zip(("text", "sentence"), place, strict=True)) | fields) + b"\n"
-
-
-def _timed_out() -> RequestError:
-    return RequestError(504, "Cannot translate text: the time is over")
 
 
 def _stopping() -> RequestError:

@@ -269,8 +269,7 @@ def resolve_hub(path: str) -> Path:
     name, revision = match.groups()
     directory = _fetch(name, revision, _FILES)
     known = (".safetensors", ".npz", ".pt")
-    files = directory.iterdir() if directory.is_dir() else ()
-    if not any(file.suffix in known for file in files):
+    if not any(file.suffix in known for file in directory.glob("*")):
         directory = _fetch(name, revision, (*_FILES, _PICKLES))
     return directory
 
