@@ -84,11 +84,13 @@ class ArgosFormat(ExportFormat):
         """Unpacks the package, and loads its model and SentencePiece model."""
         (path,) = directory.glob(f"*{FILE_SUFFIXES['argos']}")
         with TemporaryDirectory() as unpacked, zipfile.ZipFile(path) as package:
-            package.extractall(unpacked)
-            (folder,) = Path(unpacked).iterdir()
-            shared = Vocabulary((folder / "sentencepiece.model").read_bytes())
+            folder = Path(package.namelist()[0]).parent
+            shared = Vocabulary(package.read(f"{folder}/sentencepiece.model"))
+            for name in package.namelist():
+                if name.startswith(f"{folder}/model/"):
+                    (Path(unpacked) / Path(name).name).write_bytes(package.read(name))
             return CTranslate2Backend(
-                folder / "model",
+                Path(unpacked),
                 vocabularies=VocabularyPair(shared, shared),
                 config=original.config,
                 adds_tag=bool(shared.tags),
