@@ -46,7 +46,7 @@ from t2t_jax.serving.requests import (
     translate_response,
     without_weights,
 )
-from t2t_jax.serving.worker import TranslationWorker, short_reason
+from t2t_jax.serving.worker import TranslationWorker, first_line
 from t2t_jax.version import __version__
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class _Api:
                     about = "Cannot translate text: the time is over"
                     raise RequestError(504, about) from None
                 if isinstance(result, BaseException):
-                    reason = short_reason(result)
+                    reason = first_line(result)
                     raise RequestError(500, f"Cannot translate text: {reason}")
                 yield place, result
         finally:

@@ -152,7 +152,7 @@ class TranslationWorker:
                     lines, **self._languages.arguments(kind.pair)
                 )
             except _ERRORS as error:  # raised again by a request
-                _LOGGER.info("Warm-up failed: %s", short_reason(error))
+                _LOGGER.info("Warm-up failed: %s", first_line(error))
             self._first_warm_ups = max(0, self._first_warm_ups - 1)
 
     def _count(self, **counts: int) -> None:
@@ -182,7 +182,7 @@ class TranslationWorker:
                 _deliver([taken[index]], [translation])
         except _ERRORS as error:
             left = [one for index, one in enumerate(taken) if index not in done]
-            _LOGGER.warning("%d sentences failed: %s", len(left), short_reason(error))
+            _LOGGER.warning("%d sentences failed: %s", len(left), first_line(error))
             if len(taken) == 1:
                 self._count(failures=len(left))
                 _deliver(left, [error] * len(left))
@@ -209,6 +209,6 @@ def _deliver(taken: Taken, found: list[Any]) -> None:
         job.deliver(number, translation)
 
 
-def short_reason(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """Returns the first line of a message, which holds no text of a request."""
     return (str(error) or type(error).__name__).splitlines()[0][:200]
