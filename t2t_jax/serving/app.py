@@ -144,10 +144,11 @@ class _Api:
         task = asyncio.create_task(self._translate_all(wanted, client))
         gone = asyncio.create_task(_disconnected(request))
         try:
-            await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not task.done():
-                raise ClientDisconnect
-            return _json(task.result())
+            seconds, first = self._config.request_timeout, asyncio.FIRST_COMPLETED
+            await asyncio.wait({task, gone}, timeout=seconds, return_when=first)
+            if task.done():
+                return _json(task.result())
+            raise ClientDisconnect if gone.done() else _timed_out()
         finally:
             task.cancel()
             gone.cancel()
@@ -245,8 +246,7 @@ class _Api:
                         await asyncio.sleep(0)  # where results wait already
                         place, result = await found.get()
                 except TimeoutError:
-                    about = "Cannot translate text: the time is over"
-                    raise RequestError(504, about) from None
+                    raise _timed_out() from None
                 if isinstance(result, BaseException):
                     reason = first_line(result)
                     raise RequestError(500, f"Cannot translate text: {reason}")
@@ -306,6 +306,10 @@ def _places_by_kind(wanted: TranslateRequest) -> Mapping[Kind, list[Place]]:
 def _line(wanted: TranslateRequest, place: Place, translation: Translation) -> bytes:
     fields = segment(wanted, place, translation)
     return to_json(dict(zip(("text", "sentence"), place, strict=True)) | fields) + b"\n"
+
+
+def _timed_out() -> RequestError:
+    return RequestError(504, "Cannot translate text: the time is over")
 
 
 def _stopping() -> RequestError:
