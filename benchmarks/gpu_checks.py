@@ -224,6 +224,7 @@ def check_repeats(options: argparse.Namespace) -> dict[str, Any]:
     """Trains twice alike, and once with an interruption, through the command line."""
     steps, found = options.steps, {}
     flags = [*options.flags.split(), "--config.evaluation.every_steps=0"]
+    given = os.environ.get("XLA_FLAGS", "")
     for name, xla in _OPERATIONS[options.device].items():
         sums: dict[str, Any] = {}
         with tempfile.TemporaryDirectory() as folder:
@@ -231,7 +232,7 @@ def check_repeats(options: argparse.Namespace) -> dict[str, Any]:
                 path = Path(folder, run)
                 for last in (steps // 2, steps) if run == "resumed" else (steps,):
                     ends = [f"--workdir={path}", f"--config.steps={last}"]
-                    _program([*flags, *ends], XLA_FLAGS=xla)
+                    _program([*flags, *ends], XLA_FLAGS=f"{given} {xla}")
                 meta = CheckpointReader(path / "checkpoints").read_verified_meta(steps)
                 sums[run] = meta["checksums"]
         found[name] = {run: sums[run] == sums["first"] for run in ("again", "resumed")}

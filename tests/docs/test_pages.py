@@ -50,27 +50,30 @@ def _prepare(folder):
     shutil.copytree(folder / "runs/phrasebook", folder / "runs/mine")
     (folder / "tiny.json").write_text(json.dumps({**TINY, **keys}), encoding="utf-8")
     pairs = list(open_corpus("phrasebook:train:64"))
+    # Short ones: each length of outputs is a program to compile.
+    short = sorted(open_corpus("phrasebook:train:600"), key=lambda p: len("".join(p)))
+    files = {"train": pairs, "mine": short[:64], "test": short[:3]}
     for side, name in enumerate(("en", "de")):
-        text = "".join(f"{pair[side]}\n" for pair in pairs)
-        for stem in ("train", "mine"):
-            (folder / f"{stem}.{name}").write_text(text, encoding="utf-8")
-        some = "".join(f"{pair[side]}\n" for pair in pairs[:3])
-        (folder / f"test.{name}").write_text(some, encoding="utf-8")
-        _write_multi30k(folder / "multi30k/data/task1/tok", name, text.lower())
+        text = {k: "".join(f"{p[side]}\n" for p in v) for k, v in files.items()}
+        for stem in files:
+            (folder / f"{stem}.{name}").write_text(text[stem], encoding="utf-8")
+        _write_multi30k(folder / "multi30k/data/task1/tok", name, text["train"].lower())
     shutil.copy(folder / "test.en", folder / "in.txt")
     (folder / "big.txt.gz").write_bytes(gzip.compress((folder / "in.txt").read_bytes()))
-    hf_directory.write_directory(folder / "opus-mt-en-de")
-    m2m_100_directory.write_directory(folder / "nllb", "NLLB-200")
+    config = hf_directory.configuration(encoder_layers=1)
+    hf_directory.write_directory(folder / "opus-mt-en-de", config)
+    m2m_100_directory.write_directory(folder / "nllb", "NLLB-200", encoder_layers=1)
     _write_toolkits(folder)
     (folder / "marian").mkdir()
-    marian_save.save(folder / "marian/model.npz")
+    marian_save.save(folder / "marian/model.npz", **{"enc-depth": 1})
     vocabulary = marian_save.sentencepiece_model()
     (folder / "marian/vocab.spm").write_bytes(vocabulary)
 
 
 def _write_toolkits(folder):
     # Small models of fairseq and tensor2tensor.
-    args = fairseq_state.arguments(share_all_embeddings=True)
+    layers = {"encoder_layers": 1, "decoder_layers": 1}
+    args = fairseq_state.arguments(share_all_embeddings=True, **layers)
     state = fairseq_state.State(args, sizes=(8, 8)).tensors
     (folder / "fairseq").mkdir()
     save_zip(
@@ -83,7 +86,7 @@ def _write_toolkits(folder):
     for side in ("en", "de"):
         (folder / f"fairseq/dict.{side}.txt").write_text("the 9\nlo@@ 8\nw 7\na 6\n")
     (folder / "t2t").mkdir()
-    hparams = t2t_state.hparams_of()
+    hparams = t2t_state.hparams_of(num_hidden_layers=1, num_decoder_layers=0)
     t2t_state.write(folder / "t2t", t2t_state.State(hparams).tensors, hparams)
 
 

@@ -55,7 +55,7 @@ def drawn_layers(config, name_of, rng):
     }
 
 
-def tensors_of(rng, *, positions=0, size=24):
+def tensors_of(rng, *, positions=0, size=24, layers=OPTIONS["enc-depth"]):
     """Returns random tensors of `OPTIONS`, for a vocabulary of both sides."""
     d_model, heads = OPTIONS["dim-emb"], OPTIONS["transformer-heads"]
     config = {
@@ -63,7 +63,7 @@ def tensors_of(rng, *, positions=0, size=24):
         "d_ff": OPTIONS["transformer-dim-ffn"],
         **dict.fromkeys(("d_k", "d_v"), d_model // heads),
         "num_heads": heads,
-        "num_layers": OPTIONS["enc-depth"],
+        "num_layers": layers,
         "num_decoder_layers": OPTIONS["dec-depth"],
     }
     tensors = {
@@ -81,8 +81,9 @@ def save(path, *, positions=0, **options):
     """Writes `model.npz`, with the options padded by NULs as Marian pads them."""
     import yaml
 
-    tensors = tensors_of(np.random.default_rng(0), positions=positions)
     options = {**OPTIONS, **options}
+    layers = options["enc-depth"]
+    tensors = tensors_of(np.random.default_rng(0), positions=positions, layers=layers)
     if options["output-omit-bias"]:
         del tensors["decoder_ff_logit_out_b"]
     special = np.frombuffer(yaml.safe_dump(options).encode() + b"\0\0\0", np.int8)
