@@ -23,10 +23,9 @@ from typing import IO, Any
 from uuid import uuid4
 
 from t2t_jax.cli.console.text_io import (
-    decode_line,
-    decode_lines,
-    io_errors_as_user_errors,
+    decode,
     open_output,
+    opening,
     resolve_output,
     write_lines,
 )
@@ -44,7 +43,12 @@ from t2t_jax.cli.translation.job import (
 )
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.config import defaults
-from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
+from t2t_jax.data.files.lines import (
+    BYTE_ORDER_MARK,
+    bounded_lines,
+    decode_line,
+    open_bytes,
+)
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (
     ConfigError,
@@ -208,11 +212,11 @@ class LineIndex:
         self._name, self._flag = name, flag
         self._offsets: list[int] = []
         self._digest, self.count = hashlib.sha256(), 0
-        with io_errors_as_user_errors(name, flag):
+        with opening(name, flag):
             self._stat = _size_and_mtime(os.stat(name))
         with self._open() as file:
             lines = self._index(bounded_lines(file))
-            deque(decode_lines(lines, name, flag, strict=strict), maxlen=0)
+            deque(decode(lines, name, flag, strict=strict), maxlen=0)
         self.sha256 = self._digest.hexdigest()
 
     def _index(self, lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -244,7 +248,7 @@ class LineIndex:
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         name = self._name
-        with io_errors_as_user_errors(name, self._flag), open_bytes(name) as file:
+        with opening(name, self._flag), open_bytes(name) as file:
             self._require_unchanged(file)
             yield file
             self._require_unchanged(file)

@@ -82,7 +82,7 @@ def test_what_comes_before_a_fault_is_handed_out(tmp_path):
     path.write_bytes(gzip.compress(b"a\nb\n")[:-4])
     groups = iter(LineStream(str(path), most=1))
     assert [next(groups), next(groups)] == [["a"], ["b"]]
-    with pytest.raises(DataError, match=f"--input={path} is broken gzip"):
+    with pytest.raises(DataError, match=f"--input={path}:3: broken gzip"):
         next(groups)
     with pytest.raises(InputMissingError, match="No such file"):
         LineStream(str(tmp_path / "nothere"), most=1)
