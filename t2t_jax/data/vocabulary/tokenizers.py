@@ -11,8 +11,9 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from t2t_jax.data.vocabulary.byte_pairs import BytePairEncoder, join_pieces
 from t2t_jax.data.vocabulary.tensor2tensor import SubwordEncoder
@@ -49,7 +50,8 @@ class Tagged(Protocol):
     reads_source: bool
 
 
-class Tokenizer(NamedTuple):
+@dataclass
+class Tokenizer:
     """Encodes and decodes text; it is `Tagged`.
 
     Attributes:
