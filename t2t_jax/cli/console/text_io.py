@@ -262,8 +262,12 @@ def decode(
         gzip's magic number, is broken gzip, or has a line that is too long; or, with
         `strict`, a line is not UTF-8.
     """
-    problems, how = LineProblems(), {"file": name, "warn": None if strict else _warn}
-    for line in decode_lines(lines, f"--{flag}={name}", problems, **how):
+    problems, warn, named = (
+        LineProblems(),
+        None if strict else _warn,
+        f"--{flag}={name}",
+    )
+    for line in decode_lines(lines, named, problems, file=name, warn=warn):
         problems.raise_if_any()
         yield line or ""
     problems.raise_if_any()
