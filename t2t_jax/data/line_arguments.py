@@ -7,14 +7,12 @@ line.
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Set
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-from t2t_jax.errors import UserError
+from t2t_jax.errors import UserError, short_repr
 
 _MAX_SHOWN = 40
 
@@ -43,10 +41,9 @@ def as_lines(lines: Iterable[str], *, caller: str, noun: str = "lines") -> list[
     elements = list(lines)
     for number, line in enumerate(elements):
         if not isinstance(line, str):
-            kind, is_number = type(line).__name__, isinstance(line, int | float)
-            what = f"{line} ({kind})" if is_number else with_article(line)
-            rule = f"{caller} takes {noun} of type str, but {noun}[{number}] is {what}"
-            raise TypeError(f"{rule}. {_advice(line)}")
+            what = f"{noun}[{number}] is {short_repr(line)} ({type(line).__name__})"
+            advice = 'Pass a list of str, with "" for a missing value.'
+            raise TypeError(f"{caller} takes {noun} of type str, but {what}. {advice}")
     return [str(line) for line in elements]
 
 
@@ -87,10 +84,7 @@ def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") 
         shown = lines if len(lines) <= _MAX_SHOWN else f"{lines[: _MAX_SHOWN - 1]}…"
         quoted = json.dumps(shown, ensure_ascii=False)
         raise TypeError(f"{takes}, not a str. Pass [{quoted}].")
-    if isinstance(lines, bytes | bytearray | memoryview):
-        advice = 'Pass a list of str, such as data.decode("utf-8").splitlines().'
-        raise TypeError(f"{takes}, not {type(lines).__name__}. {advice}")
-    if not isinstance(lines, Mapping | Set):
+    if not isinstance(lines, bytes | bytearray | memoryview | Mapping | Set):
         with suppress(TypeError):
             iter(lines)
             return
@@ -108,11 +102,3 @@ def with_article(value: object) -> str:
         return "None"
     kind = type(value).__name__
     return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
-
-
-def _advice(value: Any) -> str:
-    if isinstance(value, bytes):
-        return 'Pass line.decode("utf-8").'
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return 'Pass "" for a missing value.'
-    return "Pass a list of str."

@@ -39,10 +39,10 @@ def test_every_ordered_iterable_of_strings_is_taken(lines):
     ("lines", "message"),
     [
         ("The bus", 'sequence of lines, not a str. Pass ["The bus"].'),
-        (b"The bus", 'not bytes. Pass a list of str, such as data.decode("utf-8")'),
+        (b"The bus", "not a bytes. Pass a list of str."),
         (None, "not None. Pass a list of str."),
-        (["a", None], 'type str, but lines[1] is None. Pass "" for a missing value.'),
-        (["a", float("nan")], 'lines[1] is nan (float). Pass "" for a missing value.'),
+        (["a", None], 'lines[1] is None (NoneType). Pass a list of str, with "" for'),
+        (["a", float("nan")], 'lines[1] is nan (float). Pass a list of str, with "" '),
     ],
 )
 def test_what_is_not_lines_is_a_type_error_that_shows_the_fix(lines, message):

@@ -80,7 +80,7 @@ OTHER = ("--checkpoint=5", "--config.decoding.beam_size=1")
     ("name", "other", "code", "message"),
     [
         # Beyond the first window, which is translated.
-        ("cut.gz", (), 65, "cut.gz is broken gzip"),
+        ("cut.gz", (), 65, "broken gzip"),
         ("in.en", OTHER, 78, '"5" and not "best", config.decoding.beam_size is 1'),
     ],
 )

@@ -16,19 +16,14 @@ from typing import IO, BinaryIO
 
 from t2t_jax.cli.console.stderr import errors_for, log
 from t2t_jax.data.files.lines import (
-    BYTE_ORDER_MARK,
-    GZIP_ERRORS,
-    LineTooLongError,
+    LineProblems,
     bounded_lines,
-    conversion_advice,
-    foreign_format,
-    format_by_magic_number,
-    gzip_fault,
+    decode_lines,
     open_bytes,
 )
 from t2t_jax.data.files.progress_bar import escape_controls
 from t2t_jax.devices.distributed.processes import current_processes
-from t2t_jax.errors import DataError, InputMissingError, OutputError
+from t2t_jax.errors import InputMissingError, OutputError
 from t2t_jax.files import write_output
 from t2t_jax.run.workdir import require_outside_runs
 
@@ -60,12 +55,12 @@ def text_lines(
     """
 
     def lines(file: IO[bytes]) -> Iterator[str]:
-        with io_errors_as_user_errors(name, flag), file:
-            yield from decode_lines(bounded_lines(file), name, flag, strict=strict)
+        with opening(name, flag), file:
+            yield from decode(bounded_lines(file), name, flag, strict=strict)
 
     if name == "-" and sys.stdin is None:
         raise InputMissingError(f"--{flag}=- is stdin, which is closed. Pass a file.")
-    with io_errors_as_user_errors(name, flag):
+    with opening(name, flag):
         file = open_bytes(name)
     return lines(file)
 
@@ -239,33 +234,24 @@ def _refusal(path: Path, reason: str | None, *, verb: str = "write") -> OutputEr
 
 
 @contextmanager
-def io_errors_as_user_errors(name: str, flag: str = "input") -> Iterator[None]:
-    """Turns exceptions of reading a file into user errors that name file and flag.
+def opening(name: str, flag: str = "input") -> Iterator[None]:
+    """Names file and flag in system errors of reading a file.
 
     Raises:
       InputMissingError: the file does not exist or cannot be read.
-      DataError: it ends in .gz and is not gzip, or a line is too long.
     """
     try:
         yield
-    except GZIP_ERRORS as error:
-        fault = gzip_fault(error)
-        raise DataError(f"--{flag}={name} is broken gzip: {fault}.") from error
-    except LineTooLongError as error:
-        raise DataError(f"--{flag}={name}, line {error.number:,}: {error}") from error
     except OSError as error:
         raise InputMissingError(
             f"--{flag}={name} must be a file to read: {error.strerror or error}."
         ) from error
 
 
-def decode_lines(
+def decode(
     lines: Iterable[bytes], name: str, flag: str = "input", *, strict: bool = False
 ) -> Iterator[str]:
     """Decodes the lines of a file, from its first line.
-
-    Drops a byte order mark. A recognized foreign encoding is an error if the file is
-    marked with it, or else logged.
 
     Args:
       flag: the flag to name in errors.
@@ -273,51 +259,20 @@ def decode_lines(
 
     Raises:
       DataError: the file begins with the byte order mark of another encoding or with
-        gzip's magic number; or, with `strict`, a line is not UTF-8.
+        gzip's magic number, is broken gzip, or has a line that is too long; or, with
+        `strict`, a line is not UTF-8.
     """
-    for number, line in enumerate(lines, start=1):
-        if number == 1:
-            line = line.removeprefix(BYTE_ORDER_MARK)
-            _check_format(line, name, flag, strict=strict)
-        if strict:
-            _require_utf8(line, f"--{flag}={name}, line {number:,}")
-        yield decode_line(line)
+    problems, warn, named = (
+        LineProblems(),
+        None if strict else _warn,
+        f"--{flag}={name}",
+    )
+    for line in decode_lines(lines, named, problems, file=name, warn=warn):
+        problems.raise_if_any()
+        yield line or ""
+    problems.raise_if_any()
 
 
-def decode_line(line: bytes) -> str:
-    r"""Decodes a line and strips its end; invalid bytes become lone surrogates.
-
-    Example:
-      >>> decode_line(b"A dog.\r\n"), decode_line(b"\xff\n")
-      ('A dog.', '\udcff')
-    """
-    text = line.removesuffix(b"\n").removesuffix(b"\r")
-    return text.decode("utf-8", errors="surrogateescape")
-
-
-def _check_format(head: bytes, name: str, flag: str, *, strict: bool) -> None:
-    """Checks the first line of a file for another format than UTF-8.
-
-    Without `strict`, a probable other encoding is only logged, by process 0.
-    """
-    if not (encoding := foreign_format(head)):
-        return
-    advice = conversion_advice(encoding, name.removeprefix("-"))
-    message = f"--{flag}={name} is {encoding} and not UTF-8. {advice}"
-    if strict or format_by_magic_number(head):
-        raise DataError(message)
+def _warn(fault: str) -> None:
     if current_processes().is_first:
-        log(f"warning: {message}")
-
-
-def _require_utf8(line: bytes, place: str) -> None:
-    advice = "Convert the file to UTF-8, or remove --strict."
-    try:
-        line.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{place}: invalid UTF-8 (byte {line[error.start]:#04x} in column "
-            f"{error.start + 1}). {advice}"
-        ) from error
-    if b"\0" in line:
-        raise DataError(f"{place}: holds a NUL byte. {advice}")
+        log(f"warning: {fault}")

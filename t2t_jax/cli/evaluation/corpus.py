@@ -29,7 +29,7 @@ from t2t_jax.data.corpora.corpus import directions_of_pairs, with_tags
 from t2t_jax.data.corpora.open import files_of, open_corpus, train_and_dev
 from t2t_jax.data.corpora.text_files import TextCorpus, undo_joins
 from t2t_jax.data.files.lines import read_lines, require_files
-from t2t_jax.data.report.leakage import MANY_COPIES
+from t2t_jax.data.report.leakage import copy_warnings
 from t2t_jax.data.token_cache.token_cache import check_languages
 from t2t_jax.errors import DataError, ErrorCollector, UserError, rewording
 
@@ -168,12 +168,10 @@ def read_aligned(
     for name in names.keys() - {"reference"}:
         pairs = zip(lines[name], references, strict=True)
         copies = sum(bool(a.strip()) and a.strip() == b.strip() for a, b in pairs)
-        if copies and copies >= MANY_COPIES * len(references):
-            log(
-                f"warning: {copies:,} of the {len(references):,} lines of --{name}="
-                f"{names[name]} ({copies / len(references):.0%}) are the same in "
-                f"--reference={reference}. Check that you passed the right files."
-            )
+        counts = {"pairs": len(references), "copies": copies}
+        spec = f"--{name}={names[name]} and --reference={reference}"
+        for warning in copy_warnings({spec: counts}):
+            log(warning)
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, TextIO, TypeAlias
 
 from t2t_jax.cli.console.stderr import log
@@ -158,19 +159,16 @@ def _check_sources(
     lines: Sequence[str], trees: Sequence[Tree], options: EvaluateOptions
 ) -> None:
     """Checks that the lines of `--source` are the words of the trees."""
-    found, words = [line.split() for line in lines], [tree.words() for tree in trees]
-    if found == words:
-        return
-    problem = f"have {len(lines):,} lines and {len(trees):,} trees"
-    if len(lines) == len(trees):
-        pairs = enumerate(zip(found, words, strict=True))
-        number = next(number for number, (one, other) in pairs if one != other)
-        first, second = lines[number][:60], " ".join(words[number])[:60]
-        problem = f"differ in sentence {number + 1:,}: {first!r} and {second!r}"
-    raise DataError(
-        f"--source={options.source} and --reference={options.reference} {problem}. "
-        "Leave --source out to parse the words of the trees."
-    )
+    source, reference = options.source, options.reference
+    for number, (line, tree) in enumerate(zip_longest(lines, trees), start=1):
+        words = tree.words() if tree else None
+        if line is None or line.split() != words:
+            shown = f"{line and line[:60]!r} and {words and ' '.join(words)[:60]!r}"
+            raise DataError(
+                f"--source={source} and --reference={reference} have {len(lines):,} "
+                f"lines and {len(trees):,} trees, and differ in sentence {number:,}: "
+                f"{shown}. Leave --source out to parse the words of the trees."
+            )
 
 
 def show_scores(result: Mapping[str, Any], *, file: TextIO) -> None:

@@ -273,23 +273,18 @@ def _judge(
     """
     from t2t_jax.report.inspection.inspector import unusual_ratios
 
-    shown = [*REASONS][:3]
-    columns = [*((name, "?") for name in (*shown, "long")), ("ratio", "f8")]
-    columns += [("score", "f8"), *([("agreement", "f8")] if back else [])]
     agreements = _agreements(sources, back) if back else repeat(())
     rows = zip(read_lines(sources), _rows(found), agreements, strict=False)
-    facts = np.fromiter((_facts(*row) for row in rows), np.dtype(columns))
-    reasons = np.full(len(facts), _KEPT, np.int8)
+    dtype = np.dtype((np.float64, 5 if back else 4))
+    first, is_long, ratios, *scores = np.fromiter((_facts(*r) for r in rows), dtype).T
+    reasons = first.astype(np.int8)
 
     def drop(name: str, mask: npt.NDArray[np.bool_]) -> None:
         reasons[mask & (reasons == _KEPT)] = [*REASONS].index(name)
 
-    for name in shown:
-        drop(name, facts[name])
-    unusual = unusual_ratios(facts["ratio"], among=reasons == _KEPT)
-    drop("length_ratio", unusual & facts["long"])
+    unusual = unusual_ratios(ratios, among=reasons == _KEPT)
+    drop("length_ratio", unusual & (is_long > 0))
     left = np.flatnonzero(reasons == _KEPT)
-    scores = [facts[name] for name, _ in columns[len(shown) + 2 :]]
     for name, column in zip(("low_score", "low_agreement"), scores, strict=False):
         worst = left[np.argsort(column[left], kind="stable")]
         worst = worst[: round(options.drop_worst * len(left))]
@@ -298,13 +293,21 @@ def _judge(
 
 
 def _facts(source: str, row: list[str], agreement: tuple[float, ...]) -> Any:
-    """Returns what decides about a pair; of short ones copies and ratios do not."""
+    """Returns what decides about a pair; of short ones copies and ratios do not.
+
+    Returns:
+      The first of the reasons that need no other pair, or `_KEPT`; whether a side is
+      long; the logarithm of the ratio of the lengths; and the scores.
+    """
     target = row[-1]
     has_words = len(words_of(source)) > _SHORT_WORDS
-    return (
+    fails = (
         row[2] not in _GOOD,
         has_words and source.strip() == target.strip(),
         bool(_REPETITION.search(target) and not _REPETITION.search(source)),
+    )
+    return (
+        fails.index(True) if any(fails) else _KEPT,
         max(len(source), len(target)) > _SHORT_CHARACTERS,
         math.log((len(target) + 1) / (len(source) + 1)),
         float(row[4]) / max(int(row[5]), 1),

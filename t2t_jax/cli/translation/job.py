@@ -168,7 +168,7 @@ def _groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 
 class LineStream:
-    """Groups of 1 to `most` lines, each of the lines available at that time.
+    """Windows of 1 to `most` lines, each of the lines available at that time.
 
     Reads in a thread, at most `most` lines ahead, and decodes as
     `text_lines`. Blocks only while no line is available; read errors are
@@ -188,15 +188,15 @@ class LineStream:
         """Returns whether a line, or the end of the file, is available."""
         return not self._waiting.empty()
 
-    def __iter__(self) -> Iterator[list[str]]:
-        lines: list[str] = []
+    def __iter__(self) -> Iterator[LineWindow]:
+        first, lines = 0, list[str]()
         while isinstance(item := self._waiting.get(), str):
             lines.append(item)
             if len(lines) == self._waiting.maxsize or self._waiting.empty():
-                yield lines
-                lines = []
+                yield LineWindow(first, lines)
+                first, lines = first + len(lines), []
         if lines:
-            yield lines
+            yield LineWindow(first, lines)
         if item is not None:
             raise item
 
@@ -236,8 +236,13 @@ class TranslationJob:
         Small windows then have the batch shapes of large ones: nothing is compiled
         twice.
         """
-        translator = self.translator.with_row_growth(_ALL_ROWS)
-        return dataclasses.replace(self, translator=translator, has_full_batches=True)
+        full = self.with_row_growth(_ALL_ROWS)
+        return dataclasses.replace(full, has_full_batches=True)
+
+    def with_row_growth(self, growth: int) -> TranslationJob:
+        """Returns a job whose translator has `Translator.with_row_growth`."""
+        translator = self.translator.with_row_growth(growth)
+        return dataclasses.replace(self, translator=translator)
 
     def translate_window(
         self, window: LineWindow, *, seen: Callable[[int], None] = lambda number: None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -70,7 +70,8 @@ class TranslationProgress:
         self.statuses: Counter[str] = Counter()
         self._lines, self._began = 0, time.monotonic()
         self._bar = start_progress(TRANSLATING, total, is_enabled=is_enabled, done=done)
-        self.advance = self._bar.advance
+        # A stream has no end and no rate, so its bar does not appear.
+        self.advance = (lambda number: None) if is_stream else self._bar.advance
 
     def __enter__(self) -> TranslationProgress:
         return self
@@ -78,23 +79,21 @@ class TranslationProgress:
     def count_statuses(self, output: Iterable[str], *, first: int) -> Iterator[str]:
         """Counts the statuses of each output line, and yields the line without them.
 
+        Logs the first three warnings of a status.
+
         Args:
           output: from `TranslationJob.translate_window`.
           first: offset of the lines in the file.
         """
         for number, line in enumerate(output, start=first + 1):
             statuses, _, rendered = line.partition(" ")
-            self.count(statuses.split(","), number)
+            self._lines += 1
+            self.statuses.update(found := statuses.split(","))
+            for status in WARNINGS.keys() & set(found):
+                if (times := self.statuses[status]) <= _MAX_WARNINGS:
+                    last = " (further lines are counted)" * (times == _MAX_WARNINGS)
+                    self._bar.log(f"warning: line {number:,} {WARNINGS[status]}{last}.")
             yield rendered
-
-    def count(self, statuses: Sequence[str], number: int) -> None:
-        """Counts a line, numbered from 1; logs the first three warnings of a status."""
-        self._lines += 1
-        self.statuses.update(statuses)
-        for status in WARNINGS.keys() & set(statuses):
-            if (found := self.statuses[status]) <= _MAX_WARNINGS:
-                last = " (further lines are counted)" * (found == _MAX_WARNINGS)
-                self._bar.log(f"warning: line {number:,} {WARNINGS[status]}{last}.")
 
     def gather(self, processes: Processes) -> None:
         """Adds what other processes have counted. Collective: call on every process."""

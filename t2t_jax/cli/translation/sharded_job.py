@@ -23,10 +23,9 @@ from typing import IO, Any
 from uuid import uuid4
 
 from t2t_jax.cli.console.text_io import (
-    decode_line,
-    decode_lines,
-    io_errors_as_user_errors,
+    decode,
     open_output,
+    opening,
     resolve_output,
     write_lines,
 )
@@ -44,7 +43,12 @@ from t2t_jax.cli.translation.job import (
 )
 from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.config import defaults
-from t2t_jax.data.files.lines import BYTE_ORDER_MARK, bounded_lines, open_bytes
+from t2t_jax.data.files.lines import (
+    BYTE_ORDER_MARK,
+    bounded_lines,
+    decode_line,
+    open_bytes,
+)
 from t2t_jax.devices.distributed.processes import Processes, barrier
 from t2t_jax.errors import (
     ConfigError,
@@ -208,11 +212,11 @@ class LineIndex:
         self._name, self._flag = name, flag
         self._offsets: list[int] = []
         self._digest, self.count = hashlib.sha256(), 0
-        with io_errors_as_user_errors(name, flag):
+        with opening(name, flag):
             self._stat = _size_and_mtime(os.stat(name))
         with self._open() as file:
             lines = self._index(bounded_lines(file))
-            deque(decode_lines(lines, name, flag, strict=strict), maxlen=0)
+            deque(decode(lines, name, flag, strict=strict), maxlen=0)
         self.sha256 = self._digest.hexdigest()
 
     def _index(self, lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -244,7 +248,7 @@ class LineIndex:
     @contextmanager
     def _open(self) -> Iterator[IO[bytes]]:
         name = self._name
-        with io_errors_as_user_errors(name, self._flag), open_bytes(name) as file:
+        with opening(name, self._flag), open_bytes(name) as file:
             self._require_unchanged(file)
             yield file
             self._require_unchanged(file)
@@ -378,11 +382,8 @@ class OutputShards:
     @contextmanager
     def try_lock(self, shard: int) -> Iterator[bool]:
         """Tries to lock a shard; yields whether this process is to write it."""
-        path = self._path(shard)
-        with _lock(path.with_suffix(".lock")) as is_free:
-            written = all(one.exists() for one in (path, path.with_suffix(".sha256")))
-            # Without its directory, another job has merged it.
-            yield is_free and not written and self.directory.exists()
+        with _lock(self._path(shard).with_suffix(".lock")) as is_free:
+            yield is_free and shard in self.pending()
 
     def write(self, shard: int, lines: Iterable[str]) -> None:
         """Writes a shard atomically, syncs it to disk, and then writes its hash.

@@ -11,7 +11,7 @@ import codecs
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -134,7 +134,7 @@ def foreign_format(head: bytes) -> str:
       >>> foreign_format("ab".encode("utf-16")), foreign_format(b"a\0b\0c\0d\0\n")
       ('UTF-16', 'UTF-16LE')
     """
-    if name := format_by_magic_number(head):
+    if name := _format_by_magic_number(head):
         return name
     # Latin letters have a zero byte each in UTF-16; text in UTF-8 has none.
     zeros = [head[start::2].count(0) for start in (0, 1)]
@@ -143,12 +143,12 @@ def foreign_format(head: bytes) -> str:
     return ""
 
 
-def format_by_magic_number(head: bytes) -> str:
+def _format_by_magic_number(head: bytes) -> str:
     """Detects UTF-16, UTF-32 and gzip by their magic number; "" otherwise."""
     return next((n for n, x in _MAGIC_NUMBERS.items() if head.startswith(x)), "")
 
 
-def conversion_advice(encoding: str, name: str) -> str:
+def _conversion_advice(encoding: str, name: str) -> str:
     """Advises how to convert a file, which may have no name, to UTF-8."""
     if encoding == "gzip":
         return "Rename it to end in .gz, or unpack it."
@@ -212,7 +212,7 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
 
     Args:
       path: an existing plain or .gz file; "-" is standard input.
-      problems: `cut_short` is set if the rest of the file cannot be read.
+      problems: as for `decode_lines`.
 
     Yields:
       Every line without its end, None for a broken one.
@@ -221,26 +221,64 @@ def checked_lines(path: str | Path, problems: LineProblems) -> Iterator[str | No
       InputMissingError: the device or the file system fails.
     """
     name = "standard input" if str(path) == "-" else str(path)
-    number = 0
     try:
         with open_bytes(path) as file:
-            for number, line in enumerate(bounded_lines(file), start=1):
-                if number == 1:
-                    line = line.removeprefix(BYTE_ORDER_MARK)
-                    if encoding := foreign_format(line):
-                        advice = conversion_advice(encoding, name)
-                        problems.add(f"{name}: is {encoding} and not UTF-8. {advice}")
+            yield from decode_lines(bounded_lines(file), name, problems)
+    except OSError as error:
+        fault = f"{name}: cannot be read ({error.strerror})."
+        raise InputMissingError(fault) from error
+
+
+def decode_lines(
+    lines: Iterable[bytes],
+    name: str,
+    problems: LineProblems,
+    *,
+    file: str = "",
+    warn: Callable[[str], object] | None = None,
+) -> Iterator[str | None]:
+    """Decodes the lines of a file, from its first line, without a byte order mark.
+
+    Args:
+      name: of the file, for messages.
+      problems: gets the faults; `cut_short` is set if the rest cannot be read.
+      file: its path, if that is not its name; "-" is standard input.
+      warn: None for text that must be UTF-8 without NUL bytes. Otherwise invalid bytes
+        become lone surrogates, and it gets a message if the text looks like UTF-16.
+
+    Yields:
+      Every line without its end, None for a broken one.
+    """
+    number = 0
+    try:
+        for number, line in enumerate(lines, start=1):
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
+                if encoding := foreign_format(line):
+                    advice = _conversion_advice(encoding, (file or name).strip("-"))
+                    fault = f"{name}: is {encoding} and not UTF-8. {advice}"
+                    if warn is None or _format_by_magic_number(line):
+                        problems.add(fault)
                         problems.cut_short = True
                         return
-                yield _decode(line, name, number, problems)
+                    warn(fault)
+            yield decode_line(line) if warn else _decode(line, name, number, problems)
     except (*GZIP_ERRORS, LineTooLongError) as error:
         is_long = isinstance(error, LineTooLongError)
-        fault = error if is_long else f"broken gzip: {gzip_fault(error)}."
+        fault = str(error) if is_long else f"broken gzip: {gzip_fault(error)}."
         problems.add(f"{name}:{number + 1}: {fault}")
         problems.cut_short = True
-    except OSError as error:
-        fault = f"{name}:{number + 1}: cannot be read ({error.strerror})."
-        raise InputMissingError(fault) from error
+
+
+def decode_line(line: bytes) -> str:
+    r"""Decodes a line and strips its end; invalid bytes become lone surrogates.
+
+    Example:
+      >>> decode_line(b"A dog.\r\n"), decode_line(b"\xff\n")
+      ('A dog.', '\udcff')
+    """
+    text = line.removesuffix(b"\n").removesuffix(b"\r")
+    return text.decode("utf-8", errors="surrogateescape")
 
 
 def bounded_lines(file: IO[bytes]) -> Iterator[bytes]:

@@ -27,9 +27,7 @@ from t2t_jax.data.token_cache.token_cache import TokenCache
 _BLOCK = 1 << 20
 _BITS = (1 << 20) - 1
 _MANY_ONE_SIDED = 0.3
-
-MANY_COPIES = 0.3
-"""Share of pairs with the same text on both sides that causes a warning."""
+_MANY_COPIES = 0.3
 
 
 def find_all_leaks(
@@ -166,7 +164,7 @@ def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """
     for spec, counts in found.items():
         pairs, copies = counts["pairs"], counts["copies"]
-        if copies and copies >= MANY_COPIES * pairs:
+        if copies and copies >= _MANY_COPIES * pairs:
             yield (
                 f"warning: {copies:,} of the {pairs:,} pairs of {short_name(spec)} "
                 f"({copies / pairs:.0%}) have the same text on both sides. Check that "

@@ -27,7 +27,7 @@ from t2t_jax.data.corpora.corpus import (
 from t2t_jax.data.corpora.open import large_file_of
 from t2t_jax.data.files.progress_bar import ProgressBar
 from t2t_jax.data.token_cache import shards as token_shards
-from t2t_jax.data.token_cache.encoder import Chunk, PairEncoder, max_characters
+from t2t_jax.data.token_cache.encoder import Chunk, Encoded, PairEncoder, max_characters
 from t2t_jax.data.token_cache.filters import (
     DuplicateFilter,
     Trigrams,
@@ -35,7 +35,7 @@ from t2t_jax.data.token_cache.filters import (
     pair_hashes,
     trigrams_of,
 )
-from t2t_jax.data.token_cache.shards import EncodedChunk, Shard, examples_of
+from t2t_jax.data.token_cache.shards import Shard, examples_of
 from t2t_jax.data.token_cache.worker_pool import (
     CHUNK_PAIRS,
     Result,
@@ -216,17 +216,16 @@ def _chunks(parts: Sequence[Part], done: list[int], *, most: int) -> Iterator[Ch
 
 def _encoded_chunks(
     results: Iterator[Result], seen: DuplicateFilter | None, progress: ProgressBar
-) -> Iterator[EncodedChunk]:
-    """Drops duplicates, computes statistics and frees the text."""
+) -> Iterator[Encoded]:
+    """Drops duplicates, finds examples and frees the text."""
     for chunk, encoded in results:
         if seen is not None:
             encoded = encoded.without_duplicates(seen)
         progress.advance(len(chunk.sources))
-        examples = examples_of(chunk, encoded)
-        yield EncodedChunk(chunk.part, chunk.first, encoded, examples)
+        yield encoded._replace(examples=examples_of(chunk, encoded))
 
 
-def _shard_of(chunk: EncodedChunk) -> tuple[int, int]:
+def _shard_of(chunk: Encoded) -> tuple[int, int]:
     return chunk.part, (chunk.first - 1) // token_shards.SHARD_PAIRS
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from t2t_jax.data.token_cache.filters import (
 )
 from t2t_jax.data.token_cache.known_words import distinct_hashes
 from t2t_jax.data.vocabulary.tokenizers import Tokenizer, load_tokenizer, tags_of
+
+Examples: TypeAlias = dict[str, list[dict[str, Any]]]
+"""By reason the first three dropped pairs, truncated, and their lines."""
 
 
 def max_characters(config: DataConfig) -> int:
@@ -71,17 +74,22 @@ class EncodedSentences(NamedTuple):
 
 
 class Encoded(NamedTuple):
-    """Result of encoding a chunk of P pairs.
+    """Result of encoding a chunk of P pairs, without its text.
 
     Attributes:
+      part: as of the chunk, and `first`.
       reasons: [P] why each was dropped, an index into `filters.REASONS`, or `KEPT`.
       source_words: unique hashes of the words of `source`, sorted.
+      examples: of dropped pairs, once they are known.
     """
 
+    part: int
+    first: int
     reasons: Reasons
     source: EncodedSentences
     target: EncodedSentences
     source_words: Hashes
+    examples: Examples | None = None
 
     def without_duplicates(self, seen: DuplicateFilter) -> Encoded:
         """Drops the pairs that occurred before, and adds the others to `seen`."""
@@ -92,7 +100,7 @@ class Encoded(NamedTuple):
         reasons[reasons == KEPT] = np.where(is_new, KEPT, REASONS.index("duplicates"))
         # source_words stays: duplicates add no words.
         source, target = self.source.select(is_new), self.target.select(is_new)
-        return Encoded(reasons, source, target, self.source_words)
+        return self._replace(reasons=reasons, source=source, target=target)
 
 
 @dataclass
@@ -115,7 +123,7 @@ class PairEncoder:
 
     def encode(self, chunk: Chunk) -> Encoded:
         """Encodes pairs, special pieces as ordinary text, and filters them."""
-        _, _, sources, targets, direction, tag = chunk
+        part, first, sources, targets, direction, tag = chunk
         tags = tags_of(self._tokenizers[0], *direction)
         sides = zip(self._tokenizers, (sources, targets), tags, strict=True)
         (source, lengths), (target, others) = (self._encode_side(*one) for one in sides)
@@ -133,7 +141,8 @@ class PairEncoder:
         reasons = mark_filtered(reasons, sources, targets, languages=languages, **how)
         kept = reasons == KEPT
         words = distinct_hashes(compress(sources, kept))
-        return Encoded(reasons, source.select(kept), target.select(kept), words)
+        sides_kept = source.select(kept), target.select(kept)
+        return Encoded(part, first, reasons, *sides_kept, words)
 
     def _encode_side(
         self, tokenizer: Tokenizer, lines: Sequence[str], tag: list[int]

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from t2t_jax.data.arrays import Flags
 from t2t_jax.data.config import SIDES
 from t2t_jax.data.corpora.corpus import truncate
-from t2t_jax.data.token_cache.encoder import Chunk, Encoded
+from t2t_jax.data.token_cache.encoder import Chunk, Encoded, Examples
 from t2t_jax.data.token_cache.filters import (
     ALWAYS_COUNTED,
     KEPT,
@@ -49,9 +49,6 @@ _CHECKSUM = "sha256"
 
 MAX_EXAMPLES = 3
 _REPEATED = REASONS.index("duplicate_targets")
-
-Examples: TypeAlias = dict[str, list[dict[str, Any]]]
-"""By reason the first three dropped pairs, truncated, and their lines."""
 
 WORDS = "source.words"
 """The file of hashes of the source words, sorted and unique."""
@@ -113,15 +110,6 @@ def _first_examples(parts: Iterable[Examples]) -> Examples:
     return found
 
 
-class EncodedChunk(NamedTuple):
-    """An encoded chunk without its text; `part` and `first` as of `Chunk`."""
-
-    part: int
-    first: int
-    encoded: Encoded
-    examples: Examples
-
-
 @dataclass(frozen=True)
 class Shard:
     """A complete shard.
@@ -181,25 +169,24 @@ def repeated_targets(shards: Sequence[Shard]) -> list[Flags]:
     return np.split(repeated, np.cumsum([shard.reasons[KEPT] for shard in shards])[:-1])
 
 
-def write_shard(path: Path, chunks: Sequence[EncodedChunk]) -> Shard:
+def write_shard(path: Path, chunks: Sequence[Encoded]) -> Shard:
     """Writes consecutive chunks of one corpus as a shard."""
     partial = path.with_name(f"{path.name}.partial")
     for left in (partial, path):
         shutil.rmtree(left, ignore_errors=True)
     partial.mkdir()
-    every = [chunk.encoded for chunk in chunks]
     arrays: dict[str, list[npt.NDArray[Any]]] = {}
     for side, kind in product(SIDES, ("tokens", "lengths", "hashes")):
-        arrays[f"{side}.{kind}"] = [getattr(getattr(x, side), kind) for x in every]
-    kept = ((chunk.first, chunk.encoded.reasons == KEPT) for chunk in chunks)
+        arrays[f"{side}.{kind}"] = [getattr(getattr(x, side), kind) for x in chunks]
+    kept = ((chunk.first, chunk.reasons == KEPT) for chunk in chunks)
     arrays[LINES] = [(n + np.flatnonzero(mask)).astype(np.int64) for n, mask in kept]
-    arrays[WORDS] = [merge_hashes(one.source_words for one in every)]
+    arrays[WORDS] = [merge_hashes(chunk.source_words for chunk in chunks)]
     files = {name: _write(partial / name, parts) for name, parts in arrays.items()}
-    reasons = np.concatenate([one.reasons for one in every])
+    reasons = np.concatenate([chunk.reasons for chunk in chunks])
     facts: dict[str, Any] = {
         "part": chunks[0].part,
         "reasons": np.bincount(reasons, minlength=KEPT + 1).tolist(),
-        "examples": _first_examples(chunk.examples for chunk in chunks),
+        "examples": _first_examples(chunk.examples or {} for chunk in chunks),
     }
     write_record(partial / _RECORD, {**facts, "files": files})
     os.rename(partial, path)

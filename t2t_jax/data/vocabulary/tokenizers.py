@@ -7,12 +7,12 @@ and for the vocabularies of other toolkits. Its ids 0 to 3 are pad, bos, eos and
 from __future__ import annotations
 
 import base64
-import binascii
 import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from t2t_jax.data.vocabulary.byte_pairs import BytePairEncoder, join_pieces
@@ -51,29 +51,25 @@ class Tagged(Protocol):
     reads_source: bool
 
 
-class Tokenizer(Tagged, Protocol):
-    """Encodes and decodes text.
+@dataclass
+class Tokenizer:
+    """Encodes and decodes text; it is `Tagged`.
 
     Attributes:
       size: number of pieces, the four special ones included.
+      encode: encodes lines; text that looks like a special piece is ordinary text.
+        Takes `add_eos`, False if not given, and `num_threads`: at most, where it has
+        any; one per core if not given.
+      decode: decodes lists of ids, without pad, bos and eos.
+      pieces: the pieces of ids as the vocabulary has them.
     """
 
     size: int
-
-    def encode(
-        self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
-    ) -> list[list[int]]:
-        """Encodes lines; text that looks like a special piece is ordinary text.
-
-        Args:
-          num_threads: at most, where the tokenizer has any; -1 for one per core.
-        """
-
-    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
-        """Decodes ids, without pad, bos and eos."""
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        """Returns the pieces as the vocabulary has them."""
+    tags: Mapping[str, int]
+    reads_source: bool
+    encode: Callable[..., list[list[int]]]
+    decode: Callable[[Sequence[Sequence[int]]], list[str]]
+    pieces: Callable[[Iterable[int]], list[str]]
 
 
 def load_tokenizer(model: bytes, *, name: str, advice: str) -> Tokenizer:
@@ -91,7 +87,7 @@ def load_tokenizer(model: bytes, *, name: str, advice: str) -> Tokenizer:
         what = f"{name}: it is not a table of pieces"
         with damage_as_data_error(what, advice=advice):
             return _table_tokenizer(json.loads(model))
-    return _SentencePiece(_processor(model, name=name, advice=advice))
+    return _of_sentencepiece(_processor(model, name=name, advice=advice))
 
 
 def table_file(kind: str, pieces: Sequence[str], **options: Any) -> bytes:
@@ -165,8 +161,42 @@ def _table_tokenizer(table: Mapping[str, Any]) -> Tokenizer:
         tags = {language: ids[piece] for language, piece in named.items()}
     if (source_tag := table.get("source_tag", "target")) not in ("source", "target"):
         raise ValueError(f"source_tag {source_tag!r} is neither source nor target")
-    how = _KINDS[kind](pieces, ids, table)
-    return _Table(pieces, tags, source_tag == "source", *how)
+    reads_source = source_tag == "source"
+    # Where only sources have tags, a decoded line is text to translate again.
+    unwritten = {PAD, BOS, EOS, *(tags.values() if reads_source else ())}
+    split, join = _KINDS[kind](pieces, ids, table)
+
+    def encode(
+        lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
+    ) -> list[list[int]]:
+        del num_threads  # Python's lock serialises them
+        return [split(line) + [EOS] * add_eos for line in lines]
+
+    return Tokenizer(
+        len(pieces),
+        tags,
+        reads_source,
+        encode,
+        lambda every: [join([n for n in ids if n not in unwritten]) for ids in every],
+        lambda ids: [pieces[number] for number in ids],
+    )
+
+
+def _of_sentencepiece(processor: Any) -> Tokenizer:
+    """Returns a tokenizer of a SentencePiece model whose own ids are used."""
+    size, piece_of = processor.get_piece_size(), processor.id_to_piece
+    # Not user-defined symbols, which are pieces of the text.
+    kept = list(filter(processor.is_control, range(size)))
+    tags = {one: kept[n] for one, n in tags_among(map(piece_of, kept)).items()}
+    encode = partial(processor.encode, out_type=int)
+    return Tokenizer(
+        size,
+        tags,
+        False,
+        encode,
+        processor.decode,
+        lambda ids: [piece_of(int(number)) for number in ids],
+    )
 
 
 def tag_piece(language: str) -> str:
@@ -302,68 +332,11 @@ def known_languages(
     }
 
 
-class _SentencePiece:
-    """A SentencePiece model whose own ids are used."""
-
-    reads_source = False
-
-    def __init__(self, processor: Any):
-        self._processor = processor
-        self.size: int = processor.get_piece_size()
-        # Not user-defined symbols, which are pieces of the text.
-        kept = list(filter(processor.is_control, range(self.size)))
-        tags = tags_among(map(processor.id_to_piece, kept)).items()
-        self.tags: Mapping[str, int] = {one: kept[number] for one, number in tags}
-
-    def encode(
-        self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
-    ) -> list[list[int]]:
-        return self._processor.encode(  # type: ignore[no-any-return]
-            lines, out_type=int, add_eos=add_eos, num_threads=num_threads
-        )
-
-    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
-        return self._processor.decode(sequences)  # type: ignore[no-any-return]
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return [self._processor.id_to_piece(int(piece)) for piece in ids]
-
-
-@dataclass
-class _Table:
-    """Pieces and ids; how lines are split and joined is the kind's own."""
-
-    _pieces: list[str]
-    tags: Mapping[str, int]
-    reads_source: bool
-    _split: _Split
-    _join: _Join
-
-    def __post_init__(self) -> None:
-        self.size = len(self._pieces)
-        # Where only sources have tags, a decoded line is text to translate again.
-        own = self.tags.values() if self.reads_source else ()
-        self._unwritten = {PAD, BOS, EOS, *own}
-
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return [self._pieces[piece] for piece in ids]
-
-    def decode(self, sequences: Sequence[Sequence[int]]) -> list[str]:
-        kept = ([one for one in ids if one not in self._unwritten] for ids in sequences)
-        return list(map(self._join, kept))
-
-    def encode(
-        self, lines: Sequence[str], *, add_eos: bool = False, num_threads: int = -1
-    ) -> list[list[int]]:
-        del num_threads  # Python's lock serialises them
-        return [self._split(line) + [EOS] * add_eos for line in lines]
-
-
 def _sentencepiece_table(
     pieces: list[str], ids: _Ids, table: _Json
 ) -> tuple[_Split, _Join]:
     """Pieces of a SentencePiece model, with the ids of a table."""
-    processor = _sentencepiece(table["sentencepiece"])
+    processor = _open(base64.b64decode(table["sentencepiece"], validate=True))
     normalize = _moses(table.get("moses", ""))
     has_languages = table.get("language_tokens") is True
 
@@ -441,13 +414,6 @@ def _processor(model: bytes, *, name: str, advice: str) -> Any:
             "--eos_id=2 --unk_id=3 trains one that fits."
         )
     return processor
-
-
-def _sentencepiece(encoded: str) -> Any:
-    try:
-        return _open(base64.b64decode(encoded, validate=True))
-    except binascii.Error as error:
-        raise ValueError("its SentencePiece model is not base64") from error
 
 
 def _open(model: bytes) -> Any:

@@ -57,8 +57,9 @@ def test_lines_that_wait_are_those_of_the_file(tmp_path_factory, parts):
     path = tmp_path_factory.getbasetemp() / "parts.txt"
     path.write_bytes(b"".join(parts))
     groups = list(LineStream(str(path), most=3))
-    assert [line for group in groups for line in group] == list(text_lines(str(path)))
-    assert all(1 <= len(group) <= 3 for group in groups)
+    found = [line for window in groups for line in window.lines]
+    assert found == list(text_lines(str(path)))
+    assert all(1 <= len(window.lines) <= 3 for window in groups)
 
 
 def test_no_more_lines_are_read_than_may_wait(tmp_path):
@@ -67,12 +68,13 @@ def test_no_more_lines_are_read_than_may_wait(tmp_path):
     writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[text])
     writer.start()
     groups = iter(LineStream(str(tmp_path / "pipe"), most=7))
-    found = next(groups)
+    found = next(groups).lines
     time.sleep(0.5)
     assert writer.is_alive()
-    for group in groups:
-        assert len(group) <= 7
-        found += group
+    for window in groups:
+        assert len(window.lines) <= 7
+        assert window.first == len(found)
+        found += window.lines
     writer.join()
     assert found == [str(number) for number in range(100_000)]
 
@@ -81,8 +83,8 @@ def test_what_comes_before_a_fault_is_handed_out(tmp_path):
     path = tmp_path / "in.gz"
     path.write_bytes(gzip.compress(b"a\nb\n")[:-4])
     groups = iter(LineStream(str(path), most=1))
-    assert [next(groups), next(groups)] == [["a"], ["b"]]
-    with pytest.raises(DataError, match=f"--input={path} is broken gzip"):
+    assert [next(groups).lines, next(groups).lines] == [["a"], ["b"]]
+    with pytest.raises(DataError, match=f"--input={path}:3: broken gzip"):
         next(groups)
     with pytest.raises(InputMissingError, match="No such file"):
         LineStream(str(tmp_path / "nothere"), most=1)

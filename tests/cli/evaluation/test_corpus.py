@@ -34,13 +34,14 @@ def test_sources_that_are_their_references_are_warned_of(read, capsys, same, war
     said = capsys.readouterr().err
     assert said.count("warning") == warned
     if warned:
-        assert f"{same} of the 10 lines of --source=source ({same}0%) are the" in said
+        files = f"--source=source and --reference=reference ({same}0%)"
+        assert f"{same} of the 10 pairs of {files} have the same text on both" in said
 
 
 def test_a_baseline_that_is_the_reference_is_warned_of_once(read, capsys):
     other = [f"Zeile {n}" for n in range(10)]
     read(source=LINES, reference=other, baseline=other)
-    assert "10 of the 10 lines of --baseline=baseline (100%)" in capsys.readouterr().err
+    assert "10 of the 10 pairs of --baseline=baseline and " in capsys.readouterr().err
 
 
 def test_utf_16_and_equal_faults_are_named(read):

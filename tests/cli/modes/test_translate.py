@@ -51,7 +51,7 @@ def test_prefixes_and_terms_go_with_their_lines(place, speak, way):
     [
         (b"a\n" * 8, "--terms must have as many lines as --input, but has 8 instead"),
         (b"a\n" * 6, "--terms must have as many lines as --input, but has 6 instead"),
-        (b"a\n" * 6 + b"\xff\n", "--terms=terms, line 7: invalid UTF-8"),
+        (b"a\n" * 6 + b"\xff\n", "--terms=terms:7: invalid UTF-8"),
         (b"a\n" * 6 + b"b\tnever\n", r"Line 7: never\."),
     ],
 )

@@ -6,7 +6,6 @@ import pytest
 
 from t2t_jax.data.token_cache.encoder import Chunk, Encoded, EncodedSentences
 from t2t_jax.data.token_cache.shards import (
-    EncodedChunk,
     examples_of,
     find_shards,
     shard_path,
@@ -23,9 +22,10 @@ def piece(first, *lengths):
         return EncodedSentences(tokens, np.array(lengths, np.int32), hashes)
 
     reasons = np.array([5, 0] * len(lengths), np.int8)
-    encoded = Encoded(reasons, side(100), side(200), np.zeros(0, np.uint64))
+    words = np.zeros(0, np.uint64)
+    encoded = Encoded(0, first, reasons, side(100), side(200), words)
     chunk = Chunk(0, first, ["a"] * len(reasons), ["b"] * len(reasons))
-    return EncodedChunk(0, first, encoded, examples_of(chunk, encoded))
+    return encoded._replace(examples=examples_of(chunk, encoded))
 
 
 @pytest.fixture

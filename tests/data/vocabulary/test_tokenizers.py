@@ -113,7 +113,7 @@ SPM = {"kind": "sentencepiece_table"}
         ({"version": 2}, "its version is 2, not 1"),
         ({"kind": "other"}, "kind 'other' is not known"),
         ({"pieces": [*SPECIAL_PIECES, 5]}, "its pieces are not a list of strings"),
-        ({**SPM, "sentencepiece": "?"}, "is not base64"),
+        ({**SPM, "sentencepiece": "?"}, "Only base64 data is allowed"),
         ({**SPM, "sentencepiece": "YWJj"}, "it has no SentencePiece model"),
     ],
 )
