@@ -13,6 +13,7 @@ from pathlib import Path
 from ml_collections import config_dict
 
 from t2t_jax.config import KINDS, default, defaults, keys, unknown_key
+from t2t_jax.data.line_arguments import wrong_type
 from t2t_jax.errors import ConfigError, InputMissingError, rewording
 
 _ASSIGNMENT = re.compile(r"config\.([\w.]+) *=")
@@ -77,10 +78,8 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
       2
     """
     if not isinstance(name, str | Path):
-        raise TypeError(
-            f"load_config takes a name or a path, not a {type(name).__name__}. Pass "
-            '"phrasebook", or the path of a Python file.'
-        )
+        advice = 'Pass "phrasebook", or the path of a Python file.'
+        raise wrong_type("load_config takes a name or a path", name, advice)
     # Here it is an argument, not a flag.
     with rewording(lambda problem: problem.replace("--config=", "")):
         return load(resolve(str(name)))
