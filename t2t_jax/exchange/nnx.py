@@ -9,7 +9,7 @@ import jax
 from flax import linen as nn
 from flax import nnx
 
-from t2t_jax.data.line_arguments import wrong_type
+from t2t_jax.data.line_arguments import with_article
 from t2t_jax.errors import UserError
 from t2t_jax.model.architectures import require_params_of
 from t2t_jax.run.inference.load import load
@@ -82,8 +82,10 @@ def from_nnx(net: nnx.bridge.ToNNX, model: TranslationModel) -> TranslationModel
       `t2t_jax.from_nnx(net, model).translate(["The dog barks."])`.
     """
     if not isinstance(net, nnx.bridge.ToNNX):
-        advice = "Pass that part of your module."
-        raise wrong_type("from_nnx takes a module from to_nnx", net, advice)
+        raise TypeError(
+            f"from_nnx takes a module from to_nnx, not {with_article(net)}. Pass that "
+            "part of your module."
+        )
     _refuse_ensemble(model)
     params: Params = nnx.to_pure_dict(nnx.state(net, nnx.Param))
     require_params_of(model.module, params)
@@ -103,7 +105,8 @@ def _linen(model: object, params: Params | None) -> tuple[nn.Module, Params]:
     if isinstance(model, str | Path):
         model = load(model)
     if not isinstance(model, TranslationModel):
-        raise wrong_type("to_nnx takes a model", model, "Pass t2t_jax.load(…).")
+        kind = with_article(model)
+        raise TypeError(f"to_nnx takes a model, not {kind}. Pass t2t_jax.load(…).")
     _refuse_ensemble(model)
     return model.module, model.params
 
