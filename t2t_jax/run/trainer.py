@@ -228,8 +228,8 @@ class Trainer:
         """Describes the time left after a step, at a speed, as `estimate` takes it."""
         dev, decoded = self.text.dev, self.config.evaluation.bleu_sentences or None
         dev_tokens = int(dev.lengths[1][:decoded].sum()) if dev else 0
-        size = {"dev_tokens": dev_tokens, "parameters": self._num_parameters}
-        return estimate(self.config, step, on_cpu=self._on_cpu, **size, **speed)
+        size: Any = {"dev_tokens": dev_tokens, "on_cpu": self._on_cpu}
+        return estimate(self.config, step, **size, **speed)
 
     def _make_callbacks(
         self, metrics: MetricsWriter, stop: StopRequest, watchdog: Watchdog
