@@ -181,7 +181,8 @@ class Trainer:
             ) as batches,
             stop,
         ):
-            callbacks = self._make_callbacks(metrics, stop, watchdog)
+            evaluator = self._make_evaluator(stop, watchdog)
+            callbacks = RunCallbacks(self, metrics, evaluator)
             records = read_metrics(self.workdir.path / "metrics.jsonl")
             self.console.start(progress.step, history=records)
             with callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts):
@@ -231,27 +232,23 @@ class Trainer:
         size: Any = {"dev_tokens": dev_tokens, "on_cpu": self._on_cpu}
         return estimate(self.config, step, **size, **speed)
 
-    def _make_callbacks(
-        self, metrics: MetricsWriter, stop: StopRequest, watchdog: Watchdog
-    ) -> RunCallbacks:
-        """Makes the callbacks of the loop; `stop` cancels a running evaluation."""
+    def _make_evaluator(
+        self, stop: StopRequest, watchdog: Watchdog
+    ) -> Evaluator | None:
+        """Makes the evaluator of the development set; None if evaluation is off.
+
+        The loss is computed on global batches over the full mesh. For BLEU each process
+        translates a share of the lines with all parameters; the translations are
+        gathered, so that every process computes the same BLEU. `stop` cancels it.
+        """
+        config, text, evaluation = self.config, self.text, self.config.evaluation
+        if text.dev is None:
+            return None
 
         def is_cancelled() -> bool:
             watchdog.reset()  # Polled whenever the evaluation has made progress.
             return stop.stop_requested()
 
-        return RunCallbacks(self, metrics, self._make_evaluator(is_cancelled))
-
-    def _make_evaluator(self, is_cancelled: Callable[[], bool]) -> Evaluator | None:
-        """Makes the evaluator of the development set; None if evaluation is off.
-
-        The loss is computed on global batches over the full mesh. For BLEU each process
-        translates a share of the lines with all parameters; the translations are
-        gathered, so that every process computes the same BLEU.
-        """
-        config, text, evaluation = self.config, self.text, self.config.evaluation
-        if text.dev is None:
-            return None
         directions, most = text.dev_directions, evaluation.bleu_sentences
         chosen = first_of_each(directions, most) if most else range(len(directions))
         make = TreeEvaluator if best_score_of(config) == "f1" else Evaluator
