@@ -93,16 +93,13 @@ def load(path: str) -> config_dict.ConfigDict:
     """
     name, *row = path.split(":", 1)
     try:
-        if (get_config := runpy.run_path(name).get("get_config")) is None:
-            raise ConfigError(
-                f"{name} does not define get_config(). Define it, and return a "
-                "configuration that starts from t2t_jax.default_config()."
-            )
-        config = get_config(*row)
+        get_config = runpy.run_path(name).get("get_config")
+        config = get_config(*row) if get_config else None
         if not isinstance(config, config_dict.ConfigDict):
             raise ConfigError(
-                f"{name}: get_config() did not return a configuration. Start it with "
-                "config = t2t_jax.default_config() and end it with return config."
+                f"{name} must define get_config(), which returns a configuration. "
+                "Start it with config = t2t_jax.default_config() and end it with "
+                "return config."
             )
     except ConfigError:
         raise
