@@ -229,7 +229,7 @@ class Trainer:
         """Describes the time left after a step, at a speed, as `estimate` takes it."""
         dev, decoded = self.text.dev, self.config.evaluation.bleu_sentences or None
         dev_tokens = int(dev.lengths[1][:decoded].sum()) if dev else 0
-        size = {"dev_tokens": dev_tokens, "on_cpu": self._on_cpu}
+        size: Any = {"dev_tokens": dev_tokens, "on_cpu": self._on_cpu}
         return estimate(self.config, step, **size, **speed)
 
     def _make_evaluator(
