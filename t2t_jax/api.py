@@ -16,7 +16,7 @@ from t2t_jax.config import Config, flatten, parse, to_dict
 from t2t_jax.config_files import load_config
 from t2t_jax.data.corpora.python_pairs import Pairs, open_pairs
 from t2t_jax.data.files.progress_bar import Log, print_line
-from t2t_jax.data.line_arguments import as_directory, with_article
+from t2t_jax.data.line_arguments import as_directory, wrong_type
 from t2t_jax.devices.compilation_cache import (
     disable_cache_on_multiprocess_cpu,
     enable_cache_in_process,
@@ -284,28 +284,22 @@ def _parse(config: ConfigLike, *, saved: Config | None) -> Config:
     if isinstance(config, config_dict.ConfigDict):
         config = config.to_dict()
     if not isinstance(config, Mapping):
-        raise TypeError(
-            "train takes a config that is a ConfigDict, a mapping, a Config or the "
-            f"name of a config file, not a {type(config).__name__}. Pass "
-            't2t_jax.load_config("phrasebook").'
-        )
+        takes = "train takes a config that is a ConfigDict, a mapping, a Config or the "
+        takes += "name of a config file"
+        raise wrong_type(takes, config, 'Pass t2t_jax.load_config("phrasebook").')
     return parse(adopt_model(config, saved=saved))
 
 
 def _require_stream(log: Any) -> None:
     methods = (getattr(log, name, None) for name in ("write", "flush", "isatty"))
     if log is not None and not all(map(callable, methods)):
-        raise TypeError(
-            "train takes a log that is None or an open text file, not a "
-            f'{type(log).__name__}. Pass sys.stderr, or open("train.log", "w").'
-        )
+        takes = "train takes a log that is None or an open text file"
+        raise wrong_type(takes, log, 'Pass sys.stderr, or open("train.log", "w").')
 
 
 def _require_callbacks(callbacks: Iterable[Callback]) -> tuple[Callback, ...]:
     found = tuple(callbacks) if isinstance(callbacks, Iterable) else (callbacks,)
     if wrong := [one for one in found if not callable(one)]:
-        raise TypeError(
-            "train takes callbacks that are called with a record and the state, not "
-            f"{with_article(wrong[0])}. Pass functions, such as [print]."
-        )
+        takes = "train takes callbacks that are called with a record and the state"
+        raise wrong_type(takes, wrong[0], "Pass functions, such as [print].")
     return found

@@ -349,15 +349,12 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
       >>> choose_row({"small": {"steps": 3}}, "small")
       {'steps': 3}
     """
-    listed = ", ".join(rows)
-    if not row:
-        raise ConfigError(
-            "This config has several rows and none was chosen. Pass one after a colon, "
-            f"such as :{next(iter(rows))}. Rows: {listed}."
-        )
     if row not in rows:
-        hint = did_you_mean(row, list(rows))
-        raise ConfigError(f"This config has no row {row!r}.{hint} Known are {listed}.")
+        hint = did_you_mean(row, list(rows)) if row else ""
+        raise ConfigError(
+            f"This config has several rows, and none is {row!r}.{hint} Pass one after "
+            f"a colon, such as :{next(iter(rows))}. Rows: {', '.join(rows)}."
+        )
     return dict(rows[row])
 
 

@@ -8,12 +8,12 @@ import os
 import re
 import runpy
 import traceback
-from contextlib import suppress
 from pathlib import Path
 
 from ml_collections import config_dict
 
 from t2t_jax.config import KINDS, default, defaults, keys, unknown_key
+from t2t_jax.data.line_arguments import wrong_type
 from t2t_jax.errors import ConfigError, InputMissingError, rewording
 
 _ASSIGNMENT = re.compile(r"config\.([\w.]+) *=")
@@ -78,10 +78,8 @@ def load_config(name: str | Path) -> config_dict.ConfigDict:
       2
     """
     if not isinstance(name, str | Path):
-        raise TypeError(
-            f"load_config takes a name or a path, not a {type(name).__name__}. Pass "
-            '"phrasebook", or the path of a Python file.'
-        )
+        advice = 'Pass "phrasebook", or the path of a Python file.'
+        raise wrong_type("load_config takes a name or a path", name, advice)
     # Here it is an argument, not a flag.
     with rewording(lambda problem: problem.replace("--config=", "")):
         return load(resolve(str(name)))
@@ -94,21 +92,14 @@ def load(path: str) -> config_dict.ConfigDict:
       path: the value of `--config`, resolved, with `:ROW`.
     """
     name, *row = path.split(":", 1)
-    if os.path.isdir(name):
-        raise InputMissingError(f"--config={name} is a directory. Pass a Python file.")
-    if not os.path.isfile(name):
-        raise _missing(path)
     try:
-        if (get_config := runpy.run_path(name).get("get_config")) is None:
-            raise ConfigError(
-                f"{name} does not define get_config(). Define it, and return a "
-                "configuration that starts from t2t_jax.default_config()."
-            )
-        config = get_config(*row)
+        get_config = runpy.run_path(name).get("get_config")
+        config = get_config(*row) if get_config else None
         if not isinstance(config, config_dict.ConfigDict):
             raise ConfigError(
-                f"{name}: get_config() did not return a configuration. Start it with "
-                "config = t2t_jax.default_config() and end it with return config."
+                f"{name} must define get_config(), which returns a configuration. "
+                "Start it with config = t2t_jax.default_config() and end it with "
+                "return config."
             )
     except ConfigError:
         raise
@@ -126,26 +117,34 @@ def resolve(given: str) -> str:
       given: the value of `--config`: a shipped name (without `/` and `.py`), or a path.
 
     Raises:
-      InputMissingError: no configuration has that name, or the path is a pipe or a
-        device, which may never reach its end.
+      InputMissingError: no configuration has that name, or the path is not that of a
+        file; a pipe or a device may never reach its end.
     """
     name, colon, row = given.partition(":")
-    if not name or "/" in name or name.endswith(".py"):
-        if os.path.exists(name) and not (os.path.isfile(name) or os.path.isdir(name)):
-            what = f"--config={name} is a pipe or a device"
-            raise InputMissingError(f"{what}. Pass a Python file.")
+    is_path = not name or "/" in name or name.endswith(".py")
+    if is_path and os.path.isfile(name):
         return given
-    known = shipped_names()
+    if is_path and os.path.exists(name):
+        what = f"--config={name} is a directory, a pipe or a device"
+        raise InputMissingError(f"{what}. Pass a Python file.")
+    known, stem = shipped_names(), Path(name).stem
     if name in known:
         return f"{shipped_directory() / name}.py{colon}{row}"
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f" Did you mean --config={near[0]}?" if near else ""
-    if os.path.isfile(name):
+    where = f" in {Path.cwd()}" if name and not Path(name).is_absolute() else ""
+    problem, hint = "no shipped configuration has this name", ""
+    if is_path:
+        problem = f"there is no such file{where}"
+    if stem in known:
+        hint = " For the shipped configuration of that name, pass "
+        hint += f"--config={stem}{colon}{row}."
+    elif os.path.isfile(name):
         _require_suffix(name)
         hint = f" Pass a path as --config=./{name}."
+    elif near := difflib.get_close_matches(name, known, n=1):
+        hint = f" Did you mean --config={near[0]}?"
     raise InputMissingError(
-        f"--config={name}: no shipped configuration has this name.{hint} "
-        f"Shipped: {', '.join(known)}. Files end in .py."
+        f"--config={name}: {problem}.{hint} Shipped: {', '.join(known)}. Files end in "
+        ".py."
     )
 
 
@@ -172,23 +171,6 @@ def _require_suffix(name: str, cause: BaseException | None = None) -> None:
             "or a shipped name, such as --config=own_text:small. To set the training "
             "text, use config.data.train, such as text:SOURCE,TARGET."
         ) from cause
-
-
-def _missing(path: str) -> InputMissingError:
-    name, colon, row = path.partition(":")
-    where = "" if not name or Path(name).is_absolute() else f" in {Path.cwd()}"
-    known: list[str] = []
-    with suppress(InputMissingError):
-        known = shipped_names()
-    if (stem := Path(name).stem) in known:
-        return InputMissingError(
-            f"--config={name}: there is no such file{where}. For the shipped "
-            f"configuration of that name, pass --config={stem}{colon}{row}."
-        )
-    listed = f" or one of the shipped names: {', '.join(known)}" if known else ""
-    return InputMissingError(
-        f"--config={name}: there is no such file{where}. Pass a Python file{listed}."
-    )
 
 
 def _reason(path: str, error: BaseException) -> str:

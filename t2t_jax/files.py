@@ -333,12 +333,12 @@ def read_json_object(path: Path, *, advice: str) -> dict[str, Any]:
     # NaN and Infinity are not JSON, but Python's parser accepts them.
     hooks: Any = {"parse_constant": reject_constant, "object_pairs_hook": unique_names}
     try:
-        values = json.loads(content.decode(), **hooks)
+        values: dict[str, Any] = json.loads(content.decode(), **hooks)
+        if not isinstance(values, dict):
+            raise ValueError("it is not a JSON object")
     except (RecursionError, ValueError) as error:
-        reason = json_fault(content, error)
-        raise DataError(f"{path} is damaged: {reason}\n{advice}") from error
-    if not isinstance(values, dict):
-        raise DataError(f"{path} is damaged: it is not a JSON object\n{advice}")
+        fault = json_fault(error)
+        raise DataError(f"{path} is damaged: {fault}\n{advice}") from error
     return values
 
 
@@ -349,17 +349,13 @@ def read_json_if_valid(path: Path) -> dict[str, Any]:
     return {}
 
 
-class _NotJSONError(ValueError):
-    """What Python's JSON parser accepts: NaN, and a name that occurs twice."""
-
-
 def reject_constant(constant: str) -> NoReturn:
     """Refuses NaN and Infinity: the `parse_constant` of parsers.
 
     Raises:
       ValueError: always.
     """
-    raise _NotJSONError(f"{constant} is not a number")
+    raise ValueError(f"{constant} is not a number")
 
 
 def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -370,34 +366,21 @@ def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     values = dict(pairs)
     if len(values) != len(pairs):
-        raise _NotJSONError("a name occurs twice in one object")
+        raise ValueError("a name occurs twice in one object")
     return values
 
 
-def json_fault(content: bytes, error: RecursionError | ValueError) -> str:
+def json_fault(error: RecursionError | ValueError) -> str:
     """Describes an error of decoding or parsing JSON for a user.
 
     Args:
       error: raised by `bytes.decode` or `json.loads`.
 
     Example:
-      >>> json_fault(b"{,}", json.JSONDecodeError("…", "{,}", 1))
-      'not valid JSON at line 1, column 2'
+      >>> json_fault(json.JSONDecodeError("Expecting a name", "{,}", 1))
+      'Expecting a name: line 1 column 2 (char 1)'
     """
-    if isinstance(error, RecursionError):
-        return "nested too deeply"
-    if not content.strip():
-        return "it is empty"
-    if isinstance(error, json.JSONDecodeError):
-        return f"not valid JSON at line {error.lineno}, column {error.colno}"
-    if isinstance(error, UnicodeDecodeError):
-        line = content.count(b"\n", 0, error.start) + 1
-        column = error.start - content.rfind(b"\n", 0, error.start)
-        byte = f"{content[error.start]:#04x}"
-        return f"invalid UTF-8 (byte {byte}) at line {line}, column {column}"
-    # The only other error that Python raises.
-    many = "a number has too many digits"
-    return str(error) if isinstance(error, _NotJSONError) else many
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def template_environment(

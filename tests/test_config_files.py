@@ -57,10 +57,10 @@ def get_config():
     ("text", "said"),
     [
         ("def get_config():\n    return 1 / 0\n", "line 2 cannot be loaded: ZeroDiv"),
-        ("x = 1\n", "mine.py does not define get_config()."),
+        ("x = 1\n", "mine.py must define get_config()"),
         ("x = 1\ndef get_config(:\n", "invalid syntax (mine.py, line 2)"),
         (SETS_A_WORD, "line 4: config.logging.every_steps must be an integer."),
-        ("def get_config():\n    return {}\n", "get_config() did not return a conf"),
+        ("def get_config():\n    return {}\n", "which returns a configuration."),
     ],
 )
 def test_a_broken_config_file_is_named_with_its_line(tmp_path, text, said):

@@ -63,7 +63,7 @@ def as_directory(path: str | Path, *, caller: str) -> Path:
     """
     takes = f"{caller} takes the path of a directory"
     if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{takes}, not {with_article(path)}. Pass a str or a Path.")
+        raise wrong_type(takes, path, "Pass a str or a Path.")
     if not os.fspath(path):
         advice = 'Pass "." for the working directory.'
         raise UserError(f"{takes}, and it is empty. {advice}")
@@ -88,7 +88,17 @@ def require_lines(lines: Iterable[object], *, caller: str, noun: str = "lines") 
         with suppress(TypeError):
             iter(lines)
             return
-    raise TypeError(f"{takes}, not {with_article(lines)}. Pass a list of str.")
+    raise wrong_type(takes, lines, "Pass a list of str.")
+
+
+def wrong_type(takes: str, value: object, advice: str) -> TypeError:
+    """Returns the error about an argument of another type than a function takes.
+
+    Example:
+      >>> wrong_type("load takes a path", 3, "Pass a str.")
+      TypeError('load takes a path, not an int. Pass a str.')
+    """
+    return TypeError(f"{takes}, not {with_article(value)}. {advice}")
 
 
 def with_article(value: object) -> str:

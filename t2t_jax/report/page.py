@@ -1,4 +1,4 @@
-"""Pages in one HTML file: sections of tables, notes and templates of their own.
+"""Tables; and pages in one HTML file: sections of them, notes and other templates.
 
 Templates escape whatever they insert; the page's JSON is escaped as well.
 """
@@ -12,14 +12,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from jinja2 import Environment
 from markupsafe import Markup
 
 from t2t_jax.files import template_environment
 from t2t_jax.training.reporting.metrics_writer import utc
 from t2t_jax.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _SCRIPTS = ("dom", "scales", "charts", "samples", "attention", "start")
@@ -40,8 +42,8 @@ class Table:
     """
 
     title: str
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    header: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
     numbers: Sequence[int] = ()
     notes: Sequence[str] = ()
     text: Sequence[int] = ()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from t2t_jax.config import Config
 from t2t_jax.devices.distributed.gather import Cancelled
 from t2t_jax.devices.distributed.processes import (
-    SINGLE_PROCESS,
-    Processes,
     all_reduce_min,
     broadcast_from_first,
 )
@@ -20,11 +17,8 @@ from t2t_jax.devices.fault_injection import maybe_inject_fault
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.evaluator import Evaluator
 from t2t_jax.run.dev_outputs import FOLDER, DevOutputs
-from t2t_jax.run.state_checkpoints import RunCheckpointer
-from t2t_jax.run.workdir import Workdir
 from t2t_jax.training.optimizer import Schedule
 from t2t_jax.training.progress_and_patience import Kinds, Record, RunProgress
-from t2t_jax.training.reporting.console import Console
 from t2t_jax.training.reporting.metrics_writer import MetricsWriter
 from t2t_jax.training.reporting.profiler import Profiler
 from t2t_jax.training.state import TrainState, evaluation_params
@@ -34,6 +28,9 @@ from t2t_jax.training.step_meter import (
     uniform_guess_warning,
 )
 
+if TYPE_CHECKING:
+    from t2t_jax.run.trainer import Trainer
+
 Callback: TypeAlias = Callable[[Record, TrainState], object]
 """A function of a user, called with a record and the state after its step."""
 
@@ -41,66 +38,56 @@ Callback: TypeAlias = Callable[[Record, TrainState], object]
 _ESTIMATED_STEPS, _ESTIMATED_SECONDS, _FEWEST_STEPS = 19, 20.0, 2
 
 
-@dataclass(kw_only=True)
+@dataclass
 class RunCallbacks:
     """Implements `training.loop.Callbacks` for a run.
 
     Attributes:
+      run: what is trained.
       evaluator: None if evaluation is off.
-      estimate: describes the time left after a step, given `step_seconds` and
-        `tokens_per_second`.
-      write_report: called on process 0 after each evaluation; raises nothing.
-      schedule: of the learning rate; None if it is not known.
-      others: of the user, called with the records of training and of evaluations.
-      must_stop: whether one of them has raised an error, on any process.
+      must_stop: whether a callback of the user has raised an error, on any process.
     """
 
-    config: Config
-    workdir: Workdir
-    console: Console
+    run: Trainer
     metrics: MetricsWriter
-    checkpointer: RunCheckpointer
     evaluator: Evaluator | None
-    estimate: Callable[..., str]
-    write_report: Callable[[], None]
-    schedule: Schedule | None = None
-    processes: Processes = SINGLE_PROCESS
-    others: Sequence[Callback] = ()
     must_stop: bool = False
     profile: Profiler = field(init=False)
 
     def __post_init__(self) -> None:
+        run, self._config = self.run, self.run.config
+        self._console, self._processes = run.console, run.processes
         self._failure: Exception | None = None
         self._shown_first: tuple[int, float] | None = None
         self._has_estimated = self._has_warned = False
         self._paused, self._scores = 0.0, dict[int, Record]()
-        steps = self.config.profile
-        folder = self.workdir.path / "profile" / steps.steps.replace(":", "-")
-        if self.processes.count > 1:  # JAX names files by host, which may be shared.
-            folder /= f"rank-{self.processes.index}"
-        self.profile = Profiler(steps.span, folder=folder, log=self.console.log)
+        steps = self._config.profile
+        folder = run.workdir.path / "profile" / steps.steps.replace(":", "-")
+        if self._processes.count > 1:  # JAX names files by host, which may be shared.
+            folder /= f"rank-{self._processes.index}"
+        self.profile = Profiler(steps.span, folder=folder, log=self._console.log)
 
     def log(self, record: Record, state: TrainState) -> None:
         """Writes a training record; logs the failure of a checkpoint save."""
-        record = with_learning_rate(record, self.schedule)
+        record = with_learning_rate(record, self.run.schedule)
         self.metrics.write(record)
-        self.console.remember(record)
-        self.checkpointer.check_for_errors()
+        self._console.remember(record)
+        self.run.checkpointer.check_for_errors()
         self._call_others(record, state)
 
     def _call_others(self, record: Record, state: TrainState) -> None:
         """Calls what the user has given; an error is raised when the run has ended."""
-        if not self.others or self.must_stop:
+        if not self.run.callbacks or self.must_stop:
             return
         try:
             with self._not_training():
-                for callback in self.others:
+                for callback in self.run.callbacks:
                     callback(dict(record), state)
         except Exception as error:
             self._failure = error
         name = f"callbacks at {record['step']}, {record['kind']}"
         is_well = int(self._failure is None)
-        self.must_stop = not all_reduce_min(self.processes, name, is_well)
+        self.must_stop = not all_reduce_min(self._processes, name, is_well)
 
     def raise_failure(self) -> None:
         """Raises the error of a callback of the user, if there was one."""
@@ -111,7 +98,7 @@ class RunCallbacks:
 
     def show(self, record: Record) -> None:
         """Shows a training record, and once, after enough steps, the time left."""
-        self.console.show(with_learning_rate(record, self.schedule))
+        self._console.show(with_learning_rate(record, self.run.schedule))
         now, step = time.perf_counter() - self._paused, record["step"]
         self._shown_first = self._shown_first or (step, now)
         steps, seconds = step - self._shown_first[0], now - self._shown_first[1]
@@ -119,13 +106,10 @@ class RunCallbacks:
         if self._has_estimated or steps < fewest:
             return
         self._has_estimated = True
-        if step < self.config.steps:
-            estimate = self.estimate(
-                step,
-                step_seconds=seconds / steps,
-                tokens_per_second=record["target_tokens_per_second"],
-            )
-            self.console.log(estimate)
+        if step < self._config.steps:
+            rate, pace = record["target_tokens_per_second"], seconds / steps
+            left = self.run.estimate(step, step_seconds=pace, tokens_per_second=rate)
+            self._console.log(left)
 
     @contextmanager
     def _not_training(self) -> Iterator[None]:
@@ -137,8 +121,8 @@ class RunCallbacks:
     def skip(self, record: Record) -> None:
         """Writes and shows a skipped step; ends a run that has diverged."""
         self.metrics.write(record)
-        self.console.log(skip_message(record, workdir=self.workdir.path))
-        check_divergence(record, config=self.config.training)
+        self._console.log(skip_message(record, workdir=self.run.workdir.path))
+        check_divergence(record, config=self._config.training)
 
     def evaluate(self, state: TrainState, step: int) -> Record | None:
         """Scores the development set, and shows and writes sample translations.
@@ -149,7 +133,7 @@ class RunCallbacks:
         if (evaluator := self.evaluator) is None:
             return {}
         first = "" if self._scores else " and compiling the search"
-        self.console.begin(f"Evaluating step {step:,}{first} …")
+        self._console.begin(f"Evaluating step {step:,}{first} …")
         maybe_inject_fault(step, "evaluating")
         try:
             with self._not_training():
@@ -160,18 +144,18 @@ class RunCallbacks:
         names = [name for name in ("bleu", "f1") if name in record]
         self._scores = {step: {name: record[name] for name in names}}
         self.metrics.write(record)
-        samples = evaluator.samples(hypotheses, self.config.evaluation.num_samples)
-        write, attempt = self.workdir.write_samples, self.metrics.attempt
+        samples = evaluator.samples(hypotheses, self._config.evaluation.num_samples)
+        write, attempt = self.run.workdir.write_samples, self.metrics.attempt
         attempt(f"samples/{step}.txt", write, step, samples + "\n")
         self.metrics.write_samples(step, samples)
         if len(hypotheses) == len(evaluator.sources):
             pairs = (evaluator.sources, evaluator.references)
-            outputs = DevOutputs(self.workdir.path)
+            outputs = DevOutputs(self.run.workdir.path)
             attempt(f"{FOLDER}/{step}.txt", outputs.write, step, hypotheses, *pairs)
-        self.console.log_evaluation(record, samples)
+        self._console.log_evaluation(record, samples)
         self._warn_of_divergence(record)
-        if self.processes.is_first:
-            self.write_report()
+        if self._processes.is_first:
+            self.run.write_report(False)
         self._call_others(record, state)
         return record
 
@@ -179,31 +163,32 @@ class RunCallbacks:
         """Warns once of a loss worse than a uniform guess."""
         warning = uniform_guess_warning(
             record,
-            vocab_size=self.config.network.vocab_size,
-            warmup_steps=self.config.optimizer.warmup_steps,
+            vocab_size=self._config.network.vocab_size,
+            warmup_steps=self._config.optimizer.warmup_steps,
         )
         if warning and not self._has_warned:
             self._has_warned = True
-            self.console.log(warning)
+            self._console.log(warning)
 
     def is_time(self, step: int, due: bool) -> bool:
         """Broadcasts whether an interval by the clock is over, as process 0 sees it."""
-        if self.processes.count == 1:
+        if self._processes.count == 1:
             return due
-        if step % self.config.logging.every_steps:
+        if step % self._config.logging.every_steps:
             return False
-        agreed = broadcast_from_first(self.processes, f"time at {step}", str(due))
+        agreed = broadcast_from_first(self._processes, f"time at {step}", str(due))
         return agreed == str(True)
 
     def save(self, state: TrainState, progress: RunProgress, kinds: Kinds) -> None:
         """Saves a checkpoint; waits for it if it is the last of this process."""
         scores = self._scores.get(progress.step, {})
         with self._not_training():
-            self.checkpointer.save(state, progress, kinds=kinds, scores=scores)
+            self.run.checkpointer.save(state, progress, kinds=kinds, scores=scores)
         maybe_inject_fault(progress.step, "saving")
         if "stopped" in kinds or "final" in kinds:
-            self.checkpointer.wait()
-            self.console.log(f"Saved step {progress.step:,} in {self.workdir.path}.")
+            self.run.checkpointer.wait()
+            where = self.run.workdir.path
+            self._console.log(f"Saved step {progress.step:,} in {where}.")
 
 
 def with_learning_rate(record: Record, schedule: Schedule | None) -> Record:

@@ -58,18 +58,16 @@ class DevOutputs:
     def write(
         self, step: int, hypotheses: Lines, sources: Lines, references: Lines
     ) -> None:
-        """Writes the translations of a step, and the set if it has changed.
+        """Writes the translations of a step, and the set that they are of.
 
         Raises:
           OSError: a file cannot be written.
         """
         self.folder.mkdir(exist_ok=True)
-        for name, lines in ((SOURCE, sources), (REFERENCE, references)):
-            path, text = self.folder / name, _text(lines)
-            size = len(text.encode(errors="backslashreplace"))
-            if not path.is_file() or path.stat().st_size != size:
-                atomic_write(path, text)
-        atomic_write(self.folder / f"{step}.txt", _text(hypotheses))
+        files = {SOURCE: sources, REFERENCE: references, f"{step}.txt": hypotheses}
+        for name, lines in files.items():
+            text = "".join(f"{line}\n" for line in lines)
+            atomic_write(self.folder / name, text)
         self._prune()
 
     def _prune(self) -> None:
@@ -128,7 +126,3 @@ def read_step_samples(folder: Path, step: int) -> list[tuple[str, str, str]]:
         content = read_limited(path, max_bytes=_MAX_SAMPLE_BYTES, advice="")
         return _SAMPLE.findall(content.decode(errors="replace"))
     return []
-
-
-def _text(lines: Lines) -> str:
-    return "".join(f"{line}\n" for line in lines)

@@ -14,7 +14,6 @@ from t2t_jax.quantities import format_duration
 EVALUATION_COST = 1.6
 
 _TOO_LONG = 12 * 3600.0
-_MIN_TOKENS = 1_024
 
 
 def estimate(
@@ -24,7 +23,6 @@ def estimate(
     step_seconds: float,
     tokens_per_second: float,
     dev_tokens: int = 0,
-    parameters: int = 0,
     on_cpu: bool = False,
 ) -> str:
     """Describes the time left; for a long run on a CPU also what would shorten it.
@@ -49,17 +47,11 @@ def estimate(
     if not on_cpu or left <= _TOO_LONG:
         return line
     fewer = _round_down(step + _TOO_LONG / left * (steps - step))
-    rows = config.data.tokens_per_batch
-    tokens = max(_MIN_TOKENS, _round_down(_TOO_LONG / left * rows))
-    shorter = format_duration(left * tokens / rows)
-    smaller = f"\n  --config.data.tokens_per_batch={tokens} takes about {shorter}"
-    smaller += " (in a new --workdir)"
     return (
-        f"{line}\n  That is more than 12 hours on a CPU. Shorter, each by itself:\n"
-        f"  --config.steps={fewer} takes about {format_duration(_TOO_LONG)} "
-        f"(and learns less){smaller * (tokens < rows)}\n"
-        f"  a smaller model than this one of {parameters:,} parameters, such as "
-        "--config=own_text:small (in a new --workdir)\n  or a GPU or TPU."
+        f"{line}\n  That is more than 12 hours on a CPU. --config.steps={fewer} takes "
+        f"about {format_duration(_TOO_LONG)}, and learns less. In a new --workdir, "
+        "fewer config.data.tokens_per_batch or a smaller model, such as "
+        "--config=own_text:small, take less; or use a GPU or TPU."
     )
 
 

@@ -9,12 +9,9 @@ import math
 import re
 import socket
 import time
-from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from t2t_jax.checkpointing.step_dirs import Meta, StepDirs
@@ -31,61 +28,6 @@ _CLOCK_TOLERANCE = 5.0
 """Seconds by which the two clocks of a process may drift between two records."""
 _RECENT_SECONDS = 900.0
 _OWNER = re.compile(r"process (\d+) on (\S+) since (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
-
-
-@dataclass
-class History:
-    """What the records of a run contain that a status shows.
-
-    Attributes:
-      recent: the last training records of the last process.
-      losses: of the training records.
-      bleus: of the evaluations.
-      evaluation: the last one; None before.
-      best: that of the highest score, of trees F1, else BLEU.
-      last: the last record; empty before.
-    """
-
-    recent: deque[Record] = field(default_factory=lambda: deque(maxlen=_RECENT_RECORDS))
-    losses: list[float] = field(default_factory=list)
-    bleus: list[float] = field(default_factory=list)
-    evaluation: Record | None = None
-    best: Record | None = None
-    last: Record = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, path: Path) -> History:
-        """Reads a metrics.jsonl, of which it keeps a number of each record."""
-        history = cls()
-        with suppress(UserError, OSError):
-            for record in read_metrics(path):
-                if isinstance(record["step"], int):
-                    history._add(record)
-        return history
-
-    def _add(self, record: Record) -> None:
-        self.last = record
-        loss, bleu = record.get("loss"), record.get("bleu")
-        if record["kind"] == "train" and isinstance(loss, int | float):
-            if self.recent and not _same_process(self.recent[-1], record):
-                self.recent.clear()
-            self.recent.append(record)
-            self.losses.append(loss)
-        if record["kind"] == "eval":
-            self.evaluation = record
-            if isinstance(bleu, int | float):
-                self.bleus.append(bleu)
-                if self.best is None or best_by(record) > best_by(self.best):
-                    self.best = record
-
-    @property
-    def seconds_per_step(self) -> float | None:
-        """Wall-clock time of a step of the last process, evaluations included."""
-        if not self.recent:
-            return None
-        first, last = self.recent[0], self.recent[-1]
-        steps, seconds = last["step"] - first["step"], _elapsed(last) - _elapsed(first)
-        return seconds / steps if steps > 0 and seconds > 0 else None
 
 
 def read_status(
@@ -119,25 +61,27 @@ def read_status(
             reason = "its text was prepared, and training has not begun"
         return unknown | {"state": state, "reason": reason, "holder": holder, "step": 0}
     config, owner = workdir.read_config(), _owner(workdir)
-    history = History.read(workdir.path / "metrics.jsonl")
-    newest, meta = _newest_checkpoint(workdir)
-    has_begun = bool(history.last) or newest is not None
+    records, (newest, meta) = _records(workdir), _newest_checkpoint(workdir)
+    last = records[-1] if records else {}
+    has_begun = bool(last) or newest is not None
     state, reason = "running", "training" if has_begun else "before its first step"
     if holder is None:
-        host, last = owner["host"], history.last
+        host = owner["host"]
         state, reason = _state_of_unlocked(config, last, meta, host=host, now=now)
         holder = {**owner, "is_verified": False} if state == "running" else None
-    step = max(newest or 0, history.last.get("step", 0))
+    step = max(newest or 0, last.get("step", 0))
     percent = round(100 * min(step / config.steps, 1), 1)
     status = unknown | {"state": state, "reason": reason, "holder": holder}
     status |= {"step": step, "steps": config.steps, "percent": percent}
-    status |= {"checkpoint": newest, **_metrics(history, now=now)}
-    seconds = history.seconds_per_step
+    trained = _having(records, "train", "loss")
+    seconds = _seconds_per_step(trained)
+    status |= {"checkpoint": newest, **_metrics(records, trained, now=now)}
+    status["seconds_per_step"] = seconds and round(seconds, 4)
     if state == "running" and seconds is not None:
         # Of a resumed run the last record is of the process before.
-        times = history.last, {"time": (holder or {}).get("since")}
+        times = last, {"time": (holder or {}).get("since")}
         since = max(0.0, now - max(map(_seconds, times)))
-        left = max(0.0, (config.steps - history.last["step"]) * seconds - since)
+        left = max(0.0, (config.steps - last["step"]) * seconds - since)
         done = datetime.fromtimestamp(now + left, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status |= {"seconds_left": round(left), "done_at": done}
     return status
@@ -216,22 +160,57 @@ def _has_diverged(last: Record, config: Config) -> bool:
     return stops or last.get("in_a_row", 0) >= config.training.max_bad_steps
 
 
-def _metrics(history: History, *, now: float) -> dict[str, Any]:
-    train = history.recent[-1] if history.recent else {}
-    age = max(0, round(now - _seconds(history.last))) if history.last else None
-    pace, seconds = number(train, "target_tokens_per_second"), history.seconds_per_step
+def _records(workdir: Workdir) -> list[Record]:
+    """Reads the records of a run; none where metrics.jsonl is no file."""
+    with suppress(UserError, OSError):
+        records = read_metrics(workdir.path / "metrics.jsonl")
+        return [record for record in records if isinstance(record["step"], int)]
+    return []
+
+
+def _having(records: list[Record], kind: str, name: str) -> list[Record]:
+    """Returns the records of a kind that have a number."""
+    found = (record for record in records if record["kind"] == kind)
+    return [record for record in found if isinstance(record.get(name), int | float)]
+
+
+def _seconds_per_step(trained: list[Record]) -> float | None:
+    """Returns the wall-clock time of a step of the last process, evaluations included.
+
+    Args:
+      trained: training records, the last ones of which are looked at.
+    """
+    recent: list[Record] = []  # from the last one backwards
+    for record in trained[: -_RECENT_RECORDS - 1 : -1]:
+        if recent and not _same_process(record, recent[-1]):
+            break
+        recent.append(record)
+    if not recent:
+        return None
+    last, first = recent[0], recent[-1]
+    steps, seconds = last["step"] - first["step"], _elapsed(last) - _elapsed(first)
+    return seconds / steps if steps > 0 and seconds > 0 else None
+
+
+def _metrics(
+    records: list[Record], trained: list[Record], *, now: float
+) -> dict[str, Any]:
+    train, last = trained[-1] if trained else {}, records[-1] if records else {}
+    scored = _having(records, "eval", "bleu")
+    evaluation = next((one for one in records[::-1] if one["kind"] == "eval"), None)
+    losses, bleus = [one["loss"] for one in trained], [one["bleu"] for one in scored]
+    pace = number(train, "target_tokens_per_second")
     return {
         "epoch": train.get("epoch"),
-        "last_record": history.last.get("time"),
-        "record_age_seconds": age,
+        "last_record": last.get("time"),
+        "record_age_seconds": max(0, round(now - _seconds(last))) if last else None,
         "target_tokens_per_second": pace and round(pace, 1),
-        "seconds_per_step": seconds and round(seconds, 4),
-        **_goodput(train, history.evaluation or {}),
+        **_goodput(train, evaluation or {}),
         "loss": train.get("loss"),
-        "evaluation": _scores(history.evaluation),
-        "best": _scores(history.best),
-        "losses": [round(loss, 4) for loss in thinned(history.losses)],
-        "bleus": [round(bleu, 2) for bleu in thinned(history.bleus)],
+        "evaluation": _scores(evaluation),
+        "best": _scores(max(scored, key=best_by, default=None)),
+        "losses": [round(loss, 4) for loss in thinned(losses)],
+        "bleus": [round(bleu, 2) for bleu in thinned(bleus)],
     }
 
 

@@ -87,6 +87,8 @@ class Trainer:
       write_report: called on process 0 after each evaluation, and with True at the end
         of the training; raises nothing.
       callbacks, module, optimizer: of the user; see `t2t_jax.train`.
+      checkpointer: saves and restores the state of the run.
+      schedule: of the learning rate; None if it is not known.
 
     Raises:
       ConfigError: `config.mesh` does not fit the devices.
@@ -107,7 +109,8 @@ class Trainer:
 
     def __post_init__(self) -> None:
         self._mesh = make_mesh(self.devices, **self.config.mesh.axes)
-        self._platform = self._mesh.devices.flat[0].platform
+        platform = self._mesh.devices.flat[0].platform
+        self._on_cpu = platform == "cpu"
         begins = next(self.workdir.checkpoints.glob("*"), None) is None
         alone = self.processes.count == 1 and self.module is None
         config, auto, self._choices = choose_for_devices(
@@ -120,12 +123,12 @@ class Trainer:
         self._optimizer = make_optimizer(
             config.optimizer, d_model=width, frozen=training.frozen, own=own
         )
-        self._schedule = own or make_schedule(config.optimizer, d_model=width)
-        if isinstance(self._schedule, optax.GradientTransformation):
-            self._schedule = None  # It is inside, and not known.
+        self.schedule = own or make_schedule(config.optimizer, d_model=width)
+        if isinstance(self.schedule, optax.GradientTransformation):
+            self.schedule = None  # It is inside, and not known.
         params_key, self._dropout_key = jax.random.split(jax.random.key(config.seed))
         model, ema = (self._module, self._optimizer), training.ema_decay > 0
-        self._checkpointer = RunCheckpointer(
+        self.checkpointer = RunCheckpointer(
             config,
             workdir=self.workdir,
             init_state=partial(init_state, *model, params_key, ema=ema),
@@ -136,13 +139,13 @@ class Trainer:
             processes=self.processes,
             files=self.text.vocabularies.files,
         )
-        shapes = jax.tree.leaves(self._checkpointer.shapes.params)
+        shapes = jax.tree.leaves(self.checkpointer.shapes.params)
         self._num_parameters = sum(leaf.size for leaf in shapes)
-        dtype = resolve_search_dtype(config.decoding.compute_dtype, self._platform)
+        dtype = resolve_search_dtype(config.decoding.compute_dtype, platform)
         self._make_model = partial(step_model, self._module, compute_dtype=dtype)
         if config.decoding.shortlist and self.text.dev is not None:
             # Made once before the first step, to refuse what evaluations cannot use.
-            bound = self._make_model(self._checkpointer.shapes.params)
+            bound = self._make_model(self.checkpointer.shapes.params)
             Translator(bound, self.text.vocabularies, config.decoding)
 
     def train(self, stop: StopRequest) -> RunProgress:
@@ -157,7 +160,7 @@ class Trainer:
         """
         signals = exit_on_signals() if self.owns_process else nullcontext()
         with signals, self._make_watchdog():
-            state, progress = self._checkpointer.resume() or self._checkpointer.init()
+            state, progress = self.checkpointer.resume() or self.checkpointer.init()
             self._log_model()
             maybe_inject_fault(progress.step, "compiling")
             step = self._make_step()
@@ -166,7 +169,7 @@ class Trainer:
             # Before the others, so that it also covers the end of the run.
             self._make_watchdog() as watchdog,
             closing(self._make_metrics_writer(progress.step)) as metrics,
-            self._checkpointer.closing(),
+            self.checkpointer.closing(),
             train_stream(
                 self.text.train,
                 self.text.config,
@@ -178,7 +181,8 @@ class Trainer:
             ) as batches,
             stop,
         ):
-            callbacks = self._make_callbacks(metrics, stop, watchdog)
+            evaluator = self._make_evaluator(stop, watchdog)
+            callbacks = RunCallbacks(self, metrics, evaluator)
             records = read_metrics(self.workdir.path / "metrics.jsonl")
             self.console.start(progress.step, history=records)
             with callbacks.profile.stop_on_exit(progress.step, programs=step.hlo_texts):
@@ -221,46 +225,30 @@ class Trainer:
             save_epochs=every.every_epochs,
         )
 
-    def _make_callbacks(
-        self, metrics: MetricsWriter, stop: StopRequest, watchdog: Watchdog
-    ) -> RunCallbacks:
-        """Makes the callbacks of the loop; `stop` cancels a running evaluation."""
+    def estimate(self, step: int, **speed: Any) -> str:
+        """Describes the time left after a step, at a speed, as `estimate` takes it."""
+        dev, decoded = self.text.dev, self.config.evaluation.bleu_sentences or None
+        dev_tokens = int(dev.lengths[1][:decoded].sum()) if dev else 0
+        size: Any = {"dev_tokens": dev_tokens, "on_cpu": self._on_cpu}
+        return estimate(self.config, step, **size, **speed)
+
+    def _make_evaluator(
+        self, stop: StopRequest, watchdog: Watchdog
+    ) -> Evaluator | None:
+        """Makes the evaluator of the development set; None if evaluation is off.
+
+        The loss is computed on global batches over the full mesh. For BLEU each process
+        translates a share of the lines with all parameters; the translations are
+        gathered, so that every process computes the same BLEU. `stop` cancels it.
+        """
+        config, text, evaluation = self.config, self.text, self.config.evaluation
+        if text.dev is None:
+            return None
 
         def is_cancelled() -> bool:
             watchdog.reset()  # Polled whenever the evaluation has made progress.
             return stop.stop_requested()
 
-        dev, decoded = self.text.dev, self.config.evaluation.bleu_sentences or None
-        return RunCallbacks(
-            config=self.config,
-            workdir=self.workdir,
-            console=self.console,
-            metrics=metrics,
-            checkpointer=self._checkpointer,
-            evaluator=self._make_evaluator(is_cancelled),
-            estimate=partial(
-                estimate,
-                self.config,
-                dev_tokens=int(dev.lengths[1][:decoded].sum()) if dev else 0,
-                parameters=self._num_parameters,
-                on_cpu=self._platform == "cpu",
-            ),
-            write_report=partial(self.write_report, False),
-            processes=self.processes,
-            schedule=self._schedule,
-            others=self.callbacks,
-        )
-
-    def _make_evaluator(self, is_cancelled: Callable[[], bool]) -> Evaluator | None:
-        """Makes the evaluator of the development set; None if evaluation is off.
-
-        The loss is computed on global batches over the full mesh. For BLEU each process
-        translates a share of the lines with all parameters; the translations are
-        gathered, so that every process computes the same BLEU.
-        """
-        config, text, evaluation = self.config, self.text, self.config.evaluation
-        if text.dev is None:
-            return None
         directions, most = text.dev_directions, evaluation.bleu_sentences
         chosen = first_of_each(directions, most) if most else range(len(directions))
         make = TreeEvaluator if best_score_of(config) == "f1" else Evaluator
@@ -311,14 +299,14 @@ class Trainer:
 
         def make_step(micro_batches: int) -> Any:
             config = replace(training, micro_batches=micro_batches)
-            places = self._checkpointer.shardings
+            places = self.checkpointer.shardings
             return make(config=config, mesh=self._mesh, shardings=places)
 
         make = partial(make_train_step, self._module, self._optimizer)
         planned, parts = self.text.batch_shapes, training.micro_batches or 1
         steps = StepCompiler(
             make_step,
-            self._checkpointer.shapes,
+            self.checkpointer.shapes,
             layout=BatchLayout(planned=planned, mesh=self._mesh, micro_batches=parts),
             key=self._dropout_key,
             log=self.console.log,

@@ -31,7 +31,7 @@ def test_the_row_that_fits_is_named_where_the_size_is_far_off(
     assert bool(published) == bool(advised)
 
 
-SIZE = {"dev_tokens": 26_000, "parameters": 7_000_000, "on_cpu": True}
+SIZE = {"dev_tokens": 26_000, "on_cpu": True}
 
 
 def estimated(step, *, steps=20_000, every=1_000, pace=(0.5, 13_000.0), **changed):

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from t2t_jax.cli.console.tables import Section
 from t2t_jax.config import ARCHITECTURES
+from t2t_jax.report.page import Table
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""))
 _MICRO_BATCHES = {
@@ -17,8 +17,8 @@ _MICRO_BATCHES = {
 _Info = Mapping[str, Any]
 
 
-def sections(info: _Info) -> list[Section]:
-    """Formats a description as sections: the configuration, then its costs.
+def sections(info: _Info) -> list[Table]:
+    """Formats a description as tables: the configuration, then its costs.
 
     Args:
       info: from `t2t_jax.run.description.summary.describe`.
@@ -32,9 +32,9 @@ def sections(info: _Info) -> list[Section]:
         _parameters(info),
         *_results(info),
         _flops(info),
-        Section("Batch and learning rate", [*_batch(info)]),
-        Section("Memory of each device, and disk", [*_memory(info)], right=(1,)),
-        Section("Time", [*_time(info)]),
+        Table("Batch and learning rate", (), [*_batch(info)]),
+        Table("Memory of each device, and disk", (), [*_memory(info)], numbers=(1,)),
+        Table("Time", (), [*_time(info)]),
         _data(info),
     ]
 
@@ -51,7 +51,7 @@ def si_format(number: float, unit: str) -> str:
     return f"{digits} {prefix}{unit}"
 
 
-def _configuration(info: _Info) -> Section:
+def _configuration(info: _Info) -> Table:
     config = info["config"]
     unused = set(ARCHITECTURES.values()) - {ARCHITECTURES[config["architecture"]]}
     plain = {k: v for k, v in config.items() if not isinstance(v, Mapping)}
@@ -60,10 +60,10 @@ def _configuration(info: _Info) -> Section:
         for name, values in {"": plain, **config}.items()
         if name not in {*plain, *unused}
     ]
-    return Section("Configuration", rows)
+    return Table("Configuration", (), rows)
 
 
-def _differences(info: _Info) -> Iterator[Section]:
+def _differences(info: _Info) -> Iterator[Table]:
     """Yields the changes from the paper's model: varied ones, then all others."""
     row, varied = info["row"], info["variations"]
     base = "§6.3" if info["parsers"] else "base"
@@ -73,29 +73,29 @@ def _differences(info: _Info) -> Iterator[Section]:
             for one in info["parsers"]
         ]
         notes = ["F1 on section 23 of the Wall Street Journal, gold trees."]
-        yield Section("The paper's parsers (§6.3, Table 4)", parsers, notes=notes)
+        yield Table("The paper's parsers (§6.3, Table 4)", (), parsers, notes=notes)
     elif varied:
         table = 2 if row.startswith("En-Fr") else 3
         title = f"Row {row} of Table {table}" if row else "Varied in the paper"
         cells = [(*_change(e), e["row"] or "not in the paper") for e in varied]
-        yield Section(title, cells, ("key", "base", "here", "row"))
+        yield Table(title, ("key", "base", "here", "row"), cells)
     elif row:
         notes = ["It has every number of Table 3's base."]
-        yield Section("The paper's base model", notes=notes)
+        yield Table("The paper's base model", notes=notes)
     shown = {entry["key"] for entry in varied}
     others = [_change(e) for e in info["differences"] if e["key"] not in shown]
     if others:
-        yield Section(f"Other changes from {base}", others, ("key", base, "here"))
+        yield Table(f"Other changes from {base}", ("key", base, "here"), others)
 
 
 def _change(entry: _Info) -> tuple[str, str, str]:
     return entry["key"], _value(entry["base"]), _value(entry["here"])
 
 
-def _exactness(info: _Info) -> Iterator[Section]:
+def _exactness(info: _Info) -> Iterator[Table]:
     """Yields what matches the paper exactly, and two groups of departures."""
     exact = [(entry["name"], entry["paper"]) for entry in info["exact"]]
-    yield Section("Exactly the paper's", exact)
+    yield Table("Exactly the paper's", (), exact)
     for by_choice, why in ((False, "default"), (True, "choice of this configuration")):
         rows = []
         for entry in info["departures"]:
@@ -103,10 +103,10 @@ def _exactness(info: _Info) -> Iterator[Section]:
                 rows.append((entry["name"], "paper", entry["paper"]))
                 rows.append((f"  {entry['key']}".rstrip(), "here", entry["here"]))
         notes = ["Nothing."] * (not rows)
-        yield Section(f"Not the paper's by {why}", rows, notes=notes)
+        yield Table(f"Not the paper's by {why}", (), rows, notes=notes)
 
 
-def _parameters(info: _Info) -> Section:
+def _parameters(info: _Info) -> Table:
     parts = info["parameters_by_kind"]
     total: Counter[str] = sum(map(Counter, parts.values()), Counter())
     cells = []
@@ -114,10 +114,10 @@ def _parameters(info: _Info) -> Section:
         counts = [*(found.get(kind, 0) for kind in total), sum(found.values())]
         cells.append((name, *(f"{n:,}" if n else "-" for n in counts)))
     header = ("", *(kind.replace("_", "-") for kind in total), "total")
-    return Section("Parameters", cells, header, right=range(1, len(header)))
+    return Table("Parameters", header, cells, numbers=range(1, len(header)))
 
 
-def _results(info: _Info) -> Iterator[Section]:
+def _results(info: _Info) -> Iterator[Table]:
     paper = info["paper_results"]
     if not paper:
         return
@@ -137,10 +137,10 @@ def _results(info: _Info) -> Iterator[Section]:
     if departs := paper["departs_here"]:
         notes.append(f"This configuration departs in {', '.join(departs)}.")
     header = ("", "here", "paper", "on")
-    yield Section("Results in the paper", rows, header, right=(1, 2), notes=notes)
+    yield Table("Results in the paper", header, rows, numbers=(1, 2), notes=notes)
 
 
-def _flops(info: _Info) -> Section:
+def _flops(info: _Info) -> Table:
     total, compiler = info["flops_per_step"], info["compiler_flops_per_step"]
     counted = {**info["flops_by_part"], "in all": total, "by the compiler": compiler}
     # One unit for all, so that they can be compared.
@@ -159,7 +159,7 @@ def _flops(info: _Info) -> Section:
         training,
     ]
     header = ("by formula", f"{prefix}FLOP", "share")
-    return Section("Operations of a step", rows, header, right=(1, 2), notes=notes)
+    return Table("Operations of a step", header, rows, numbers=(1, 2), notes=notes)
 
 
 def _batch(info: _Info) -> Iterator[tuple[str, str]]:
@@ -204,7 +204,7 @@ def _memory(info: _Info) -> Iterator[tuple[str, str, str]]:
             yield name, si_format(sizes[key], "B"), note
 
 
-def _topology(info: _Info) -> Iterator[Section]:
+def _topology(info: _Info) -> Iterator[Table]:
     """Yields what was compiled for devices that are not here."""
     batch, search = info["batch"], info.get("decode")
     notes = [
@@ -222,13 +222,13 @@ def _topology(info: _Info) -> Iterator[Section]:
     ]
     if (hours := info["estimated_hours"]) is not None:
         rows.insert(-1, ("the run", f"{info['steps']:,} steps in {hours:,.2f} hours"))
-    yield Section(f"A step compiled for {info['topology']}", rows, notes=notes)
+    yield Table(f"A step compiled for {info['topology']}", (), rows, notes=notes)
     if search:
         size = f"{search['rows']:,} of {search['source_tokens']} subwords, "
         rows = [("rows", f"{size}{search['beam_size']} beams"), *_estimates(search)]
         if rate := search["sentences_per_second"]:
             rows.append(("sentences", f"at most {rate:,.0f} a second, on all devices"))
-        yield Section("One position of the search", rows, notes=notes)
+        yield Table("One position of the search", (), rows, notes=notes)
 
 
 def _estimates(info: _Info) -> Iterator[tuple[str, str]]:
@@ -267,14 +267,14 @@ def _time(info: _Info) -> Iterator[tuple[str, str]]:
         yield "in the paper", f"{info['paper_costs']['hours']:g} h on 8 P100"
 
 
-def _data(info: _Info) -> Section:
+def _data(info: _Info) -> Table:
     rows = [
         (part, f"{corpus['pairs']:,} pairs", corpus["spec"])
         for part, corpus in (info["data"] or {}).items()
         if corpus["pairs"] is not None
     ]
     notes = [line for note in info["data_notes"] for line in note.splitlines()]
-    return Section("Text", rows, right=(1,), notes=notes)
+    return Table("Text", (), rows, numbers=(1,), notes=notes)
 
 
 def _value(value: Any) -> str:

@@ -1,47 +1,32 @@
-"""Prints human-readable tables: aligned columns, alone or in titled sections."""
+"""Prints human-readable tables: aligned columns, alone or below titles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from rich.console import Console, JustifyMethod, RenderableType
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from t2t_jax.data.files.progress_bar import escape_controls
+from t2t_jax.report.page import Table
 
 _NARROWEST, _WIDEST = 80, 100
 _UNFOLDED = 1_000_000
 
 
-class Section(NamedTuple):
-    """A section of a report.
-
-    Attributes:
-      rows: cells; as many per row as in `header`, if there is one.
-      right: indices of right-aligned columns.
-      notes: lines below the table.
-    """
-
-    title: str
-    rows: Sequence[Sequence[str]] = ()
-    header: Sequence[str] = ()
-    right: Sequence[int] = ()
-    notes: Sequence[str] = ()
-
-
-def show(sections: Iterable[Section], *, file: TextIO) -> None:
+def show(tables: Iterable[Table], *, file: TextIO) -> None:
     """Writes a report, 80 to 100 columns wide; styled only on a terminal."""
     width = min(max(Console(file=file).width, _NARROWEST), _WIDEST)
-    _print((part for one in sections for part in _parts(one)), file=file, width=width)
+    _print((part for one in tables for part in _parts(one)), file=file, width=width)
 
 
 def show_rows(rows: Sequence[Sequence[str]], *, file: TextIO) -> None:
     """Writes rows as columns, folded on a terminal and nowhere else."""
     if rows:
         width = None if file.isatty() else _UNFOLDED
-        _print([_table(Section("", rows), gap=2)], file=file, width=width)
+        _print([_grid(Table("", (), rows), gap=2)], file=file, width=width)
 
 
 def _print(parts: Iterable[RenderableType], *, file: TextIO, width: int | None) -> None:
@@ -53,28 +38,24 @@ def _print(parts: Iterable[RenderableType], *, file: TextIO, width: int | None) 
     file.write("\n".join(line.rstrip() for line in capture.get().split("\n")))
 
 
-def _parts(section: Section) -> Iterator[RenderableType]:
-    yield Text(section.title, "bold")
-    yield Text("─" * len(section.title), "dim")
-    if section.rows:
-        yield _table(section, gap=3)
-    yield from map(_text, section.notes)
+def _parts(table: Table) -> Iterator[RenderableType]:
+    yield Text(table.title, "bold")
+    yield Text("─" * len(table.title), "dim")
+    if table.rows:
+        yield _grid(table, gap=3)
+    yield from map(_text, table.notes)
     yield ""
 
 
-def _table(section: Section, *, gap: int) -> Table:
-    table = Table(
-        box=None,
-        show_header=bool(section.header),
-        pad_edge=False,
-        padding=(0, gap, 0, 0),
-    )
-    for i, name in enumerate(section.header or [""] * len(section.rows[0])):
-        side: JustifyMethod = "right" if i in section.right else "left"
-        table.add_column(Text(name), justify=side, overflow="fold")
-    for row in section.rows:
-        table.add_row(*map(_text, row))
-    return table
+def _grid(table: Table, *, gap: int) -> Grid:
+    shown, padding = bool(table.header), (0, gap, 0, 0)
+    grid = Grid(box=None, show_header=shown, pad_edge=False, padding=padding)
+    for i, name in enumerate(table.header or [""] * len(table.rows[0])):
+        side: JustifyMethod = "right" if i in table.numbers else "left"
+        grid.add_column(Text(name), justify=side, overflow="fold")
+    for row in table.rows:
+        grid.add_row(*map(_text, row))
+    return grid
 
 
 def _text(cell: str) -> Text:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.console.tables import Section, show
+from t2t_jax.cli.console.tables import show
 from t2t_jax.cli.console.text_io import check_page, write_file
 from t2t_jax.cli.evaluation.corpus import read_aligned
 from t2t_jax.cli.flags.options import CompareOptions
@@ -43,8 +43,7 @@ def run(options: CompareOptions) -> None:
     to = check_page(options.to) if options.to else None
     runs = [] if options.source else open_runs(options.workdirs)
     tables = compare(runs, log=log) if runs else _compare_models(options)
-    shown = [Section(t.title, t.rows, t.header, t.numbers, t.notes) for t in tables]
-    show(shown, file=sys.stdout)
+    show(tables, file=sys.stdout)
     if to is not None:
         from t2t_jax.report.comparison import compare_page
 

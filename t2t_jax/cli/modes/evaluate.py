@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from t2t_jax.cli.console.stderr import log
-from t2t_jax.cli.console.tables import Section, show
+from t2t_jax.cli.console.tables import show
 from t2t_jax.cli.evaluation.corpus import (
     Corpus,
     load_job,
@@ -27,6 +27,7 @@ from t2t_jax.evaluation.robustness import (
     robustness_rows,
     robustness_scores,
 )
+from t2t_jax.report.page import Table
 from t2t_jax.run.workdir import ROBUSTNESS
 
 
@@ -104,7 +105,7 @@ def _evaluate_as_configured(options: EvaluateOptions) -> dict[str, Any]:
 def _show_and_keep(result: dict[str, Any], options: EvaluateOptions) -> None:
     """Prints the scores of the changed sets, and writes them for the model's page."""
     rows = robustness_rows(result["robustness"])
-    show([Section("Robustness", rows, HEADER, right=(1, 2, 3))], file=sys.stderr)
+    show([Table("Robustness", HEADER, rows, numbers=(1, 2, 3))], file=sys.stderr)
     try:
         record = {**result, "source": options.source, "reference": options.reference}
         options.workdir.write_json(ROBUSTNESS, record)

@@ -146,7 +146,7 @@ def _check_feature_classes(path: Path) -> None:
     try:
         names = list(_classes(json.loads(content)))
     except (RecursionError, ValueError) as error:
-        raise ValueError(f"{path.name}: {json_fault(content, error)}") from error
+        raise ValueError(f"{path.name}: {json_fault(error)}") from error
     for name in names:
         if not name.startswith("tensorflow_datasets."):
             raise ValueError(f"{path.name} names {name}, whose code would be run")

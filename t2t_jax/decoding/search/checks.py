@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from t2t_jax.data.line_arguments import with_article
+from t2t_jax.data.line_arguments import with_article, wrong_type
 from t2t_jax.decoding.config import broken_rules, longest_output
 from t2t_jax.decoding.search.static_params import SearchParams, SpecialIds
 from t2t_jax.devices.sharding.rules import (
@@ -34,15 +34,13 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
       UserError: the source holds tokens outside the vocabulary. Checked only where the
         values are known and the model has a `source_size`.
     """
-    kind = with_article(model)
+    takes = f"{caller} takes a StepModel"
     if hasattr(model, "step_model"):
-        raise TypeError(
-            f"{caller} takes a StepModel, not {kind}. Pass model.step_model."
-        )
+        raise wrong_type(takes, model, "Pass model.step_model.")
     missing = [name for name in _METHODS if not callable(getattr(model, name, None))]
     if missing:
         raise TypeError(
-            f"{caller} takes a StepModel, not {kind}, which has no "
+            f"{takes}, not {with_article(model)}, which has no "
             f"{' and no '.join(missing)}. Pass t2t_jax.step_model(module, params), or "
             f"a class with the methods {', '.join(_METHODS)}."
         )
@@ -159,10 +157,8 @@ def require_params(params: object, kind: type, *, caller: str, name: str) -> Non
       TypeError: they are not.
     """
     if not isinstance(params, kind):
-        raise TypeError(
-            f"{caller} takes {kind.__name__} as {name}, not "
-            f"{with_article(params)}. Pass t2t_jax.{kind.__name__}(…)."
-        )
+        takes = f"{caller} takes {kind.__name__} as {name}"
+        raise wrong_type(takes, params, f"Pass t2t_jax.{kind.__name__}(…).")
 
 
 def _check_tokens(tokens: npt.NDArray[Any], size: int) -> None:

@@ -14,7 +14,6 @@ import numpy as np
 
 from t2t_jax.data.trees.linearization import WORD, Parse, delinearize, read_parse
 from t2t_jax.data.trees.tree import Tree, with_words
-from t2t_jax.errors import DataError
 from t2t_jax.evaluation.bracketing.parameters import STANDARD, Parameters
 from t2t_jax.evaluation.bracketing.scoring import (
     SentenceScore,
@@ -30,27 +29,13 @@ _WITH_INTERVALS = ("recall", "precision", "f1", "complete_match")
 def score_parses(
     gold: Sequence[Tree], parses: Sequence[Tree], parameters: Parameters = STANDARD
 ) -> list[SentenceScore]:
-    """Compares parses with gold trees over the same words.
-
-    Raises:
-      DataError: there are more trees on one side, or a parse has other words.
-    """
-    if len(gold) != len(parses):
-        raise DataError(
-            f"The parses must be of the gold trees: found {len(parses):,} parses of "
-            f"{len(gold):,} gold trees. Pass as many of both."
-        )
+    """Compares parses with gold trees over the same words, in the same order."""
     pairs = zip(gold, parses, strict=True)
-    return [_score(n, a, b, parameters) for n, (a, b) in enumerate(pairs, start=1)]
+    return [_score(*pair, parameters) for pair in pairs]
 
 
-def _score(number: int, gold: Tree, parse: Tree, rules: Parameters) -> SentenceScore:
+def _score(gold: Tree, parse: Tree, rules: Parameters) -> SentenceScore:
     words, tags = gold.words(), [leaf.label for leaf in gold.leaves()]
-    if parse.words() != words:
-        raise DataError(
-            f"Tree {number:,}: the parse has other words than the gold tree. Pass "
-            "parses of the same sentences, in the same order."
-        )
     retagged = str(with_words(parse, words, tags))
     correct = sum(
         tag not in rules.deleted and rules.same_label(tag, own.label)
@@ -69,9 +54,6 @@ def parsing_scores(
       the number of `repaired` outputs; under `short` the same of sentences of at most
       `parameters.cutoff_length` words. `tagging_accuracy` is None for parses without
       tags.
-
-    Raises:
-      DataError: as in `score_parses`.
 
     Paper: §6.3, Table 4.
     """

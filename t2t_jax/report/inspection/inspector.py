@@ -330,14 +330,12 @@ def _gains(
     others = rng.choice(sample, len(chosen))
     same = others == chosen  # The next one instead of its own.
     others[same] = sample[(np.searchsorted(sample, others[same]) + 1) % len(sample)]
+    pairs = [
+        Pair(found.pairs[int(other)].source, found.pairs[int(own)].target)
+        for own, other in zip(chosen, others, strict=True)
+    ]
+    languages = [found.directions[index] for index in chosen]
     gains = np.full(len(found.losses), np.nan, np.float32)
-    for start in range(0, len(chosen), _WINDOW):
-        part = chosen[start : start + _WINDOW]
-        pairs = [
-            Pair(found.pairs[int(other)].source, found.pairs[int(own)].target)
-            for own, other in zip(part, others[start : start + _WINDOW], strict=True)
-        ]
-        languages = [found.directions[index] for index in part]
-        losses = _losses(scorer, pairs, np.arange(len(pairs)), languages)
-        gains[part] = losses - found.losses[part]
+    losses = _losses(scorer, pairs, np.arange(len(pairs)), languages)
+    gains[chosen] = losses - found.losses[chosen]
     return gains

@@ -114,6 +114,8 @@ _OPTIMIZERS = {
     "adafactor": "Adafactor: second moments of rows and columns, no first ones",
 }
 
+_SPACING = dict(every_steps="steps", every_epochs="epoch(s)", every_minutes="minutes")
+
 
 def _departures(*texts: str) -> list[Departure]:
     """Parses departures that no key decides: name | the paper | here."""
@@ -270,16 +272,12 @@ def _stacks(model: TransformerConfig) -> Iterator[Departure]:
 def _checkpoints(config: Config) -> Iterator[Departure]:
     """Yields departures in the spacing and number of averaged checkpoints."""
     every, spacing = config.checkpoint, {}
-    if every.every_steps:
-        spacing["every_steps"] = f"{every.every_steps:,} steps"
-    if every.every_epochs:
-        spacing["every_epochs"] = f"{every.every_epochs} epoch(s)"
-    if every.every_minutes not in (0, 10) or (every.every_minutes and spacing):
-        spacing["every_minutes"] = f"{every.every_minutes:g} minutes"
-    if not spacing and not every.every_minutes:
-        spacing["every_minutes"] = "none but the best and the last"
-    if spacing:
-        key, here = f"checkpoint.{next(iter(spacing))}", " and ".join(spacing.values())
+    for key, unit in _SPACING.items():
+        if value := getattr(every, key):
+            spacing[key] = f"{value:,.9g} {unit}"
+    if spacing != {"every_minutes": "10 minutes"}:
+        key = f"checkpoint.{next(iter(spacing), 'every_minutes')}"
+        here = " and ".join(spacing.values()) or "none but the best and the last"
         yield Departure("spacing of checkpoints", "10 minutes (§6.1)", here, key)
     if every.keep not in (5, 20):
         name, here = "checkpoints averaged", f"{every.keep}"

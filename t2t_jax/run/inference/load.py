@@ -16,7 +16,12 @@ from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.checkpointing.step_dirs import Meta, is_safetensors_dir
 from t2t_jax.config import Config
 from t2t_jax.data.corpora.open import reads_trees
-from t2t_jax.data.line_arguments import as_directory, as_lines, require_lines
+from t2t_jax.data.line_arguments import (
+    as_directory,
+    as_lines,
+    require_lines,
+    wrong_type,
+)
 from t2t_jax.data.source_lines import SourceLines, Spread
 from t2t_jax.data.token_cache.known_words import KnownWords
 from t2t_jax.decoding.config import DecodingConfig
@@ -143,16 +148,11 @@ def _require_module(
 
 def _check_types(decoding: object, devices: Sequence[jax.Device] | None) -> None:
     if decoding is not None and not isinstance(decoding, DecodingConfig):
-        raise TypeError(
-            "load takes a DecodingConfig as decoding, not a "
-            f"{type(decoding).__name__}. Pass t2t_jax.DecodingConfig(beam_size=…), or "
-            "pass settings to translate."
-        )
+        advice = "Pass t2t_jax.DecodingConfig(…), or pass settings to translate."
+        raise wrong_type("load takes a DecodingConfig as decoding", decoding, advice)
     if devices is not None and (isinstance(devices, str) or not list(devices)):
-        raise TypeError(
-            f"load takes a sequence of devices, not {devices!r}. Pass some of "
-            "jax.devices(), or leave devices out to use all."
-        )
+        advice = "Pass some of jax.devices(), or leave devices out to use all."
+        raise TypeError(f"load takes a sequence of devices, not {devices!r}. {advice}")
 
 
 def _load_ensemble(

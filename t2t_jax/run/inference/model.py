@@ -442,9 +442,8 @@ def evaluate(
     translator, began = model.translator(), time.perf_counter()
 
     def translate_share(lines: list[str], first: int) -> list[str]:
-        found = dict(translator.iter_translations(lines, first=first, **languages))
-        ordered = (found[number] for number in range(len(lines)))
-        return [f"{','.join(one.statuses)} {one.text}" for one in ordered]
+        found = translator.translations(lines, first=first, **languages)
+        return [f"{','.join(one.statuses)} {one.text}" for one in found]
 
     outputs = map_lines_across_processes(translate_share, sources, current_processes())
     seconds = time.perf_counter() - began

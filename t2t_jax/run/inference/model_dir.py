@@ -19,7 +19,7 @@ from t2t_jax.checkpointing.step_dirs import SAFETENSORS, require_array_path
 from t2t_jax.checkpointing.writer import CheckpointWriter
 from t2t_jax.config import ARCHITECTURES, Config, to_dict
 from t2t_jax.data.config import DataConfig, VocabularyConfig
-from t2t_jax.data.line_arguments import as_directory, with_article
+from t2t_jax.data.line_arguments import as_directory, wrong_type
 from t2t_jax.data.token_cache.known_words import FILE
 from t2t_jax.errors import OutputError, UserError, rewording
 from t2t_jax.files import atomic_write, locked
@@ -113,21 +113,13 @@ def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
 def _remove_abandoned(folder: Path, prefix: str) -> None:
     """Removes what processes of this host have left when they were killed.
 
-    A process that runs holds a lock, also where its number means another one, as in a
-    container.
+    A process that runs holds a lock. Without locks nothing is removed.
     """
     for path in folder.iterdir():
-        number = path.name.removeprefix(prefix)
-        if path.name == number or not number.isdecimal() or not path.is_dir():
-            continue
-        try:
-            os.kill(int(number), 0)
-        except ProcessLookupError:
+        if path.name.startswith(prefix) and path.name[len(prefix) :].isdecimal():
             # It may be locked, or removed by another process.
             with suppress(OSError), locked(path, is_directory=True):
                 shutil.rmtree(path, ignore_errors=True)
-        except OSError:  # It runs, and is another user's.
-            pass
 
 
 @contextmanager
@@ -251,11 +243,9 @@ def _config_of(model: TranslationModel) -> Config:
     """Returns the configuration of a model without a run, as far as it is known."""
     network = getattr(model.module, "config", None)
     if not isinstance(network, TransformerConfig | RNNConfig):
-        raise TypeError(
-            "save_model takes a model whose module has a TransformerConfig or an "
-            f"RNNConfig as config, not {with_article(model.module)}. "
-            "Save its parameters by t2t_jax.Checkpoints."
-        )
+        takes = "save_model takes a model whose module has a TransformerConfig or an "
+        advice = "Save its parameters by t2t_jax.Checkpoints."
+        raise wrong_type(f"{takes}RNNConfig as config", model.module, advice)
     name = "rnn" if isinstance(network, RNNConfig) else "transformer"
     networks: Any = {ARCHITECTURES[name]: network}
     most, of_source = DataConfig.max_length, network.source_vocab_size or 0
@@ -277,10 +267,8 @@ def _own_module(module: nn.Module, network: ModelConfig) -> str:
 
 def _require_single(model: TranslationModel) -> None:
     if not isinstance(model, TranslationModel):
-        raise TypeError(
-            f"save_model takes a loaded model, not {with_article(model)}. Pass "
-            "dataclasses.replace(model, params=params)."
-        )
+        advice = "Pass dataclasses.replace(model, params=params)."
+        raise wrong_type("save_model takes a loaded model", model, advice)
     if model.others:
         raise UserError(
             f"A model directory holds one model, not an ensemble of "
