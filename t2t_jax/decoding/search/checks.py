@@ -230,24 +230,17 @@ def _check_prefixes(
     prefixes_BxP: Array, *, rows: int, max_length: int, ids: SpecialIds
 ) -> None:
     shape, dtype = jnp.shape(prefixes_BxP), jnp.result_type(prefixes_BxP)
-    problem = ""
-    if shape[:1] != (rows,) or len(shape) != 2 or not shape[1]:
-        problem = f"be [B, P] whole numbers with B={rows}, P at least 1"
-    elif not jnp.issubdtype(dtype, jnp.integer):
-        problem = "be [B, P] whole numbers"
-    elif shape[1] >= max_length:
-        problem = f"be shorter than an output, which holds at most {max_length} tokens"
-    elif not isinstance(prefixes_BxP, jax.core.Tracer):
+    is_valid = len(shape) == 2 and shape[0] == rows and 0 < shape[1] < max_length
+    is_valid &= jnp.issubdtype(dtype, jnp.integer)
+    if is_valid and not isinstance(prefixes_BxP, jax.core.Tracer):
         tokens = np.asarray(prefixes_BxP)
         gap = (tokens[:, :-1] == ids.pad) & (tokens[:, 1:] != ids.pad)
-        is_special = np.isin(tokens, (ids.bos, ids.eos))
-        if gap.any() or is_special.any() or tokens.min(initial=0) < 0:
-            problem = (
-                "not hold bos, eos or negative numbers, and pad only after the last "
-                "token of a row"
-            )
-    if problem:
+        is_special = np.isin(tokens, (ids.bos, ids.eos)) | (tokens < 0)
+        is_valid = not (gap.any() or is_special.any())
+    if not is_valid:
         raise UserError(
-            f"prefixes_BxP of shape {shape} and type {dtype} must {problem}. Pass one "
-            "row of token ids per sentence, or raise max_extra_tokens or max_length."
+            f"prefixes_BxP of shape {shape} and type {dtype} must be [B={rows}, P] "
+            f"whole numbers with 0 < P < {max_length}, without bos and eos, and with "
+            "pad only after the last token of a row. Pass one row of token ids per "
+            "sentence, or raise max_extra_tokens or max_length."
         )
