@@ -205,6 +205,7 @@ class ErrorCollector:
       section: of the configuration, whose keys `of` and `limit` check by their names;
         "" for keys without one.
       config: its values; those that `one_of` and `checked` refuse are the first errors.
+      root: before a key in what to change; "" for arguments of a function.
 
     Attributes:
       messages: the messages collected so far.
@@ -216,8 +217,11 @@ class ErrorCollector:
       ['rows=7 must be even. Change config.rows.']
     """
 
-    def __init__(self, section: str = "", config: Any = None) -> None:
+    def __init__(
+        self, section: str = "", config: Any = None, *, root: str = "config."
+    ) -> None:
         self._prefix, self._config = section and f"{section}.", config
+        self._root = root
         self.messages: list[str] = []
         self._kind: type[UserError] = ConfigError
         self._unlisted = 0
@@ -225,12 +229,12 @@ class ErrorCollector:
             key, value = f"{self._prefix}{name}", getattr(config, name)
             words = ", ".join(map(repr, known))
             about = f"{key}={value!r} is not known; known are {words}."
-            self.check(value in known, f"{about} Change config.{key}.")
+            self.check(value in known, f"{about} Change {root}{key}.")
         for one in fields(config) if config is not None else ():
             if checks := one.metadata.get("checks"):
                 rule, holds, most, why = checks
                 self.of(rule, holds, one.name)
-                if holds(getattr(config, one.name)):
+                if most < math.inf and holds(getattr(config, one.name)):
                     self.limit(most, one.name, why=why)
 
     def check(self, holds: bool, message: str) -> None:
@@ -251,7 +255,7 @@ class ErrorCollector:
           >>> errors.messages
           ['data.row_length=7 must be even. Change config.data.row_length.']
         """
-        self.check(holds, f"{key}={value} must {rule}. Change config.{key}.")
+        self.check(holds, f"{key}={value} must {rule}. Change {self._root}{key}.")
 
     def of(self, rule: str, holds: Callable[[Any], object], *names: str) -> None:
         """Adds the messages of the section's keys whose values a test does not accept.

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.data.line_arguments import with_article
-from t2t_jax.decoding.config import broken_rules, longest_output
+from t2t_jax.decoding.config import is_whole, longest_output
 from t2t_jax.decoding.search.static_params import SearchParams, SpecialIds
 from t2t_jax.devices.sharding.rules import (
     describe_differences,
@@ -19,7 +19,7 @@ from t2t_jax.devices.sharding.rules import (
     dtype_shapes,
     leaves_by_path,
 )
-from t2t_jax.errors import UserError
+from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.types import Array, PyTree, StepModel
 
 _METHODS = ("encode", "init_cache", "step", "reorder", "grow")
@@ -204,16 +204,18 @@ def validated_max_length(
       4
     """
     shape, dtype = jnp.shape(source_BxS), jnp.result_type(source_BxS)
-    problems = broken_rules({"max_extra_tokens": max_extra_tokens})
-    if max_length is not None:
-        problems += broken_rules({"max_length": max_length})
-    if len(shape) != 2 or not jnp.issubdtype(dtype, jnp.integer):
-        problems.append(
-            f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole "
-            "numbers. Pass one row of token ids per sentence."
-        )
-    if problems:
-        raise UserError(problems)
+    problems = ErrorCollector(root="")
+    bounds = {"max_extra_tokens": (max_extra_tokens, 0), "max_length": (max_length, 1)}
+    for name, (value, least) in bounds.items():
+        holds = is_whole(value, least=least) or (name == "max_length" and value is None)
+        rule = f"be a whole number of at least {least}"
+        problems.require(name, repr(value), holds, rule)
+    problems.check(
+        len(shape) == 2 and jnp.issubdtype(dtype, jnp.integer),
+        f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole numbers. "
+        "Pass one row of token ids per sentence.",
+    )
+    problems.raise_if_any(UserError)
     width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
     if max_length is None:
         ratio = search_params.max_length_ratio
