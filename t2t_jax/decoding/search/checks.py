@@ -34,17 +34,13 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
       UserError: the source holds tokens outside the vocabulary. Checked only where the
         values are known and the model has a `source_size`.
     """
-    kind = with_article(model)
-    if hasattr(model, "step_model"):
-        raise TypeError(
-            f"{caller} takes a StepModel, not {kind}. Pass model.step_model."
-        )
     missing = [name for name in _METHODS if not callable(getattr(model, name, None))]
     if missing:
         raise TypeError(
-            f"{caller} takes a StepModel, not {kind}, which has no "
-            f"{' and no '.join(missing)}. Pass t2t_jax.step_model(module, params), or "
-            f"a class with the methods {', '.join(_METHODS)}."
+            f"{caller} takes a StepModel, not {with_article(model)}, which has no "
+            f"{' and no '.join(missing)}. Pass the step_model of a loaded model, "
+            "t2t_jax.step_model(module, params), or a class with the methods "
+            f"{', '.join(_METHODS)}."
         )
     is_text = any(
         isinstance(leaf, str | bytes)
