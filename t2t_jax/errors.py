@@ -286,6 +286,22 @@ class ErrorCollector:
             value = getattr(self._config, name)
             self.require(f"{self._prefix}{name}", f"{value:,}", value <= most, rule)
 
+    def used(self, name: str, by: str, is_used: object, *, only: str = "") -> None:
+        """Adds the message of a key that was changed and has no effect.
+
+        Args:
+          by: the key that decides whether it has one.
+          only: a clause for the message: with which values it has.
+        """
+        config, prefix = self._config, self._prefix
+        value, default = getattr(config, name), getattr(type(config), name)
+        self.check(
+            bool(is_used) or value == default,
+            f"{prefix}{name}={value} has no effect with {prefix}{by}="
+            f"{getattr(config, by)}{only}. Change config.{prefix}{by}, or leave "
+            f"config.{prefix}{name} out.",
+        )
+
     def try_call(
         self, function: Callable[..., Any], argument: Any, **options: Any
     ) -> Any:

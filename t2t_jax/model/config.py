@@ -219,12 +219,7 @@ class TransformerConfig:
         rule = "be even: rotary positions turn pairs of components"
         problems.of(rule, _is_even, "d_k")
         for name in ("max_positions", "position_rates", "first_position"):
-            value, default = getattr(self, name), getattr(type(self), name)
-            problems.check(
-                value == default,
-                f"model.{name}={value} has no effect with model.positions=rotary. "
-                f"Leave config.model.{name} out, or change config.model.positions.",
-            )
+            problems.used(name, "positions", is_used=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,14 +123,9 @@ class OptimizerConfig:
         """Checks that optimizer and schedule use the keys that were changed."""
         known = {"name": OPTIMIZERS, "schedule": SCHEDULES}
         for name, (decides, users) in _USED_BY.items():
-            value, chosen = getattr(self, name), getattr(self, decides)
-            is_used = value == getattr(type(self), name) or chosen in users
-            problems.check(
-                is_used or chosen not in known[decides],
-                f"optimizer.{name}={value} has no effect with optimizer.{decides}="
-                f"{chosen}, only with {', '.join(users)}. Change config.optimizer."
-                f"{decides}, or leave config.optimizer.{name} out.",
-            )
+            chosen, only = getattr(self, decides), f", only with {', '.join(users)}"
+            is_used = chosen in users or chosen not in known[decides]
+            problems.used(name, decides, is_used, only=only)
 
     def _check_decay(self, problems: ErrorCollector) -> None:
         """Checks that the learning rate falls after the warm-up."""
@@ -242,13 +237,7 @@ class TrainingConfig:
             f"training.simcut={self.simcut:g} and training.r_drop={self.r_drop:g} "
             "both use the second pass of a step. Set one of them to 0.",
         )
-        default = type(self).simcut_probability
-        problems.check(
-            bool(self.simcut) or self.simcut_probability == default,
-            f"training.simcut_probability={self.simcut_probability} has no effect "
-            "with training.simcut=0. Set config.training.simcut, or leave "
-            "config.training.simcut_probability out.",
-        )
+        problems.used("simcut_probability", "simcut", self.simcut)
 
 
 @dataclass(frozen=True, kw_only=True)
