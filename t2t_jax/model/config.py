@@ -38,15 +38,9 @@ def require_config(config: object, wanted: type, *, caller: str) -> None:
 
 def _check_common(config: Any, section: str) -> ErrorCollector:
     """Checks the fields by themselves, and the vocabularies."""
-    problems, size = ErrorCollector(section, config), config.source_vocab_size
+    problems = ErrorCollector(section, config)
     problems.check(
-        is_size(size, least=0),
-        f"{section}.source_vocab_size={size!r} must be a whole number from 1 to "
-        f"{_LARGEST:,}, or 0 for one vocabulary. "
-        "Change config.vocabulary.source_size.",
-    )
-    problems.check(
-        size == 0 or config.tying != "all",
+        config.source_vocab_size == 0 or config.tying != "all",
         f"{section}.tying='all' needs one vocabulary of both sides, but the source has "
         f"its own. Change config.{section}.tying, or config.vocabulary.source_size.",
     )
@@ -176,7 +170,7 @@ class TransformerConfig:
     """
 
     vocab_size: int = whole(37_000)
-    source_vocab_size: int = 0
+    source_vocab_size: int = whole(0, least=0)
     num_layers: int = whole(6, most=MOST_LAYERS)
     d_model: int = whole(512)
     d_ff: int = whole(2048)
@@ -252,7 +246,7 @@ class RNNConfig:
     """
 
     vocab_size: int = whole(37_000)
-    source_vocab_size: int = 0
+    source_vocab_size: int = whole(0, least=0)
     num_layers: int = whole(2, most=MOST_LAYERS)
     d_model: int = whole(512)
     d_hidden: int = whole(1024)

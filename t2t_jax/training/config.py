@@ -222,22 +222,18 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector("training", self)
-        self._check_second_pass(problems)
-        problems.raise_if_any()
-
-    @property
-    def passes(self) -> int:
-        """How often a step passes forwards and backwards; 2 with a consistency term."""
-        return 2 if self.simcut or self.r_drop else 1
-
-    def _check_second_pass(self, problems: ErrorCollector) -> None:
-        """Checks SimCut and R-Drop."""
         problems.check(
             not (self.simcut and self.r_drop),
             f"training.simcut={self.simcut:g} and training.r_drop={self.r_drop:g} "
             "both use the second pass of a step. Set one of them to 0.",
         )
         problems.used("simcut_probability", "simcut", self.simcut)
+        problems.raise_if_any()
+
+    @property
+    def passes(self) -> int:
+        """How often a step passes forwards and backwards; 2 with a consistency term."""
+        return 2 if self.simcut or self.r_drop else 1
 
 
 @dataclass(frozen=True, kw_only=True)
