@@ -8,6 +8,7 @@ traceback and exits with the code of the class (the numbers of sysexits.h).
 from __future__ import annotations
 
 import errno
+import math
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -136,6 +137,57 @@ def one_of(*values: Any) -> Any:
     return field(default=values[0], metadata={"choices": values})
 
 
+def checked(
+    default: Any,
+    rule: str,
+    holds: Callable[[Any], object],
+    *,
+    most: float = math.inf,
+    why: str = "",
+) -> Any:
+    """Makes a field of a configuration that accepts what passes a test.
+
+    `ErrorCollector` checks it.
+
+    Args:
+      rule, most, why: as of `ErrorCollector.of` and `ErrorCollector.limit`.
+
+    Example:
+      >>> import dataclasses
+      >>> @dataclasses.dataclass
+      ... class Config:
+      ...     rows: int = checked(8, "be even", lambda x: x % 2 == 0, most=100)
+      >>> ErrorCollector("data", Config(7)).messages
+      ['data.rows=7 must be even. Change config.data.rows.']
+    """
+    return field(default=default, metadata={"checks": (rule, holds, most, why)})
+
+
+def at_least_1(default: float, rule: str = "be at least 1", **limit: Any) -> Any:
+    """Makes a field for a number of at least 1."""
+    return checked(default, rule, lambda x: x >= 1, **limit)
+
+
+def at_least_0(default: float, rule: str = "be 0 or more", **limit: Any) -> Any:
+    """Makes a field for a finite number of at least 0."""
+    return checked(default, rule, lambda x: 0 <= x < math.inf, **limit)
+
+
+def positive(default: float) -> Any:
+    """Makes a field for a finite number above 0."""
+    return checked(default, "be a positive number", lambda x: 0 < x < math.inf)
+
+
+def below_1(default: float, rule: str = "lie in [0, 1)") -> Any:
+    """Makes a field for a number of at least 0, and below 1."""
+    return checked(default, rule, lambda x: 0 <= x < 1)
+
+
+def off_or_more(default: float, **limit: Any) -> Any:
+    """Makes a field for a finite number; 0 is off."""
+    return at_least_0(default, "be 0 (off) or more", **limit)
+
+
 def choices_of(config: Any) -> dict[str, tuple[Any, ...]]:
     """Returns the known values of the fields that `one_of` made.
 
@@ -152,7 +204,8 @@ class ErrorCollector:
     Args:
       section: of the configuration, whose keys `of` and `limit` check by their names;
         "" for keys without one.
-      config: its values; those of `one_of` that are not known are the first errors.
+      config: its values; those that `one_of` and `checked` refuse are the first errors.
+      root: before a key in what to change; "" for arguments of a function.
 
     Attributes:
       messages: the messages collected so far.
@@ -164,8 +217,11 @@ class ErrorCollector:
       ['rows=7 must be even. Change config.rows.']
     """
 
-    def __init__(self, section: str = "", config: Any = None) -> None:
+    def __init__(
+        self, section: str = "", config: Any = None, *, root: str = "config."
+    ) -> None:
         self._prefix, self._config = section and f"{section}.", config
+        self._root = root
         self.messages: list[str] = []
         self._kind: type[UserError] = ConfigError
         self._unlisted = 0
@@ -173,7 +229,13 @@ class ErrorCollector:
             key, value = f"{self._prefix}{name}", getattr(config, name)
             words = ", ".join(map(repr, known))
             about = f"{key}={value!r} is not known; known are {words}."
-            self.check(value in known, f"{about} Change config.{key}.")
+            self.check(value in known, f"{about} Change {root}{key}.")
+        for one in fields(config) if config is not None else ():
+            if checks := one.metadata.get("checks"):
+                rule, holds, most, why = checks
+                self.of(rule, holds, one.name)
+                if most < math.inf and holds(getattr(config, one.name)):
+                    self.limit(most, one.name, why=why)
 
     def check(self, holds: bool, message: str) -> None:
         """Adds `message` unless `holds`."""
@@ -193,7 +255,7 @@ class ErrorCollector:
           >>> errors.messages
           ['data.row_length=7 must be even. Change config.data.row_length.']
         """
-        self.check(holds, f"{key}={value} must {rule}. Change config.{key}.")
+        self.check(holds, f"{key}={value} must {rule}. Change {self._root}{key}.")
 
     def of(self, rule: str, holds: Callable[[Any], object], *names: str) -> None:
         """Adds the messages of the section's keys whose values a test does not accept.
@@ -223,6 +285,22 @@ class ErrorCollector:
         for name in names:
             value = getattr(self._config, name)
             self.require(f"{self._prefix}{name}", f"{value:,}", value <= most, rule)
+
+    def used(self, name: str, by: str, is_used: object, *, only: str = "") -> None:
+        """Adds the message of a key that was changed and has no effect.
+
+        Args:
+          by: the key that decides whether it has one.
+          only: a clause for the message: with which values it has.
+        """
+        config, prefix = self._config, self._prefix
+        value, default = getattr(config, name), getattr(type(config), name)
+        self.check(
+            bool(is_used) or value == default,
+            f"{prefix}{name}={value} has no effect with {prefix}{by}="
+            f"{getattr(config, by)}{only}. Change config.{prefix}{by}, or leave "
+            f"config.{prefix}{name} out.",
+        )
 
     def try_call(
         self, function: Callable[..., Any], argument: Any, **options: Any

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from t2t_jax.errors import ErrorCollector
+from t2t_jax.errors import ErrorCollector, at_least_1, off_or_more
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,17 +25,13 @@ class CheckpointConfig:
         and the last one. Paper: §6.1 averages the last 5 (base) or 20 (big).
     """
 
-    every_steps: int = 0
-    every_minutes: float = 10.0
-    every_epochs: int = 0
-    keep: int = 5
+    every_steps: int = off_or_more(0)
+    every_minutes: float = off_or_more(10.0)
+    every_epochs: int = off_or_more(0)
+    keep: int = at_least_1(5)
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector("checkpoint", self)
-        every = ("every_steps", "every_minutes", "every_epochs")
-        problems.of("be 0 (off) or more", lambda x: 0 <= x < math.inf, *every)
-        problems.of("be at least 1", lambda x: x >= 1, "keep")
-        problems.raise_if_any()
+        ErrorCollector("checkpoint", self).raise_if_any()
 
     @property
     def is_periodic(self) -> bool:

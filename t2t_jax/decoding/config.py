@@ -4,12 +4,54 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, TypeAlias
+from typing import Any
 
-from t2t_jax.errors import ConfigError, choices_of, one_of
+from t2t_jax.errors import ErrorCollector, checked, one_of
+
+
+def is_whole(value: Any, *, least: float = -math.inf) -> bool:
+    """Returns whether a value is a whole number, of any type but bool."""
+    return _is_number(value, least=least) and isinstance(value, Integral)
+
+
+def _is_number(value: Any, *, least: float = -math.inf) -> bool:
+    # written so that NaN, which compares as false, is refused as well
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
+    return is_real and least <= value < math.inf
+
+
+def whole(default: int, *, least: int = 0, most: float = math.inf) -> Any:
+    """Makes a field for a whole number; more than `most` would not fit any memory."""
+    rule = f"be a whole number of at least {least}"
+    return checked(default, rule, partial(is_whole, least=least), most=most)
+
+
+def finite(default: float, example: str) -> Any:
+    """Makes a field for a finite number of at least 0."""
+    rule = f"be a finite number of at least 0 ({example})"
+    return checked(default, rule, partial(_is_number, least=0))
+
+
+def boolean(default: bool) -> Any:
+    """Makes a field for a truth value."""
+    return checked(default, "be true or false", lambda value: isinstance(value, bool))
+
+
+def above_0(default: float) -> Any:
+    """Makes a field for a temperature."""
+    rule = (
+        "be a finite number of at least 1e-30 (for the most probable token each time, "
+        "leave sampling off and set beam_size=1)"
+    )
+    return checked(default, rule, partial(_is_number, least=1e-30))
+
+
+def share(default: float) -> Any:
+    """Makes a field for a probability of samples."""
+    rule = "be a number above 0 and at most 1"
+    return checked(default, rule, lambda value: _is_number(value) and 0 < value <= 1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -87,35 +129,37 @@ class DecodingConfig:
       4
     """
 
-    beam_size: int = 4
-    length_penalty: float = 0.6
+    beam_size: int = whole(4, least=1, most=1_000)
+    length_penalty: float = finite(0.6, "0.6 in the paper")
     length_normalization: str = one_of("paper", "power")
     beam_rule: str = one_of("fixed", "shrinking")
-    max_extra_tokens: int = 50
-    max_length_ratio: float = 0.0
-    tokens_per_batch: int = 4096
-    max_source_length: int = 1024
+    max_extra_tokens: int = whole(50, most=1_000_000)
+    max_length_ratio: float = finite(0.0, "0 for no limit")
+    tokens_per_batch: int = whole(4096, least=1, most=100_000_000)
+    # At least one subword and its eos.
+    max_source_length: int = whole(1024, least=2, most=1_000_000)
     segment: str = one_of("auto", "sentences", "lines")
-    min_tokens: int = 1
-    allow_unk: bool = True
+    min_tokens: int = whole(1, most=1_000_000)
+    allow_unk: bool = boolean(True)
     constraint: str = one_of("none", "tree")
     compute_dtype: str = one_of("auto", "float32", "bfloat16")
-    n_best: int = 1
+    n_best: int = whole(1, least=1, most=1_000)
     mbr: str = one_of("none", "chrf")
     shortlist: str = ""
-    sample: bool = False
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
-    attention_layer: int = -1
+    sample: bool = boolean(False)
+    temperature: float = above_0(1.0)
+    top_k: int = whole(0)
+    top_p: float = share(1.0)
+    seed: int = whole(0, most=2**32 - 1)
+    attention_layer: int = checked(-1, "be a whole number", is_whole)
 
     def __post_init__(self) -> None:
-        problems = broken_rules(vars(self), section="decoding.")
-        if problems := problems or self._broken_combinations():
-            raise ConfigError(problems)
+        problems = ErrorCollector("decoding", self)
+        if not problems.messages:
+            self._check_combinations(problems)
+        problems.raise_if_any()
 
-    def _broken_combinations(self) -> list[str]:
+    def _check_combinations(self, problems: ErrorCollector) -> None:
         # With a max_length_ratio below 1, the longest source is longer.
         longest = max(self.max_source_length, self.longest_output())
         is_source = longest > self.longest_output()
@@ -148,7 +192,8 @@ class DecodingConfig:
             f"{self.min_tokens} of 0 or 1. Change these keys.": is_free
             or (has_room and not self.max_length_ratio),
         }
-        return [message for message, holds in rules.items() if not holds]
+        for message, holds in rules.items():
+            problems.check(holds, message)
 
     @property
     def num_outputs(self) -> int:
@@ -197,98 +242,3 @@ def longest_output(
         # 1.1 * 10 is a little more than 11 in binary.
         longest = math.ceil(min(longest, max_length_ratio * source_tokens - 1e-6))
     return max(1, longest)
-
-
-def broken_rules(values: Mapping[str, Any], *, section: str = "") -> list[str]:
-    """Returns a message for each setting of a search that breaks its rule.
-
-    Args:
-      values: the settings by name; what has no rule is not checked.
-      section: `decoding.` for the keys of a configuration, which are plain Python
-        values and have upper limits too.
-
-    Example:
-      >>> broken_rules({"beam_size": 0, "other": None})
-      ['beam_size=0 must be a whole number of at least 1. Change beam_size.']
-    """
-    problems = []
-    for name, value in values.items():
-        rule, holds = _RULES.get(name, ("", lambda _: True))
-        is_valid = holds(value)
-        if section:
-            is_valid = is_valid and isinstance(value, int | float | str)
-            if is_valid and value > (most := _MAX_VALUES.get(name, value)):
-                is_valid, rule = False, f"must be at most {most:,}"
-        if not is_valid:
-            key = f"{section}{name}"
-            change = f"Change {'config.' if section else ''}{key}."
-            problems.append(f"{key}={value!r} {rule}. {change}")
-    return problems
-
-
-def _is_whole(value: Any, *, least: float = -math.inf) -> bool:
-    return _is_number(value, least=least) and isinstance(value, Integral)
-
-
-def _is_number(value: Any, *, least: float = -math.inf) -> bool:
-    # written so that NaN, which compares as false, is refused as well
-    is_real = isinstance(value, Real) and not isinstance(value, bool)
-    return is_real and least <= value < math.inf
-
-
-_Rule: TypeAlias = tuple[str, Callable[[Any], Any]]
-
-
-def _whole(least: int) -> _Rule:
-    rule = f"must be a whole number of at least {least}"
-    return rule, partial(_is_whole, least=least)
-
-
-def _are_ids(value: Any) -> bool:
-    is_id = partial(_is_whole, least=0)
-    return isinstance(value, tuple) and all(map(is_id, value))
-
-
-def _finite(example: str) -> _Rule:
-    rule = f"must be a finite number of at least 0 ({example})"
-    return rule, partial(_is_number, least=0)
-
-
-# Larger values would not fit any machine's memory; a seed is one of 32 bits.
-_MAX_VALUES = {
-    **dict.fromkeys(("beam_size", "n_best"), 1_000),
-    **dict.fromkeys(("max_extra_tokens", "max_source_length", "min_tokens"), 1_000_000),
-    **{"tokens_per_batch": 100_000_000, "seed": 2**32 - 1},
-}
-
-_RULES: dict[str, _Rule] = {
-    **dict.fromkeys(("max_extra_tokens", "min_tokens", "top_k", "seed"), _whole(0)),
-    **dict.fromkeys(("beam_size", "n_best", "num_samples", "max_length"), _whole(1)),
-    "tokens_per_batch": _whole(1),
-    "max_source_length": _whole(2),  # one subword and its eos
-    **{
-        name: (f"is not known; known are {', '.join(map(repr, known))}", known.count)
-        for name, known in choices_of(DecodingConfig).items()
-    },
-    **dict.fromkeys(
-        ("allow_unk", "sample"),
-        ("must be true or false", lambda value: isinstance(value, bool)),
-    ),
-    "forbidden": ("must be a tuple of whole numbers of at least 0", _are_ids),
-    "ids": (
-        "must be whole numbers of at least 0, as BeamParams().ids._replace(unk=5)",
-        lambda value: _are_ids(value) and hasattr(value, "eos"),
-    ),
-    "attention_layer": ("must be a whole number", _is_whole),
-    "length_penalty": _finite("0.6 in the paper"),
-    "max_length_ratio": _finite("0 for no limit"),
-    "temperature": (
-        "must be a finite number of at least 1e-30 (for the most probable token each "
-        "time, leave sampling off and set beam_size=1)",
-        partial(_is_number, least=1e-30),
-    ),
-    "top_p": (
-        "must be a number above 0 and at most 1",
-        lambda value: _is_number(value) and 0 < value <= 1,
-    ),
-}

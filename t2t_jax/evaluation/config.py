@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2t_jax.errors import ErrorCollector, one_of
+from t2t_jax.errors import ErrorCollector, at_least_0, checked, one_of
 
 TOKENIZERS = ("13a", "intl", "zh", "char", "none")
 """Those of sacreBLEU that need no further packages."""
@@ -36,22 +36,20 @@ class EvaluationConfig:
         0 for never.
     """
 
-    every_steps: int = 5_000
-    bleu_sentences: int = 0
-    num_samples: int = 5
-    max_unfinished: float = 0.25
+    every_steps: int = at_least_0(5_000)
+    bleu_sentences: int = at_least_0(0)
+    num_samples: int = at_least_0(5)
+    max_unfinished: float = checked(
+        0.25, "be between 0 and 1, which translates all", lambda x: 0 <= x <= 1
+    )
     tokenize: str = one_of(*TOKENIZERS)
-    patience: int = 0
+    patience: int = at_least_0(0)
 
     def __post_init__(self) -> None:
         problems = ErrorCollector("evaluation", self)
-        counts = ("every_steps", "bleu_sentences", "num_samples", "patience")
-        problems.of("be 0 or more", lambda x: x >= 0, *counts)
         problems.check(
             not self.patience or self.every_steps > 0,
             f"evaluation.patience={self.patience} requires evaluations, and "
             "evaluation.every_steps=0 turns them off. Change one of them.",
         )
-        rule = "be between 0 and 1, which translates all"
-        problems.of(rule, lambda x: 0 <= x <= 1, "max_unfinished")
         problems.raise_if_any()

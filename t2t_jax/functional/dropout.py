@@ -43,11 +43,7 @@ def dropout(x_Bx: Array, *, rate: float, key: Array, rows_B: Array) -> jax.Array
       >>> bool((second == whole[1:, :3]).all())
       True
     """
-    if not 0 <= rate < 1:
-        raise ValueError(
-            f"rate={rate} must be in [0, 1): it is the probability of being dropped. "
-            "Change config.model.dropout."
-        )
+    _check_rate(rate)
     if rows_B.shape != x_Bx.shape[:1]:
         raise ValueError(
             f"rows must be [B={x_Bx.shape[0]}], one number for each row of x; they "
@@ -107,16 +103,20 @@ def token_cutoff(
       >>> cut[0, :, 0].tolist(), bool((cut[..., 0] == cut[..., 1]).all())
       ([1.0, 1.0, 0.0, 1.0, 1.0], True)
     """
-    if not 0 <= rate < 1:
-        raise ValueError(
-            f"rate={rate} must be in [0, 1): it is the probability of being zeroed. "
-            "Change config.training.simcut_probability."
-        )
+    _check_rate(rate)
     check_axes(x=(x_BxLxD, "BxLxD"), spared=(spared_BxL, "BxL"), rows=(rows_B, "B"))
     # A mask of tokens: its bits depend on row and position, like those of dropout.
     drawn_BxL = _keep(spared_BxL.shape, rate=rate, key=key, rows_B=rows_B)
     keep_BxLx1 = (drawn_BxL | spared_BxL)[..., None]
     return jnp.where(keep_BxLx1, jnp.asarray(x_BxLxD), 0)
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 <= rate < 1:
+        raise ValueError(
+            f"rate={rate} must be in [0, 1): it is the probability of being dropped. "
+            "Change config.model.dropout, or config.training.simcut_probability."
+        )
 
 
 def _keep(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from t2t_jax.errors import ErrorCollector, one_of
+from t2t_jax.errors import ErrorCollector, checked, one_of
 
 GATED = ("swiglu", "geglu")
 """The values of `activation` with a gate."""
@@ -37,26 +36,11 @@ def require_config(config: object, wanted: type, *, caller: str) -> None:
         )
 
 
-def _check_common(
-    config: Any, section: str, *, sizes: Sequence[str], rates: Sequence[str]
-) -> ErrorCollector:
-    """Checks sizes, dropout rates, keys of some values and the vocabularies."""
+def _check_common(config: Any, section: str) -> ErrorCollector:
+    """Checks the fields by themselves, and the vocabularies."""
     problems = ErrorCollector(section, config)
-    rule = f"be a whole number from 1 to {_LARGEST:,}"
-    problems.of(rule, is_size, "vocab_size", "num_layers", "d_model", *sizes)
-    problems.limit(MOST_LAYERS, "num_layers")
-    rule = "be in [0, 1): it is the probability of being dropped (§5.4)"
-    # Comparisons with NaN are False, so NaN fails as well.
-    problems.of(rule, lambda x: is_number(x) and 0 <= x < 1, *rates)
-    size = config.source_vocab_size
     problems.check(
-        size == 0 or is_size(size),
-        f"{section}.source_vocab_size={size!r} must be a whole number from 1 to "
-        f"{_LARGEST:,}, or 0 for one vocabulary. "
-        "Change config.vocabulary.source_size.",
-    )
-    problems.check(
-        size == 0 or config.tying != "all",
+        config.source_vocab_size == 0 or config.tying != "all",
         f"{section}.tying='all' needs one vocabulary of both sides, but the source has "
         f"its own. Change config.{section}.tying, or config.vocabulary.source_size.",
     )
@@ -70,10 +54,6 @@ def is_size(value: object, *, least: int = 1, most: int = _LARGEST) -> bool:
     return least <= value <= most
 
 
-def _is_positive(value: Any) -> bool:
-    return is_number(value) and 0 < value < math.inf
-
-
 def _is_even(size: Any) -> bool:
     """Returns whether a size is even; of others, another rule is broken."""
     return not is_size(size) or size % 2 == 0
@@ -82,6 +62,23 @@ def _is_even(size: Any) -> bool:
 def is_number(value: object) -> bool:
     """Returns whether a value is an int or a float; True is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def whole(default: int, *, least: int = 1, most: int = _LARGEST) -> Any:
+    """Makes a field for a whole number within bounds."""
+    rule = f"be a whole number from {least} to {most:,}"
+    return checked(default, rule, partial(is_size, least=least, most=most))
+
+
+def rate(default: float) -> Any:
+    """Makes a field for a dropout rate."""
+    rule = "be in [0, 1): it is the probability of being dropped (§5.4)"
+    # Comparisons with NaN are False, so NaN fails as well.
+    return checked(default, rule, lambda x: is_number(x) and 0 <= x < 1)
+
+
+def _is_positive(value: Any) -> bool:
+    return is_number(value) and 0 < value < math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,45 +169,38 @@ class TransformerConfig:
       `num_decoder_layers` are those of other toolkits' models.
     """
 
-    vocab_size: int = 37_000
-    source_vocab_size: int = 0
-    num_layers: int = 6
-    d_model: int = 512
-    d_ff: int = 2048
-    num_heads: int = 8
-    d_k: int = 64
-    d_v: int = 64
-    dropout: float = 0.1
-    attention_dropout: float = 0.0
-    relu_dropout: float = 0.0
+    vocab_size: int = whole(37_000)
+    source_vocab_size: int = whole(0, least=0)
+    num_layers: int = whole(6, most=MOST_LAYERS)
+    d_model: int = whole(512)
+    d_ff: int = whole(2048)
+    num_heads: int = whole(8)
+    d_k: int = whole(64)
+    d_v: int = whole(64)
+    dropout: float = rate(0.1)
+    attention_dropout: float = rate(0.0)
+    relu_dropout: float = rate(0.0)
     norm: str = one_of("layer", "rms")
     norm_position: str = one_of("post", "pre")
     positions: str = one_of("sinusoidal", "learned", "rotary")
-    max_positions: int = 512
+    max_positions: int = whole(512)
     tying: str = one_of("all", "decoder", "none")
-    layer_norm_epsilon: float = 1e-6
+    layer_norm_epsilon: float = checked(1e-6, "be a positive number", _is_positive)
     compute_dtype: str = one_of("auto", "float32", "bfloat16")
     remat: bool = one_of(False, True)
     attention: str = one_of("auto", "plain", "cudnn", "splash")
-    num_decoder_layers: int = 0
+    num_decoder_layers: int = whole(0, least=0, most=MOST_LAYERS)
     activation: str = one_of("relu", "swish", "gelu", "quick_gelu", *GATED)
     attention_biases: bool = one_of(False, True)
     output_bias: bool = one_of(False, True)
     scale_embeddings: bool = one_of(True, False)
     position_rates: str = one_of("paper", "tensor2tensor")
-    first_position: int = 0
+    first_position: int = whole(0, least=0, most=1_000)
     start: str = one_of("bos", "zero", "eos")
     tag_position: str = one_of("first", "last")
 
     def __post_init__(self) -> None:
-        sizes = ("d_ff", "num_heads", "d_k", "d_v", "max_positions")
-        rates = ("dropout", "attention_dropout", "relu_dropout")
-        problems = _check_common(self, "model", sizes=sizes, rates=rates)
-        limits = {"num_decoder_layers": MOST_LAYERS, "first_position": 1_000}
-        for name, most in limits.items():
-            rule = f"be a whole number from 0 to {most:,}"
-            problems.of(rule, partial(is_size, least=0, most=most), name)
-        problems.of("be a positive number", _is_positive, "layer_norm_epsilon")
+        problems = _check_common(self, "model")
         if self.positions == "sinusoidal":
             rule = "be even: sinusoidal positions are pairs of a sine and a cosine"
             problems.of(f"{rule} (§3.5)", _is_even, "d_model")
@@ -223,12 +213,7 @@ class TransformerConfig:
         rule = "be even: rotary positions turn pairs of components"
         problems.of(rule, _is_even, "d_k")
         for name in ("max_positions", "position_rates", "first_position"):
-            value, default = getattr(self, name), getattr(type(self), name)
-            problems.check(
-                value == default,
-                f"model.{name}={value} has no effect with model.positions=rotary. "
-                f"Leave config.model.{name} out, or change config.model.positions.",
-            )
+            problems.used(name, "positions", is_used=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,19 +245,18 @@ class RNNConfig:
     Paper: Table 1, row "Recurrent"; its reference [2] for the attention.
     """
 
-    vocab_size: int = 37_000
-    source_vocab_size: int = 0
-    num_layers: int = 2
-    d_model: int = 512
-    d_hidden: int = 1024
-    d_attention: int = 512
-    dropout: float = 0.1
+    vocab_size: int = whole(37_000)
+    source_vocab_size: int = whole(0, least=0)
+    num_layers: int = whole(2, most=MOST_LAYERS)
+    d_model: int = whole(512)
+    d_hidden: int = whole(1024)
+    d_attention: int = whole(512)
+    dropout: float = rate(0.1)
     tying: str = one_of("all", "decoder", "none")
     compute_dtype: str = one_of("auto", "float32", "bfloat16")
 
     def __post_init__(self) -> None:
-        sizes, rates = ("d_hidden", "d_attention"), ("dropout",)
-        problems = _check_common(self, "rnn", sizes=sizes, rates=rates)
+        problems = _check_common(self, "rnn")
         rule = "be even: half of it goes to each direction of the encoder"
         problems.of(rule, _is_even, "d_hidden")
         problems.raise_if_any()

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 
-from t2t_jax.errors import ConfigError, ErrorCollector, one_of
+from t2t_jax.errors import (
+    ConfigError,
+    ErrorCollector,
+    at_least_0,
+    at_least_1,
+    below_1,
+    checked,
+    off_or_more,
+    one_of,
+    positive,
+)
 
 OPTIMIZERS = ("adam", "adamw", "schedule_free", "muon", "adafactor")
 _DECAYING = ("cosine", "linear", "warmup_stable_decay")
@@ -17,7 +26,7 @@ _MAX_PROFILED = 100
 
 _MAX_PARTS = 100_000
 _MAX_WARMUP = 1_000_000_000  # optimizer steps
-_MAX_NS_STEPS = 100
+_POSITIVE_OR_PAPER = "be a positive number, or 0 for the paper's"
 # Key -> the key that decides whether it is used, and the values with which it is.
 _OF_MUON = ("muon_beta", "ns_steps", "consistent_rms", "adam_learning_rate")
 _USED_BY = {
@@ -28,16 +37,7 @@ _USED_BY = {
     **dict.fromkeys(("decay_steps", "end_fraction"), ("schedule", _DECAYING)),
     "decay_fraction": ("schedule", ("warmup_stable_decay",)),
 }
-_TIMEOUTS = ("step_timeout", "pause_timeout")
 _YEAR = 31_536_000  # seconds; the clocks of threads refuse far longer waits
-
-
-def _is_finite(value: float) -> bool:
-    return 0 <= value < math.inf
-
-
-def _is_share(value: float) -> bool:
-    return 0 <= value < 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,35 +86,22 @@ class OptimizerConfig:
 
     name: str = one_of(*OPTIMIZERS)
     schedule: str = one_of(*SCHEDULES)
-    warmup_steps: int = 4_000
-    peak_learning_rate: float = 0.0
-    decay_steps: int = 0
-    decay_fraction: float = 0.1
-    end_fraction: float = 0.0
-    beta1: float = 0.9
-    beta2: float = 0.98
-    epsilon: float = 1e-9
-    weight_decay: float = 0.0
-    muon_beta: float = 0.95
-    ns_steps: int = 5
-    consistent_rms: float = 0.2
-    adam_learning_rate: float = 0.0
+    warmup_steps: int = at_least_1(4_000, most=_MAX_WARMUP)
+    peak_learning_rate: float = at_least_0(0.0, _POSITIVE_OR_PAPER)
+    decay_steps: int = at_least_0(0, most=_MAX_WARMUP)
+    decay_fraction: float = checked(0.1, "lie in (0, 1]", lambda x: 0 < x <= 1)
+    end_fraction: float = checked(0.0, "lie in [0, 1]", lambda x: 0 <= x <= 1)
+    beta1: float = below_1(0.9)
+    beta2: float = below_1(0.98)
+    epsilon: float = positive(1e-9)
+    weight_decay: float = at_least_0(0.0)
+    muon_beta: float = below_1(0.95)
+    ns_steps: int = checked(5, "lie in [1, 100]", range(1, 101).count)
+    consistent_rms: float = positive(0.2)
+    adam_learning_rate: float = at_least_0(0.0)
 
     def __post_init__(self) -> None:
         problems = ErrorCollector("optimizer", self)
-        problems.of("be at least 1", lambda x: x >= 1, "warmup_steps")
-        problems.limit(_MAX_WARMUP, "warmup_steps", "decay_steps")
-        rule = "be a positive number, or 0 for the paper's"
-        problems.of(rule, _is_finite, "peak_learning_rate")
-        problems.of("lie in [0, 1)", _is_share, "beta1", "beta2", "muon_beta")
-        rule = "be a positive number"
-        problems.of(rule, lambda x: 0 < x < math.inf, "epsilon", "consistent_rms")
-        decays = ("weight_decay", "decay_steps")
-        problems.of("be 0 or more", _is_finite, *decays, "adam_learning_rate")
-        problems.of("lie in (0, 1]", lambda x: 0 < x <= 1, "decay_fraction")
-        problems.of("lie in [0, 1]", lambda x: 0 <= x <= 1, "end_fraction")
-        steps = range(1, _MAX_NS_STEPS + 1)
-        problems.of(f"lie in [1, {_MAX_NS_STEPS}]", steps.count, "ns_steps")
         self._check_used(problems)
         if not problems.messages and self.decays and self.decay_steps:
             self._check_decay(problems)
@@ -136,14 +123,9 @@ class OptimizerConfig:
         """Checks that optimizer and schedule use the keys that were changed."""
         known = {"name": OPTIMIZERS, "schedule": SCHEDULES}
         for name, (decides, users) in _USED_BY.items():
-            value, chosen = getattr(self, name), getattr(self, decides)
-            is_used = value == getattr(type(self), name) or chosen in users
-            problems.check(
-                is_used or chosen not in known[decides],
-                f"optimizer.{name}={value} has no effect with optimizer.{decides}="
-                f"{chosen}, only with {', '.join(users)}. Change config.optimizer."
-                f"{decides}, or leave config.optimizer.{name} out.",
-            )
+            chosen, only = getattr(self, decides), f", only with {', '.join(users)}"
+            is_used = chosen in users or chosen not in known[decides]
+            problems.used(name, decides, is_used, only=only)
 
     def _check_decay(self, problems: ErrorCollector) -> None:
         """Checks that the learning rate falls after the warm-up."""
@@ -219,58 +201,39 @@ class TrainingConfig:
         and for the first three steps after that; 0 for no limit.
     """
 
-    label_smoothing: float = 0.1
-    simcut: float = 0.0
-    simcut_probability: float = 0.05
-    r_drop: float = 0.0
-    micro_batches: int = 1
+    label_smoothing: float = below_1(0.1, "lie in [0, 1) (§5.4)")
+    simcut: float = off_or_more(0.0)
+    simcut_probability: float = below_1(0.05)
+    r_drop: float = off_or_more(0.0)
+    micro_batches: int = at_least_0(
+        1, "be at least 1, or 0 for the fewest that fit", most=_MAX_PARTS
+    )
     gradient_dtype: str = one_of("float32", "bfloat16")
-    loss_chunks: int = 1
+    loss_chunks: int = at_least_1(
+        1, "be at least 1: parts of each row", most=_MAX_PARTS
+    )
     on_nonfinite: str = one_of("skip", "stop")
-    max_bad_steps: int = 10
-    skip_gradient_norm: float = 0.0
-    ema_decay: float = 0.0
+    max_bad_steps: int = at_least_1(10)
+    skip_gradient_norm: float = off_or_more(0.0)
+    ema_decay: float = below_1(0.0, "lie in [0, 1); 0 is off")
     frozen: str = ""
-    step_timeout: float = 600.0
-    pause_timeout: float = 3600.0
+    step_timeout: float = off_or_more(600.0, most=_YEAR, why="a year; 0 is no limit")
+    pause_timeout: float = off_or_more(3600.0, most=_YEAR, why="a year; 0 is no limit")
 
     def __post_init__(self) -> None:
         problems = ErrorCollector("training", self)
-        positive = ("simcut", "r_drop", "skip_gradient_norm", *_TIMEOUTS)
-        problems.of("be 0 (off) or more", _is_finite, *positive)
-        problems.of("lie in [0, 1); 0 is off", _is_share, "ema_decay")
-        problems.of("lie in [0, 1) (§5.4)", _is_share, "label_smoothing")
-        problems.of("lie in [0, 1)", _is_share, "simcut_probability")
-        rule = "be at least 1, or 0 for the fewest that fit"
-        problems.of(rule, lambda x: x >= 0, "micro_batches")
-        rule = "be at least 1: parts of each row"
-        problems.of(rule, lambda x: x >= 1, "loss_chunks")
-        problems.of("be at least 1", lambda x: x >= 1, "max_bad_steps")
-        self._check_second_pass(problems)
-        problems.limit(_MAX_PARTS, "micro_batches", "loss_chunks")
-        finite = (name for name in _TIMEOUTS if math.isfinite(getattr(self, name)))
-        problems.limit(_YEAR, *finite, why="a year; 0 is no limit")
+        problems.check(
+            not (self.simcut and self.r_drop),
+            f"training.simcut={self.simcut:g} and training.r_drop={self.r_drop:g} "
+            "both use the second pass of a step. Set one of them to 0.",
+        )
+        problems.used("simcut_probability", "simcut", self.simcut)
         problems.raise_if_any()
 
     @property
     def passes(self) -> int:
         """How often a step passes forwards and backwards; 2 with a consistency term."""
         return 2 if self.simcut or self.r_drop else 1
-
-    def _check_second_pass(self, problems: ErrorCollector) -> None:
-        """Checks SimCut and R-Drop."""
-        problems.check(
-            not (self.simcut and self.r_drop),
-            f"training.simcut={self.simcut:g} and training.r_drop={self.r_drop:g} "
-            "both use the second pass of a step. Set one of them to 0.",
-        )
-        default = type(self).simcut_probability
-        problems.check(
-            bool(self.simcut) or self.simcut_probability == default,
-            f"training.simcut_probability={self.simcut_probability} has no effect "
-            "with training.simcut=0. Set config.training.simcut, or leave "
-            "config.training.simcut_probability out.",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,14 +248,11 @@ class LoggingConfig:
         always have one. On a terminal progress is shown each second.
     """
 
-    every_steps: int = 100
-    every_seconds: float = 10.0
+    every_steps: int = at_least_1(100)
+    every_seconds: float = at_least_0(10.0, "be 0 (none) or more")
 
     def __post_init__(self) -> None:
-        problems = ErrorCollector("logging", self)
-        problems.of("be at least 1", lambda x: x >= 1, "every_steps")
-        problems.of("be 0 (none) or more", _is_finite, "every_seconds")
-        problems.raise_if_any()
+        ErrorCollector("logging", self).raise_if_any()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -197,22 +197,17 @@ def check_divergence(record: Record, *, config: TrainingConfig) -> None:
         `on_nonfinite` is "stop".
     """
     step, number = record["step"], record["in_a_row"]
-    epoch, last = record["epoch"], record["batch"]
     is_finite = None not in (record["loss"], record["gradient_norm"])
     limit = f"training.max_bad_steps={config.max_bad_steps}"
     if number < config.max_bad_steps:
         if config.on_nonfinite != "stop" or is_finite:
             return
         limit, number = "training.on_nonfinite=stop", 1
-    first, steps = last - number + 1, f"s of steps {step - number + 1:,} to"
-    batches = f"epoch {epoch}, batches {first} to {last}"
-    if number == 1:
-        steps, batches = " of step", f"epoch {epoch}, batch {last}"
-    elif first < 0:  # The number of batches of the epoch before is unknown here.
-        batches = f"up to epoch {epoch}, batch {last}"
+    steps = f"s of steps {step - number + 1:,} to" if number > 1 else " of step"
     raise DivergedError(
-        f"Training diverged: skipped the update{steps} {step:,} ({limit}; "
-        f"{batches}). Step {step:,} had {_reasons(record)}.\n"
+        f"Training diverged: skipped the update{steps} {step:,} ({limit}). Step "
+        f"{step:,}, batch {record['batch']} of epoch {record['epoch']}, had "
+        f"{_reasons(record)}.\n"
         "All checkpoints are valid: skipped updates do not change them. "
         f"--mode=show_batch --step={step} with the same flags prints the text of that "
         "step.\nFix that text, or train in a new workdir with a lower "

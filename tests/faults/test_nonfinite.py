@@ -85,7 +85,7 @@ def test_many_bad_steps_end_the_run_with_the_last_good_state_saved(tmp_path):
     assert "Traceback" not in said
     assert (
         "error: Training diverged: skipped the updates of steps 5 to 14 "
-        "(training.max_bad_steps=10; epoch 0, batches 4 to 13). Step 14 had loss not "
+        "(training.max_bad_steps=10). Step 14, batch 13 of epoch 0, had loss not "
         "finite"
     ) in said
     newest = running.saved(workdir)[-1]
@@ -133,13 +133,13 @@ def test_a_run_that_is_interrupted_among_bad_steps_is_the_same_run(tmp_path):
         (
             {"training__on_nonfinite": "stop"},
             "nan@4",
-            "update of step 4 (training.on_nonfinite=stop; epoch 0, batch 3). Step 4",
+            "update of step 4 (training.on_nonfinite=stop). Step 4, batch 3 of",
         ),
         (
             # No gradient is as small as that.
             {"training__skip_gradient_norm": 1e-6, "training__max_bad_steps": 3},
             "",
-            "steps 1 to 3 (training.max_bad_steps=3; epoch 0, batches 0 to 2). Step 3",
+            "steps 1 to 3 (training.max_bad_steps=3). Step 3, batch 2 of epoch 0",
         ),
     ],
 )

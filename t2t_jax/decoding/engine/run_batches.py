@@ -215,13 +215,7 @@ def halve_batches(
     reason = (str(error) or type(error).__name__).splitlines()[0][:200].rstrip(" .")
     rows, length = left[0].source_BxS.shape
     if rows == devices:
-        kept = _width_key(config)
-        raise ConfigError(
-            f"Out of device memory for a single line of {length} subwords with "
-            f"decoding.{kept}={getattr(config, kept)}: {reason}.\n"
-            f"Lower config.decoding.{kept} or config.decoding.max_source_length, or "
-            "end other programs on the device."
-        ) from error
+        raise _too_large(config, length, reason) from error
     _LOGGER.warning(
         f"Out of device memory for {rows} lines of {length} subwords ({reason}). "
         "Continuing with half as many lines. Set config.decoding.tokens_per_batch "
@@ -238,6 +232,16 @@ def _split_in_half(batch: SourceBatch, devices: int) -> list[SourceBatch]:
     starts = range(0, len(batch.indices), rows)
     halves = (slice(start, start + rows) for start in starts)
     return [SourceBatch(padded_BxS[half], batch.indices[half]) for half in halves]
+
+
+def _too_large(config: DecodingConfig, length: int, reason: str) -> ConfigError:
+    kept = _width_key(config)
+    return ConfigError(
+        f"Out of device memory for a single line of {length} subwords with "
+        f"decoding.{kept}={getattr(config, kept):,}: {reason}.\nLower config.decoding."
+        f"{kept}, config.decoding.max_extra_tokens or config.decoding."
+        "max_source_length, or end other programs on the device."
+    )
 
 
 def _width_key(config: DecodingConfig) -> str:
@@ -258,8 +262,7 @@ def rows_that_fit(
       ConfigError: a single row does not fit.
     """
     longest = config.longest_output(length)
-    kept = _width_key(config)
-    if rows * getattr(config, kept) * longest <= _FEW_SLOTS:
+    if rows * getattr(config, _width_key(config)) * longest <= _FEW_SLOTS:
         return rows
     key = (abstract_key(model), config, length)
     if key not in _estimates:
@@ -269,14 +272,9 @@ def rows_that_fit(
     memory = min(limits) or host_memory() // len(devices)
     each, share = _estimates[key], memory // _SHARE
     if each > share:
-        raise ConfigError(
-            f"A search of {length} source tokens with decoding.{kept}="
-            f"{getattr(config, kept):,} and outputs of up to {longest:,} tokens "
-            f"(decoding.max_extra_tokens={config.max_extra_tokens:,}) may hold "
-            f"{each / 2**30:.1f} GiB, and {share / 2**30:.1f} GiB are a quarter of the "
-            f"device's memory. Lower config.decoding.{kept} or "
-            "config.decoding.max_extra_tokens."
-        )
+        takes = f"outputs of up to {longest:,} tokens may take {each / 2**30:.1f} GiB"
+        quarter = f"a quarter of it is {share / 2**30:.1f} GiB"
+        raise _too_large(config, length, f"{takes}, and {quarter}")
     return min(rows, share // each)
 
 

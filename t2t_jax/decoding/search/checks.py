@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from t2t_jax.data.line_arguments import with_article, wrong_type
-from t2t_jax.decoding.config import broken_rules, longest_output
+from t2t_jax.decoding.config import is_whole, longest_output
 from t2t_jax.decoding.search.static_params import SearchParams, SpecialIds
 from t2t_jax.devices.sharding.rules import (
     describe_differences,
@@ -19,7 +19,7 @@ from t2t_jax.devices.sharding.rules import (
     dtype_shapes,
     leaves_by_path,
 )
-from t2t_jax.errors import UserError
+from t2t_jax.errors import ErrorCollector, UserError
 from t2t_jax.types import Array, PyTree, StepModel
 
 _METHODS = ("encode", "init_cache", "step", "reorder", "grow")
@@ -34,15 +34,13 @@ def source_array(model: object, source_BxS: Array, *, caller: str) -> jax.Array:
       UserError: the source holds tokens outside the vocabulary. Checked only where the
         values are known and the model has a `source_size`.
     """
-    takes = f"{caller} takes a StepModel"
-    if hasattr(model, "step_model"):
-        raise wrong_type(takes, model, "Pass model.step_model.")
     missing = [name for name in _METHODS if not callable(getattr(model, name, None))]
     if missing:
         raise TypeError(
-            f"{takes}, not {with_article(model)}, which has no "
-            f"{' and no '.join(missing)}. Pass t2t_jax.step_model(module, params), or "
-            f"a class with the methods {', '.join(_METHODS)}."
+            f"{caller} takes a StepModel, not {with_article(model)}, which has no "
+            f"{' and no '.join(missing)}. Pass the step_model of a loaded model, "
+            "t2t_jax.step_model(module, params), or a class with the methods "
+            f"{', '.join(_METHODS)}."
         )
     is_text = any(
         isinstance(leaf, str | bytes)
@@ -200,16 +198,18 @@ def validated_max_length(
       4
     """
     shape, dtype = jnp.shape(source_BxS), jnp.result_type(source_BxS)
-    problems = broken_rules({"max_extra_tokens": max_extra_tokens})
-    if max_length is not None:
-        problems += broken_rules({"max_length": max_length})
-    if len(shape) != 2 or not jnp.issubdtype(dtype, jnp.integer):
-        problems.append(
-            f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole "
-            "numbers. Pass one row of token ids per sentence."
-        )
-    if problems:
-        raise UserError(problems)
+    problems = ErrorCollector(root="")
+    bounds = {"max_extra_tokens": (max_extra_tokens, 0), "max_length": (max_length, 1)}
+    for name, (value, least) in bounds.items():
+        holds = is_whole(value, least=least) or (name == "max_length" and value is None)
+        rule = f"be a whole number of at least {least}"
+        problems.require(name, repr(value), holds, rule)
+    problems.check(
+        len(shape) == 2 and jnp.issubdtype(dtype, jnp.integer),
+        f"source_BxS of shape {shape} and type {dtype} must be [B, S] whole numbers. "
+        "Pass one row of token ids per sentence.",
+    )
+    problems.raise_if_any(UserError)
     width = 0 if prefixes_BxP is None else (jnp.shape(prefixes_BxP) or (0,))[-1]
     if max_length is None:
         ratio = search_params.max_length_ratio
@@ -226,24 +226,17 @@ def _check_prefixes(
     prefixes_BxP: Array, *, rows: int, max_length: int, ids: SpecialIds
 ) -> None:
     shape, dtype = jnp.shape(prefixes_BxP), jnp.result_type(prefixes_BxP)
-    problem = ""
-    if shape[:1] != (rows,) or len(shape) != 2 or not shape[1]:
-        problem = f"be [B, P] whole numbers with B={rows}, P at least 1"
-    elif not jnp.issubdtype(dtype, jnp.integer):
-        problem = "be [B, P] whole numbers"
-    elif shape[1] >= max_length:
-        problem = f"be shorter than an output, which holds at most {max_length} tokens"
-    elif not isinstance(prefixes_BxP, jax.core.Tracer):
+    is_valid = len(shape) == 2 and shape[0] == rows and 0 < shape[1] < max_length
+    is_valid &= jnp.issubdtype(dtype, jnp.integer)
+    if is_valid and not isinstance(prefixes_BxP, jax.core.Tracer):
         tokens = np.asarray(prefixes_BxP)
         gap = (tokens[:, :-1] == ids.pad) & (tokens[:, 1:] != ids.pad)
-        is_special = np.isin(tokens, (ids.bos, ids.eos))
-        if gap.any() or is_special.any() or tokens.min(initial=0) < 0:
-            problem = (
-                "not hold bos, eos or negative numbers, and pad only after the last "
-                "token of a row"
-            )
-    if problem:
+        is_special = np.isin(tokens, (ids.bos, ids.eos)) | (tokens < 0)
+        is_valid = not (gap.any() or is_special.any())
+    if not is_valid:
         raise UserError(
-            f"prefixes_BxP of shape {shape} and type {dtype} must {problem}. Pass one "
-            "row of token ids per sentence, or raise max_extra_tokens or max_length."
+            f"prefixes_BxP of shape {shape} and type {dtype} must be [B={rows}, P] "
+            f"whole numbers with 0 < P < {max_length}, without bos and eos, and with "
+            "pad only after the last token of a row. Pass one row of token ids per "
+            "sentence, or raise max_extra_tokens or max_length."
         )

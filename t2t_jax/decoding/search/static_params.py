@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
-from t2t_jax.decoding.config import DecodingConfig, broken_rules
-from t2t_jax.errors import UserError
+from t2t_jax.decoding.config import (
+    DecodingConfig,
+    above_0,
+    boolean,
+    finite,
+    is_whole,
+    share,
+    whole,
+)
+from t2t_jax.errors import ErrorCollector, UserError, checked, one_of
 from t2t_jax.types import BOS, EOS, PAD, UNK
 
 
@@ -24,18 +33,28 @@ DEFAULT_IDS = SpecialIds()
 """The ids of the vocabularies that t2t_jax builds."""
 
 
+def _are_ids(value: Any) -> bool:
+    is_id = partial(is_whole, least=0)
+    return isinstance(value, tuple) and all(map(is_id, value))
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _OutputParams:
     """What beam search and sampling have in common, by keyword only."""
 
-    length_normalization: str = "paper"
-    allow_unk: bool = True
-    max_length_ratio: float = 0.0
-    forbidden: tuple[int, ...] = ()
+    length_normalization: str = one_of("paper", "power")
+    allow_unk: bool = boolean(True)
+    max_length_ratio: float = finite(0.0, "0 for no limit")
+    forbidden: tuple[int, ...] = checked(
+        (), "be a tuple of whole numbers of at least 0", _are_ids
+    )
 
     def __post_init__(self) -> None:
-        if problems := broken_rules(vars(self)):
-            raise UserError(problems)
+        problems, ids = ErrorCollector("", self, root=""), vars(self)["ids"]
+        rule = "be whole numbers of at least 0, as BeamParams().ids._replace(unk=5)"
+        is_right = _are_ids(ids) and hasattr(ids, "eos")
+        problems.require("ids", repr(ids), is_right, rule)
+        problems.raise_if_any(UserError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +80,13 @@ class BeamParams(_OutputParams):
       UserError: a value is invalid.
     """
 
-    beam_size: int = 4
-    length_penalty: float = 0.6
-    n_best: int = 1
+    beam_size: int = whole(4, least=1)
+    length_penalty: float = finite(0.6, "0.6 in the paper")
+    n_best: int = whole(1, least=1)
     ids: SpecialIds = DEFAULT_IDS
-    min_tokens: int = 0
-    beam_rule: str = dataclasses.field(default="fixed", kw_only=True)
+    min_tokens: int = whole(0)
+    _: dataclasses.KW_ONLY
+    beam_rule: str = one_of("fixed", "shrinking")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,13 +120,13 @@ class SamplingParams(_OutputParams):
       UserError: a value is invalid.
     """
 
-    num_samples: int = 1
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    length_penalty: float = 0.6
+    num_samples: int = whole(1, least=1)
+    temperature: float = above_0(1.0)
+    top_k: int = whole(0)
+    top_p: float = share(1.0)
+    length_penalty: float = finite(0.6, "0.6 in the paper")
     ids: SpecialIds = DEFAULT_IDS
-    min_tokens: int = 0
+    min_tokens: int = whole(0)
 
 
 SearchParams: TypeAlias = BeamParams | SamplingParams

@@ -159,7 +159,11 @@ def tree_constraint(
       ([0, 0, 0, 0, 1, 1, 2, 3, 2, 0, 0], [0, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0])
     """
     symbols = {n: piece for n, piece in enumerate(pieces) if n not in _SPECIAL}
-    _check_pieces(list(symbols.values()))
+    parts = [
+        piece
+        for piece in symbols.values()
+        if piece.startswith("\u2581") or piece in ("(", ")") or piece.endswith("@@")
+    ]
     opened = {piece[1:] for piece in symbols.values() if piece.startswith("(")}
     closed = {piece[1:] for piece in symbols.values() if piece.startswith(")")}
     labels = {label: number for number, label in enumerate(sorted(opened & closed))}
@@ -172,28 +176,13 @@ def tree_constraint(
                 label_V[number] = label
         elif not (piece.startswith("<") and piece.endswith(">")):
             kind_V[number] = WORD
-    if not labels or not (kind_V == WORD).any():
+    if parts or not labels or not (kind_V == WORD).any():
         raise DataError(
-            "The target vocabulary must have symbols of trees, such as (NP, )NP and "
-            f"XX, and has {len(labels)} labels that open and close constituents and "
-            f"{(kind_V == WORD).sum()} symbols of words. Use a model that was trained "
-            "on trees, or leave decoding.constraint out."
+            "Each piece of the target vocabulary must be one symbol of a tree, such as "
+            f"(NP, )NP and XX, and it has {len(parts):,} parts of symbols, such as "
+            f"{', '.join(map(repr, parts[:3])) or 'none'}; {len(labels)} labels that "
+            f"open and close constituents; and {(kind_V == WORD).sum()} symbols of "
+            "words. Use a model that was trained on trees with config.vocabulary.unit="
+            "words, or leave decoding.constraint out."
         )
     return TreeConstraint(kind_V=kind_V, label_V=label_V, max_depth=max_depth)
-
-
-def _check_pieces(pieces: Sequence[str]) -> None:
-    """Checks that pieces are symbols, not parts of them."""
-    parts = [
-        piece
-        for piece in pieces
-        if piece.startswith("\u2581") or piece in ("(", ")") or piece.endswith("@@")
-    ]
-    if parts:
-        shown = ", ".join(map(repr, parts[:3]))
-        raise DataError(
-            "Each piece of the target vocabulary must be one symbol of a tree, and "
-            f"{len(parts):,} of {len(pieces):,} are parts of words, such as {shown}. "
-            "Train with config.vocabulary.unit=words, or leave decoding.constraint "
-            "out."
-        )

@@ -6,9 +6,8 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from itertools import chain, pairwise
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ Count: TypeAlias = Callable[[Sequence[str]], Sequence[int]]
 """Texts -> the number of subwords of each."""
 
 _Span: TypeAlias = tuple[int, int]
-_Cut: TypeAlias = Callable[[_Span], list[_Span]]
 
 # Code points, since many of these marks look like others. Quotes and brackets that
 # close what a mark has ended:
@@ -183,68 +181,50 @@ def split_line(line: str, *, longest: int, count: Count) -> list[Part]:
       >>> split_line("It rains. We stay at home.", longest=4, count=words)
       [Part(text='It rains.', before=''), Part(text='We stay at home.', before=' ')]
     """
-    sizes = _Sizes(line, count)
-    spans = _stripped_spans(line, [0, len(line)]) or [(0, 0)]
-    for pattern in _CUT_PATTERNS:
+    sizes: dict[_Span, int] = {}
 
-        def cut(span: _Span, pattern: re.Pattern[str] = pattern) -> list[_Span]:
-            ends = [found.end() for found in pattern.finditer(line, *span)]
-            return _stripped_spans(line, [span[0], *ends, span[1]])
+    def measure(spans: list[_Span]) -> None:
+        new = [span for span in spans if span not in sizes]
+        counts = count([line[start:end] for start, end in new])
+        sizes.update(zip(new, counts, strict=True))
 
-        spans = [
-            (group[0][0], group[-1][1])
-            for neighbours in _cut_long_spans(spans, sizes, longest, cut=cut)
-            for group in _group_spans(neighbours, sizes, longest)
-        ]
-    before: list[_Span] = []
-    while spans != before:
-        before, halves = spans, partial(_cut_evenly, line, sizes, longest)
-        pieces = _cut_long_spans(spans, sizes, longest, cut=halves)
-        spans = list(chain.from_iterable(pieces))
+    def fit(spans: list[_Span], patterns: Sequence[re.Pattern[str]]) -> Iterator[_Span]:
+        measure(spans)
+        for span in spans:
+            if sizes[span] <= longest:
+                yield span
+            elif patterns:
+                ends = (found.end() for found in patterns[0].finditer(line, *span))
+                pieces = _stripped_spans(line, [span[0], *ends, span[1]])
+                measure(pieces)
+                yield from fit(_group_spans(pieces, sizes, longest), patterns[1:])
+            elif (cut := _cut_evenly(line, span, sizes[span] / longest)) != [span]:
+                yield from fit(cut, ())
+            else:  # a single character
+                yield span
+
+    whole = _stripped_spans(line, [0, len(line)]) or [(0, 0)]
     return [
         Part(line[start:end], " " if number and line[start - 1].isspace() else "")
-        for number, (start, end) in enumerate(spans)
+        for number, (start, end) in enumerate(fit(whole, _CUT_PATTERNS))
     ]
 
 
-class _Sizes(dict[_Span, int]):
-    """Caches the number of subwords of spans of a line."""
+def _group_spans(
+    pieces: list[_Span], sizes: Mapping[_Span, int], longest: int
+) -> list[_Span]:
+    """Joins neighbours to the fewest spans that fit, as even as possible."""
 
-    def __init__(self, line: str, count: Count):
-        super().__init__()
-        self._line, self._count = line, count
-
-    def add(self, spans: Iterable[_Span]) -> None:
-        """Counts all new spans in one call."""
-        new = [span for span in dict.fromkeys(spans) if span not in self]
-        counted = self._count([self._line[start:end] for start, end in new])
-        self.update(zip(new, counted, strict=True))
-
-
-def _cut_long_spans(
-    spans: list[_Span], sizes: _Sizes, longest: int, *, cut: _Cut
-) -> list[list[_Span]]:
-    """Cuts each span that is too long; returns the pieces of each."""
-    sizes.add(spans)
-    pieces = [cut(span) if sizes[span] > longest else [span] for span in spans]
-    sizes.add(piece for cut_span in pieces for piece in cut_span)
-    return pieces
-
-
-def _group_spans(pieces: list[_Span], sizes: _Sizes, longest: int) -> list[list[_Span]]:
-    """Groups neighbours into the fewest groups that fit, as even as possible."""
-
-    def groups(most: int) -> list[list[_Span]]:
-        made: list[list[_Span]] = []
+    def groups(most: int) -> list[_Span]:
+        made: list[_Span] = []
         capacity = -1
         for piece in pieces:
-            size = sizes[piece]
-            # A piece that is too long gets a group of its own.
-            if size > capacity:
-                made.append([])
+            # A piece that is too long stays by itself.
+            if sizes[piece] > capacity:
+                made.append(piece)
                 capacity = most
-            made[-1].append(piece)
-            capacity -= size
+            made[-1] = (made[-1][0], piece[1])
+            capacity -= sizes[piece]
         return made
 
     fewest = len(groups(longest))
@@ -253,10 +233,10 @@ def _group_spans(pieces: list[_Span], sizes: _Sizes, longest: int) -> list[list[
     return groups(most)
 
 
-def _cut_evenly(line: str, sizes: _Sizes, longest: int, span: _Span) -> list[_Span]:
-    """Cuts into the fewest pieces of similar length, at least two if possible."""
+def _cut_evenly(line: str, span: _Span, parts: float) -> list[_Span]:
+    """Cuts into so many pieces of similar length, at least two if possible."""
     start, end = span
-    number = min(max(math.ceil(sizes[span] / longest), 2), end - start)
+    number = min(max(math.ceil(parts), 2), end - start)
     positions = [start + (end - start) * i // number for i in range(1, number)]
     return _stripped_spans(
         line, [start, *(_skip_combining_marks(line, at, end) for at in positions), end]

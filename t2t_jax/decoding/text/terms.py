@@ -36,16 +36,12 @@ def check_terms(config: DecodingConfig) -> None:
     Raises:
       UserError: it samples, or has another constraint.
     """
-    if config.sample:
-        raise UserError(
-            "Terms are a constraint of a beam search: not with decoding.sample=True. "
-            "Leave the terms out, or set decoding.sample=false."
-        )
-    if config.constraint != "none":
+    if config.sample or config.constraint != "none":
         raise UserError(
             "Terms are a constraint of a beam search, and a search has one: not with "
-            f"decoding.constraint={config.constraint}. Leave the terms out, or set "
-            "decoding.constraint=none."
+            f"decoding.sample={config.sample} and decoding.constraint="
+            f"{config.constraint}. Leave the terms out, or set decoding.sample=false "
+            "and decoding.constraint=none."
         )
 
 

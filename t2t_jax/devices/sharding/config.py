@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from t2t_jax.errors import ErrorCollector
+from t2t_jax.errors import ErrorCollector, checked
 
 _MAX_DEVICES = 100_000
 _SPLIT_BY = {"tensor": ("num_heads", "d_ff"), "fsdp": ("d_model", "d_hidden")}
+
+
+def axis_size(default: int) -> Any:
+    """Makes a field for the size of an axis."""
+    rule = "be at least 1, or -1 for the rest of the devices"
+    return checked(default, rule, lambda x: x >= 1 or x == -1, most=_MAX_DEVICES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,17 +37,14 @@ class MeshConfig:
       ConfigError: values are not valid; all are listed.
     """
 
-    data: int = -1
-    fsdp: int = 1
-    tensor: int = 1
+    data: int = axis_size(-1)
+    fsdp: int = axis_size(1)
+    tensor: int = axis_size(1)
     shard_optimizer: bool = False
 
     def __post_init__(self) -> None:
-        problems, sizes = ErrorCollector("mesh", self), self.axes
-        rule = "be at least 1, or -1 for the rest of the devices"
-        problems.of(rule, lambda x: x >= 1 or x == -1, *sizes)
-        problems.limit(_MAX_DEVICES, *sizes)
-        rest = [name for name, size in sizes.items() if size == -1]
+        problems = ErrorCollector("mesh", self)
+        rest = [name for name, size in self.axes.items() if size == -1]
         problems.check(
             len(rest) <= 1,
             f"Only one of {', '.join(f'mesh.{name}' for name in rest)} may be -1, the "

@@ -117,12 +117,9 @@ def _sizes(config: MeshConfig, devices: int) -> tuple[int, ...]:
     if math.prod(sizes) == devices:
         return sizes
     product = " x ".join(f"{axis}={size}" for axis, size in requested.items())
-    chosen = [axis for axis, size in requested.items() if size not in (1, -1)]
-    keys = [f"{axis} (config.mesh.{axis})" for axis in chosen]
-    count = f"the {devices} devices" if devices > 1 else "1 device"
-    rest, reason = "", f"{devices} is not a multiple of {fixed}"
-    if -1 not in requested.values():
-        reason = f"the product is {fixed}"
-        rest = ", or set data=-1 for the rest of them"
-    rule = f"mesh {product} must arrange {count}: {reason}"
-    raise ConfigError(f"{rule}. Change {', '.join(keys)}{rest}.")
+    keys = (f"config.mesh.{axis}" for axis, n in requested.items() if n not in (1, -1))
+    multiple = "a multiple of " * (-1 in requested.values())
+    raise ConfigError(
+        f"mesh {product} must arrange {devices} device{'s' * (devices > 1)}, which is "
+        f"not {multiple}{fixed}. Change {', '.join(keys)}; -1 is the rest of them."
+    )

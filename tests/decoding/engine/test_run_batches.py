@@ -278,7 +278,7 @@ def test_a_line_that_does_not_fit_is_refused_with_the_keys(monkeypatch):
     assert each > 1_000 * 100_000 * 4 * 4
     monkeypatch.setattr(module, "host_memory", lambda: 3 * each)
     for act in (lambda: stranger.translate(["der Hund"]), stranger.warm_up):
-        with pytest.raises(ConfigError, match=r"beam_size=1,000 .*_tokens=100,000"):
+        with pytest.raises(ConfigError, match=r"beam_size=1,000: .* up to 100,016"):
             act()
     monkeypatch.setattr(module, "host_memory", lambda: 4 * each)
     assert rows_that_fit(MODEL, stranger.config, rows=3, length=16) == 1

@@ -118,9 +118,15 @@ def test_a_tree_is_no_deeper_than_the_constraint_has_room_for():
 @pytest.mark.parametrize(
     ("pieces", "message"),
     [
-        (["▁(S", "▁)S", "▁XX"], r"must be one symbol of a tree, and 3 of 3 are parts"),
-        (["(", "S", "XX"], r"parts of words, such as '\('\. Train with config\.voc"),
-        (["(S", ")NP", "XX"], "has 0 labels that open and close constituents"),
+        (
+            ["▁(S", "▁)S", "▁XX"],
+            "must be one symbol of a tree, .* it has 3 parts of sym",
+        ),
+        (["(", "S", "XX"], r"1 parts of symbols, such as '\('; "),
+        (
+            ["(S", ")NP", "XX"],
+            "such as none; 0 labels that open and close constituents",
+        ),
         (["(S", ")S"], "and 0 symbols of words"),
     ],
 )
