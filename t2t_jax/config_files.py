@@ -135,8 +135,8 @@ def resolve(given: str) -> str:
     if is_path:
         problem = f"there is no such file{where}"
     if stem in known:
-        hint = " For the shipped configuration of that name, pass "
-        hint += f"--config={stem}{colon}{row}."
+        to_pass = f"{stem}{colon}{row}"
+        hint = f" For the shipped configuration of that name, pass --config={to_pass}."
     elif os.path.isfile(name):
         _require_suffix(name)
         hint = f" Pass a path as --config=./{name}."
