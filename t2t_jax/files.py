@@ -311,13 +311,13 @@ def damage_as_data_error(what: str, *, advice: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except UserError:
-        raise
+    except (UserError, AssertionError, NameError):
+        raise  # A user's, or the program's own.
     except Exception as error:  # of any kind: a file may hold anything
         # To seek a negative position is invalid, too.
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        reason = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        reason = " ".join(str(error).split())[:400].rstrip(".") or type(error).__name__
         raise DataError(f"{what}: {reason}. {advice}".rstrip()) from error
 
 
@@ -380,7 +380,12 @@ def json_fault(error: RecursionError | ValueError) -> str:
       >>> json_fault(json.JSONDecodeError("Expecting a name", "{,}", 1))
       'Expecting a name: line 1 column 2 (char 1)'
     """
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, json.JSONDecodeError) and not error.doc.strip():
+        return "it is empty"
+    has_digits = "set_int_max_str_digits" in str(error)
+    return "a number has too many digits" if has_digits else str(error)
 
 
 def template_environment(

@@ -14,6 +14,7 @@ import t2t_jax
 from t2t_jax import functional as formulas
 from t2t_jax import types
 
+_SHOWN = ("one_of", "field", "dataclasses.field")
 _Definition = ast.FunctionDef | ast.ClassDef
 
 
@@ -90,10 +91,19 @@ def _declaration(node: _Definition, source: str) -> str:
     first = min(n.lineno for n in [node, *node.decorator_list])
     head = "\n".join(lines[first - 1 : node.body[0].lineno - 1])
     fields = {
-        ast.unparse(field.target): "\n".join(lines[field.lineno - 1 : field.end_lineno])
+        ast.unparse(field.target): _field(field, source)
         for one in (_lineage(node, source) if isinstance(node, ast.ClassDef) else ())
         for field in one.body
         if isinstance(field, ast.AnnAssign) and "ClassVar" not in ast.dump(field)
     }
     body = "".join(f"\n{field}" for field in fields.values()) or " ..."
     return textwrap.dedent(re.sub(r"  # noqa: .*", "", head) + body)
+
+
+def _field(field: ast.AnnAssign, source: str) -> str:
+    """Returns a field with its default, or the values that `one_of` lists."""
+    shown = field.value
+    if isinstance(shown, ast.Call) and ast.unparse(shown.func) not in _SHOWN:
+        shown = shown.args[0] if shown.args else shown
+    head = f"    {ast.unparse(field.target)}: {ast.unparse(field.annotation)}"
+    return f"{head} = {ast.get_source_segment(source, shown)}" if shown else head

@@ -93,7 +93,7 @@ class CheckpointReader(StepDirs):
     """
 
     processes: Processes = SINGLE_PROCESS
-    _error = CorruptCheckpointError
+    _error, _most_times = CorruptCheckpointError, _MAX_FACTOR
 
     def resolve_step(self, which: str | int) -> int:
         """Returns the step of the checkpoint that a user has chosen.
@@ -236,11 +236,11 @@ class CheckpointReader(StepDirs):
         saved = self.read_verified_meta(step)["checksums"].get("params", {})
         shapes = [text[text.find("[") + 1 : text.find("]")] for text in saved.values()]
         path = self.path(step)  # a file itself, in a model directory
-        files = filter(Path.is_file, [path, *(path / "params").rglob("*")])
         with self._diagnosed(step):
+            files = filter(Path.is_file, [path, *(path / "params").rglob("*")])
             known = sum(math.prod(map(int, filter(None, s.split(",")))) for s in shapes)
             stored = sum(path.stat().st_size for path in files)
-        if parameters > _MAX_FACTOR * known:
+        if parameters > self._most_times * known:
             raise DataError(
                 f"Checkpoint {self.path(step)} was written for another model: it has "
                 f"{known:,} parameters, and its configuration {parameters:,}.\nPass a "
@@ -312,7 +312,7 @@ class CheckpointReader(StepDirs):
     def corrupt(self, step: int, reason: str) -> CorruptCheckpointError:
         """Returns the error of a corrupt checkpoint, which names the other steps."""
         others, kind = [x for x in self.steps() if x != step], self._error
-        if not self.path(step).exists():
+        if kind is CorruptCheckpointError and not self.path(step).exists():
             kind, reason = RemovedCheckpointError, "it was removed while it was read"
         return kind(self.path(step), reason, others=others)
 

@@ -155,6 +155,9 @@ class DecodingConfig:
 
     def __post_init__(self) -> None:
         problems = ErrorCollector("decoding", self)
+        if not problems.messages:  # They are written as JSON.
+            rule = "be a number or a text of Python"
+            problems.of(rule, lambda x: isinstance(x, int | float | str), *vars(self))
         if not problems.messages:
             self._check_combinations(problems)
         problems.raise_if_any()

@@ -237,7 +237,7 @@ def _split_in_half(batch: SourceBatch, devices: int) -> list[SourceBatch]:
 def _too_large(config: DecodingConfig, length: int, reason: str) -> ConfigError:
     kept = _width_key(config)
     return ConfigError(
-        f"Out of device memory for a single line of {length} subwords with "
+        f"Too little device memory for a single line of {length} subwords with "
         f"decoding.{kept}={getattr(config, kept):,}: {reason}.\nLower config.decoding."
         f"{kept}, config.decoding.max_extra_tokens or config.decoding."
         "max_source_length, or end other programs on the device."
@@ -273,8 +273,8 @@ def rows_that_fit(
     each, share = _estimates[key], memory // _SHARE
     if each > share:
         takes = f"outputs of up to {longest:,} tokens may take {each / 2**30:.1f} GiB"
-        quarter = f"a quarter of it is {share / 2**30:.1f} GiB"
-        raise _too_large(config, length, f"{takes}, and {quarter}")
+        most = f"at most a quarter of the device's, {share / 2**30:.1f} GiB, is used"
+        raise _too_large(config, length, f"{takes}, and {most}")
     return min(rows, share // each)
 
 

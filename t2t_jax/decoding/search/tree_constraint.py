@@ -176,13 +176,13 @@ def tree_constraint(
                 label_V[number] = label
         elif not (piece.startswith("<") and piece.endswith(">")):
             kind_V[number] = WORD
+    shown = f"parts of symbols, such as {', '.join(map(repr, parts[:3]))}; "
     if parts or not labels or not (kind_V == WORD).any():
         raise DataError(
             "Each piece of the target vocabulary must be one symbol of a tree, such as "
-            f"(NP, )NP and XX, and it has {len(parts):,} parts of symbols, such as "
-            f"{', '.join(map(repr, parts[:3])) or 'none'}; {len(labels)} labels that "
-            f"open and close constituents; and {(kind_V == WORD).sum()} symbols of "
-            "words. Use a model that was trained on trees with config.vocabulary.unit="
-            "words, or leave decoding.constraint out."
+            f"(NP, )NP and XX, and it has {shown if parts else ''}{len(labels)} labels "
+            f"that open and close constituents; and {(kind_V == WORD).sum()} symbols "
+            "of words. Use a model that was trained on trees with config.vocabulary."
+            "unit=words, or leave decoding.constraint out."
         )
     return TreeConstraint(kind_V=kind_V, label_V=label_V, max_depth=max_depth)

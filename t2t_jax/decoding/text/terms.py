@@ -38,10 +38,10 @@ def check_terms(config: DecodingConfig) -> None:
     """
     if config.sample or config.constraint != "none":
         raise UserError(
-            "Terms are a constraint of a beam search, and a search has one: not with "
-            f"decoding.sample={config.sample} and decoding.constraint="
-            f"{config.constraint}. Leave the terms out, or set decoding.sample=false "
-            "and decoding.constraint=none."
+            "Terms are a constraint of a beam search, and a search has one: "
+            "decoding.sample must be false and decoding.constraint none, and they are "
+            f"{config.sample} and {config.constraint}. Leave the terms out, or set "
+            "these keys."
         )
 
 

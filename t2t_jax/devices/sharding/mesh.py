@@ -117,9 +117,11 @@ def _sizes(config: MeshConfig, devices: int) -> tuple[int, ...]:
     if math.prod(sizes) == devices:
         return sizes
     product = " x ".join(f"{axis}={size}" for axis, size in requested.items())
-    keys = (f"config.mesh.{axis}" for axis, n in requested.items() if n not in (1, -1))
-    multiple = "a multiple of " * (-1 in requested.values())
+    keys = [f"config.mesh.{axis}" for axis, n in requested.items() if n not in (1, -1)]
+    multiple, rest = "a multiple of ", ""
+    if -1 not in requested.values():
+        multiple, rest = "", ", or set config.mesh.data=-1 for the rest of them"
     raise ConfigError(
         f"mesh {product} must arrange {devices} device{'s' * (devices > 1)}, which is "
-        f"not {multiple}{fixed}. Change {', '.join(keys)}; -1 is the rest of them."
+        f"not {multiple}{fixed}. Change {', '.join(keys or requested)}{rest}."
     )

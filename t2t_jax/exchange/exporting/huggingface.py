@@ -237,11 +237,12 @@ def _sentencepiece(vocabulary: Vocabulary) -> bytes:
     """Returns the SentencePiece model that splits text."""
     if not (table := table_of(vocabulary)):
         return vocabulary.model
-    if table["kind"] != "sentencepiece_table" or table.get("moses"):
+    has_moses = bool(table.get("moses"))  # HF's tokenizer does not have its rules
+    if has_moses or table["kind"] != "sentencepiece_table":
+        kind = "one that normalizes punctuation" if has_moses else repr(table["kind"])
         raise UserError(
             "--format=hf_marian requires a vocabulary of SentencePiece that does not "
-            f"normalize punctuation, and the model has a {table['kind']} with "
-            f"moses={table.get('moses', '')!r}. Use --format=model_dir."
+            f"normalize punctuation, and the model has {kind}. Use --format=model_dir."
         )
     return base64.b64decode(table["sentencepiece"])
 

@@ -215,8 +215,9 @@ _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 def _nllb_names(path: Path, splitter: bytes) -> dict[int, str]:
     """Returns the pieces of NLLB-200 by their ids: SentencePiece's, one higher."""
     pieces = [one.piece for one in parse_sentencepiece(splitter, name=str(path)).pieces]
-    unk, pieces[:3] = pieces[:1], [*pieces[1:2], "<pad>", *pieces[2:3]]
-    return dict(enumerate([*pieces[:3], *unk, *pieces[3:]]))
+    # SentencePiece begins with <unk>, <s> and </s>.
+    special = [*pieces[1:2], "<pad>", *pieces[2:3], *pieces[:1]]
+    return dict(enumerate([*special, *pieces[3:]]))
 
 
 def _added(directory: Path, used: int, *, is_m2m: bool) -> Iterator[tuple[int, str]]:

@@ -34,7 +34,7 @@ from t2t_jax.exchange.importing.layout import (
 from t2t_jax.exchange.importing.vocabularies import marian_vocabularies
 from t2t_jax.exchange.readers.archive import Archive, read_npz
 from t2t_jax.exchange.readers.yaml_file import MAX_YAML_BYTES, parse_yaml
-from t2t_jax.files import read_limited
+from t2t_jax.files import damage_as_data_error, read_limited
 from t2t_jax.model.config import is_size
 
 _OPTIONS, _LOGITS = "special:model.yml", "decoder_ff_logit_out_Wt"
@@ -218,8 +218,9 @@ def _has_options(path: Path, *, if_bad: bool) -> bool:
 
     Of a file that is meant to be a model the error is the reader's.
     """
-    with suppress(Exception), path.open("rb") as file, Archive(file) as archive:
-        return "special:model.yml.npy" in archive.sizes
+    with suppress(OSError, DataError), damage_as_data_error(f"{path} is no archive"):
+        with path.open("rb") as file, Archive(file) as archive:
+            return "special:model.yml.npy" in archive.sizes
     return if_bad and path.is_file()
 
 

@@ -328,7 +328,8 @@ def _marian_paths(model: Path, decoder: Settings) -> list[Path]:
     beside = {path.name: path for path in directory.iterdir() if path.is_file()}
     found = []
     if isinstance(named, list) and len(named) in (1, 2):
-        found.append([Path(one).name for one in named if isinstance(one, str)])
+        # What is no name is beside no model.
+        found.append([Path(one).name if isinstance(one, str) else "" for one in named])
     patterns = ("vocab*.spm", "*.vocab.yml", "vocab*.yml", "vocab*.json")
     matching = (fnmatch.filter(beside, pattern) for pattern in patterns)
     found += [names for names in matching if len(names) == 1]

@@ -39,8 +39,9 @@ class Archive(zipfile.ZipFile):
     Attributes:
       sizes: of the unpacked members in bytes, by name.
 
-    What it raises for a damaged archive is of any kind, and BadZipFile for one that is
-    compressed otherwise than by deflate, or claims more than that.
+    Raises:
+      BadZipFile: it is compressed otherwise than by deflate, or claims more than that.
+      Exception: of many kinds, if it is damaged; see `files.damage_as_data_error`.
     """
 
     def __init__(self, file: IO[bytes]):

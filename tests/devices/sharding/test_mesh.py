@@ -46,7 +46,7 @@ def test_minus_one_is_the_rest(sizes, wanted):
     ("devices", "sizes", "message"),
     [
         (8, {"fsdp": 3}, "8 devices, which is not a multiple of 3.*config.mesh.fsdp"),
-        (8, {"data": 3}, "8 devices, which is not 3. Change config.mesh.data; -1"),
+        (8, {"data": 3}, "8 devices, which is not 3. Change config.mesh.data, or"),
         (1, {"tensor": 2}, "must arrange 1 device, which is not a multiple of 2"),
         (8, {"data": 0}, r"mesh.data=0 must be at least 1, or -1"),
         (8, {"fsdp": -1}, r"Only one of mesh.data, mesh.fsdp may be -1"),
