@@ -350,10 +350,12 @@ def choose_row(rows: Mapping[str, Mapping[str, Any]], row: str) -> dict[str, Any
       {'steps': 3}
     """
     if row not in rows:
-        hint = did_you_mean(row, list(rows)) if row else ""
+        hint, fault = "", "was chosen"
+        if row:
+            hint, fault = did_you_mean(row, list(rows)), f"is {row!r}"
         raise ConfigError(
-            f"This config has several rows, and none is {row!r}.{hint} Pass one after "
-            f"a colon, such as :{next(iter(rows))}. Rows: {', '.join(rows)}."
+            f"This config has several rows, and none {fault}.{hint} Pass one after a "
+            f"colon, such as :{next(iter(rows))}. Rows: {', '.join(rows)}."
         )
     return dict(rows[row])
 

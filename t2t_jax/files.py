@@ -315,9 +315,11 @@ def damage_as_data_error(what: str, *, advice: str = "") -> Iterator[None]:
         raise  # A user's, or the program's own.
     except Exception as error:  # of any kind: a file may hold anything
         # To seek a negative position is invalid, too.
-        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
             raise
-        reason = " ".join(str(error).split())[:400].rstrip(".") or type(error).__name__
+        words = " ".join(str(error).split())[:400].rstrip(".")
+        reason = f"it lacks {words}" if isinstance(error, KeyError) else words
+        reason = reason or type(error).__name__
         raise DataError(f"{what}: {reason}. {advice}".rstrip()) from error
 
 

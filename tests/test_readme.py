@@ -1,4 +1,4 @@
-"""What README.md shows is run as printed."""
+"""What README.md shows is run as printed, but for smaller sizes."""
 
 import re
 

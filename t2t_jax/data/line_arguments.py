@@ -111,4 +111,6 @@ def with_article(value: object) -> str:
     if value is None:
         return "None"
     kind = type(value).__name__
+    if kind == "bytes":
+        return kind
     return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"

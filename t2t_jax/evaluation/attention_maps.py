@@ -19,10 +19,11 @@ from t2t_jax.data.batching.modifiers import Pair
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.errors import UserError
 from t2t_jax.evaluation.plots import label_of
+from t2t_jax.functional.shapes import check_axes
 from t2t_jax.model.architectures import sown_weights
 from t2t_jax.model.config import decoder_layers
 from t2t_jax.model.transformer import Transformer
-from t2t_jax.types import BOS, EOS, Array, Params
+from t2t_jax.types import BOS, EOS, PAD, Array, Params
 
 _ATTENTION_PATHS = {
     "encoder": ("encoder", "self_attention"),
@@ -47,8 +48,8 @@ def attention_maps(
 
     Args:
       module: a Transformer; layers are numbered as in its parameters, from 0.
-      source: [S] integer tokens of one sentence, eos last, without padding.
-      target_inputs: [T] integer decoder inputs, bos first, without padding.
+      source: [S] integer tokens of one sentence, eos last.
+      target_inputs: [T] integer decoder inputs, bos first.
 
     Returns:
       The weights of `encoder` self-attention, [N, H, S, S]; of `decoder`
@@ -57,6 +58,7 @@ def attention_maps(
 
     Raises:
       UserError: the module is not a Transformer.
+      ValueError: a sentence is empty or contains padding, which attends to nothing.
 
     Paper: Figures 3, 4 and 5.
     """
@@ -65,6 +67,13 @@ def attention_maps(
             f"Attention maps need a Transformer, and this is a model of class "
             f"{type(module).__name__}. Load another model."
         )
+    for name, tokens in {"source": source, "target_inputs": target_inputs}.items():
+        check_axes(**{name: (tokens, "L")})
+        if not tokens.size or np.any(np.asarray(tokens) == PAD):
+            raise ValueError(
+                f"{name} must be the tokens of one sentence, none of them pad={PAD}, "
+                f"not {np.asarray(tokens).tolist()}. Remove the padding."
+            )
     maps = _weights(module, params, source[None], target_inputs[None])
     return {kind: np.asarray(maps[kind][:, 0]) for kind in KINDS}
 

@@ -131,15 +131,20 @@ def read_vocabularies(config: Config) -> VocabularyPair:
     """
     settings = config.vocabulary
     found = VocabularyPair.load(config.init_from, config=settings)
-    for key, own in zip(_FILES, reversed(found), strict=True):
-        if not (name := getattr(settings, key.partition(".")[2])):
+    names = [getattr(settings, key.partition(".")[2]) for key in _FILES]
+    for key, name, own in zip(_FILES, names, reversed(found), strict=True):
+        if not name:
             continue
         other = type(own).load(name, advice=f"Change config.{key}.")
-        if other.pieces(range(other.size)) != own.pieces(range(own.size)):
+        ids = range(min(other.size, own.size))
+        pairs = zip(ids, other.pieces(ids), own.pieces(ids), strict=True)
+        fault = next((f"id {i} is {a!r}, not {b!r}" for i, a, b in pairs if a != b), "")
+        if other.size != own.size:
+            fault = f"it has {other.size:,} subwords, not {own.size:,}"
+        if fault:
             raise DataError(
-                f"{key}={name!r} must be the vocabulary of init_from, whose embedding "
-                "has a row for each subword, and has other subwords. Leave "
-                f"config.{key} out."
+                f"{key} must be the vocabulary of init_from, whose embedding has a row "
+                f"for each subword: {fault}. Leave config.{key} out."
             )
     return found
 

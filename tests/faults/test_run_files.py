@@ -250,7 +250,7 @@ def test_of_two_that_make_one_directory_the_second_is_refused(tmp_path, monkeypa
 
 
 def test_what_a_killed_process_left_beside_a_directory_is_removed(copy):
-    """Not what a running process has locked, or what another program has made."""
+    """Not what a running process holds, or what another program has made."""
     killed = """if True:
         import os, pathlib, signal
         from t2t_jax.run.inference.model_dir import atomic_directory
@@ -262,8 +262,8 @@ def test_what_a_killed_process_left_beside_a_directory_is_removed(copy):
     assert subprocess.run(argv, check=False).returncode == -signal.SIGKILL
     (left,) = Path.cwd().glob(".mean.*")
     prefix = left.name.rpartition(".")[0]
-    held = f"{prefix}.999999999"
-    kept = {held, f"{prefix}.x", ".mean.elsewhere.999999999"}
+    held, running = f"{prefix}.999999999", f"{prefix}.{os.getppid()}"
+    kept = {held, running, f"{prefix}.x", ".mean.elsewhere.999999999"}
     for name in kept:
         Path(name).mkdir()
     with files.locked(Path(held), is_shared=True):

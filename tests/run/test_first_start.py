@@ -87,10 +87,13 @@ def test_a_run_is_resumed_without_the_first_model(base):
 def test_the_vocabulary_is_that_of_the_model(base, tmp_path):
     config = parse(adopt_model(values(base), saved=None))
     assert read_vocabularies(config).shared
-    for pieces in (["a", "x", "c"], ["a", "b", "c", "d"]):
+    for pieces, message in (
+        (["a", "x", "c"], r"id 5 is 'x', not 'b'"),
+        (["a", "b", "c", "d"], r"it has 8 subwords, not 7"),
+    ):
         model = table_file("byte_pairs", [*SPECIAL_PIECES, *pieces], merges=None)
         (tmp_path / "other.model").write_bytes(model)
         changed = values(base, vocabulary__file=str(tmp_path / "other.model"))
         config = parse(adopt_model(changed, saved=None))
-        with pytest.raises(DataError, match=r"other\.model' must be the vocabulary"):
+        with pytest.raises(DataError, match=message):
             read_vocabularies(config)

@@ -262,11 +262,8 @@ def decode(
         gzip's magic number, is broken gzip, or has a line that is too long; or, with
         `strict`, a line is not UTF-8.
     """
-    problems, warn, named = (
-        LineProblems(),
-        None if strict else _warn,
-        f"--{flag}={name}",
-    )
+    problems, warn = LineProblems(), None if strict else _warn
+    named = f"--{flag}={name}"
     for line in decode_lines(lines, named, problems, file=name, warn=warn):
         problems.raise_if_any()
         yield line or ""

@@ -39,6 +39,11 @@ def run(options: TranslateOptions) -> None:
     if prompt.is_interactive(options):
         return prompt.run_prompt(options)
     start_processes(options)
+    if options.stream and (number := options.processes.count) > 1:
+        raise UserError(
+            f"--stream requires a single process, and there are {number}. Start one "
+            "process, or leave --stream out."
+        )
     if options.shards:
         translate_shards(options)
     elif options.processes.is_first:
@@ -49,15 +54,10 @@ def run(options: TranslateOptions) -> None:
 
 def _translate(options: TranslateOptions) -> None:
     """Translates window after window, in constant memory, or lines as they arrive."""
-    config, is_stream, number = options.config, options.stream, options.processes.count
-    if is_stream and number > 1:
-        raise UserError(
-            f"--stream requires a single process, and there are {number}. Start one "
-            "process, or leave --stream out."
-        )
+    is_stream = options.stream
     validate_options(options)
     # Short lines of a batch on each process.
-    smallest = max_batch_rows(config.decoding) * number
+    smallest = max_batch_rows(options.config.decoding) * options.processes.count
     begin: list[LineWindow] = []
     with ExitStack() as files:
         inputs = line_files(options).values()

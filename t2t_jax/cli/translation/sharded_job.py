@@ -45,6 +45,8 @@ from t2t_jax.cli.translation.progress import TranslationProgress
 from t2t_jax.config import defaults
 from t2t_jax.data.files.lines import (
     BYTE_ORDER_MARK,
+    GZIP_ERRORS,
+    LineTooLongError,
     bounded_lines,
     decode_line,
     open_bytes,
@@ -250,7 +252,10 @@ class LineIndex:
         name = self._name
         with opening(name, self._flag), open_bytes(name) as file:
             self._require_unchanged(file)
-            yield file
+            try:
+                yield file
+            except (*GZIP_ERRORS, LineTooLongError):
+                self._require_unchanged(None)  # It was read before.
             self._require_unchanged(file)
 
     def _require_unchanged(self, file: IO[bytes] | None) -> None:

@@ -255,7 +255,8 @@ def decode_lines(
             if number == 1:
                 line = line.removeprefix(BYTE_ORDER_MARK)
                 if encoding := foreign_format(line):
-                    advice = _conversion_advice(encoding, (file or name).strip("-"))
+                    path = "" if file == "-" else file or name
+                    advice = _conversion_advice(encoding, path)
                     fault = f"{name}: is {encoding} and not UTF-8. {advice}"
                     if warn is None or _format_by_magic_number(line):
                         problems.add(fault)

@@ -160,7 +160,7 @@ def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     Example:
       >>> [*copy_warnings({"text:a,b": {"pairs": 9, "copies": 3}})]
       ['warning: 3 of the 9 pairs of text:a,b (33%) have the same text on both sides.
-      Check that its files are a text and its translation.']
+      Check that these are the right files.']
     """
     for spec, counts in found.items():
         pairs, copies = counts["pairs"], counts["copies"]
@@ -168,7 +168,7 @@ def copy_warnings(found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
             yield (
                 f"warning: {copies:,} of the {pairs:,} pairs of {short_name(spec)} "
                 f"({copies / pairs:.0%}) have the same text on both sides. Check that "
-                "its files are a text and its translation."
+                "these are the right files."
             )
 
 

@@ -68,7 +68,7 @@ class TreeReader:
 
     def __init__(self) -> None:
         self.begin = 0
-        self._open: list[list[Child]] = []
+        self._open: list[tuple[str | None, list[Child]]] = []  # None: no label yet
 
     def read(self, number: int, line: str) -> Iterator[Tree]:
         """Yields the trees that end on a line.
@@ -97,32 +97,36 @@ class TreeReader:
             raise ValueError(f"{len(self._open)} brackets are not closed")
 
     def _add(self, token: str) -> Tree | None:
+        label, children = self._open[-1] if self._open else ("", [])
         if token == "(":
+            if label is None:
+                self._open[-1] = ("", [])
             if len(self._open) == MAX_DEPTH:
                 raise ValueError(f"brackets are nested deeper than {MAX_DEPTH}")
-            self._open.append([])
+            self._open.append((None, []))
         elif not self._open:
             raise ValueError(f"{token!r} is outside of all brackets")
-        elif token != ")":
-            self._open[-1].append(token)
+        elif token == ")":
+            return self._close()
+        elif label is None:
+            self._open[-1] = (token, [])
+        elif children:
+            raise ValueError(f"{token!r} must have brackets of its own")
         else:
-            tree = _tree_of(self._open.pop())
-            if not self._open:
-                return tree
-            self._open[-1].append(tree)
+            children.append(token)
         return None
 
-
-def _tree_of(parts: list[Child]) -> Tree:
-    """Returns the tree of what stands in a bracket: a label, or none, and children."""
-    has_label = bool(parts) and isinstance(parts[0], str)
-    label, children = (str(parts[0]) if has_label else ""), parts[has_label:]
-    if not children:
-        raise ValueError(f"the bracket ({label} is empty")
-    words = [child for child in children if isinstance(child, str)]
-    if words and len(children) > 1:
-        raise ValueError(f"{words[-1]!r} must have brackets of its own")
-    return Tree(label, tuple(children))
+    def _close(self) -> Tree | None:
+        label, children = self._open.pop()
+        if not children:
+            raise ValueError(f"the bracket ({label or ''} is empty")
+        tree = Tree(label or "", tuple(children))
+        if not self._open:
+            return tree
+        if (siblings := self._open[-1][1]) and isinstance(siblings[0], str):
+            raise ValueError(f"{siblings[0]!r} must have brackets of its own")
+        siblings.append(tree)
+        return None
 
 
 def read_tree(line: str) -> Tree:

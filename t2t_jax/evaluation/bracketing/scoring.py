@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -30,6 +30,23 @@ class Span:
 
 
 @dataclass
+class _Quote:
+    """A word that may have been left out of one tree only.
+
+    Attributes:
+      index: of the word among those that count.
+      span: the number of the next bracket.
+      around: the numbers of the brackets that are open.
+    """
+
+    tag: str
+    word: str
+    index: int
+    span: int
+    around: tuple[int, ...]
+
+
+@dataclass
 class Spans:
     """A tree as a list of words and a list of brackets.
 
@@ -38,25 +55,20 @@ class Spans:
       spans: in the order in which the brackets open.
       length: number of words, punctuation included.
       error: what is wrong with the brackets, or "".
-      quotes: (tag, index among the words that count) of each word that may have been
-        left out of one tree only.
     """
 
     words: list[tuple[str, str]] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
     length: int = 0
     error: str = ""
-    quotes: list[tuple[str, int]] = field(default_factory=list)
+    quotes: list[_Quote] = field(default_factory=list)
 
 
-def read_spans(line: str, rules: Parameters, kept: Collection[int] = ()) -> Spans:
+def read_spans(line: str, rules: Parameters) -> Spans:
     """Reads the brackets of a line.
 
     A bracket with a space and one word, which may be empty, is a word with its tag; all
     others are spans. Text after a mistake is not read.
-
-    Args:
-      kept: numbers of quotes that count, whatever their tags.
 
     Example:
       >>> found = read_spans("(S (NP (PRP We)) (VP (VBP sleep)))", Parameters())
@@ -73,7 +85,7 @@ def read_spans(line: str, rules: Parameters, kept: Collection[int] = ()) -> Span
             word = _WORD.match(line, position)
             if word and word[2] == ")":
                 position = word.end()
-                _add_word(found, label, word[1], rules, kept)
+                _add_word(found, label, word[1], tuple(open_spans), rules)
                 continue
             open_spans.append(len(found.spans))
             found.spans.append(Span(label, len(found.words)))
@@ -93,35 +105,41 @@ def read_spans(line: str, rules: Parameters, kept: Collection[int] = ()) -> Span
 
 
 def _add_word(
-    found: Spans, tag: str, word: str, rules: Parameters, kept: Collection[int]
+    found: Spans, tag: str, word: str, around: tuple[int, ...], rules: Parameters
 ) -> None:
     found.length += tag not in rules.deleted_for_length
-    counts = tag not in rules.deleted
     if rules.is_quote(tag, word):
-        counts |= len(found.quotes) in kept
-        found.quotes.append((tag, len(found.words)))
-    if counts:
+        index, span = len(found.words), len(found.spans)
+        found.quotes.append(_Quote(tag, word, index, span, around))
+    if tag not in rules.deleted:
         found.words.append((tag, word))
 
 
-def lost_quotes(gold: Spans, test: Spans, rules: Parameters) -> list[set[int]]:
-    """Returns the numbers of quotes that only this one of the trees has left out.
+def restore_quotes(gold: Spans, test: Spans, rules: Parameters) -> None:
+    """Puts words back which only one of the trees has left out, in place.
 
     They are those of `Parameters.quotes` at the same place with different tags, of
     which one is deleted.
     """
-    lost: list[set[int]] = [set(), set()]
-    places = [[index for _, index in tree.quotes] for tree in (gold, test)]
-    for number, (test_tag, _) in enumerate(test.quotes):
-        index = places[1][number]
-        for other, (gold_tag, _) in enumerate(gold.quotes):
-            gold_lost, test_lost = (t in rules.deleted for t in (gold_tag, test_tag))
-            if places[0][other] == index and gold_lost != test_lost:
-                tree, quote = (0, other) if gold_lost else (1, number)
-                lost[tree].add(quote)
-                for later in range(quote, len(places[tree])):
-                    places[tree][later] += 1
-    return lost
+    for number, in_test in enumerate(test.quotes):
+        index = in_test.index
+        for other, in_gold in enumerate(gold.quotes):
+            gold_lost, test_lost = (q.tag in rules.deleted for q in (in_gold, in_test))
+            if in_gold.index == index and gold_lost != test_lost:
+                _restore(*((gold, other) if gold_lost else (test, number)))
+
+
+def _restore(tree: Spans, number: int) -> None:
+    """Puts the word of a quote back, and moves all that follows."""
+    quote = tree.quotes[number]
+    tree.words.insert(quote.index, (quote.tag, quote.word))
+    for span in tree.spans[quote.span :]:
+        span.start += 1
+        span.end += 1
+    for enclosing in quote.around:
+        tree.spans[enclosing].end += 1
+    for later in tree.quotes[number:]:
+        later.index += 1
 
 
 class Status(IntEnum):
@@ -195,13 +213,12 @@ def score_sentence(
       >>> score.matched, score.gold_brackets, score.crossing, round(score.recall, 2)
       (1, 3, 1, 33.33)
     """
-    golden, found = (read_spans(line, parameters) for line in (gold, test))
+    golden, found = read_spans(gold, parameters), read_spans(test, parameters)
     error = golden.error or found.error
     if not found.words:
         return SentenceScore(golden.length, Status.SKIPPED, "the parse has no words")
     if len(golden.words) != len(found.words):
-        lost = zip((gold, test), lost_quotes(golden, found, parameters), strict=True)
-        golden, found = (read_spans(line, parameters, kept) for line, kept in lost)
+        restore_quotes(golden, found, parameters)
     different = _difference_of_words(golden, found, parameters)
     if different:
         return SentenceScore(golden.length, Status.ERROR, error or different)

@@ -113,13 +113,21 @@ def atomic_directory(to: Path, *, only: str = "") -> Iterator[Path]:
 def _remove_abandoned(folder: Path, prefix: str) -> None:
     """Removes what processes of this host have left when they were killed.
 
-    A process that runs holds a lock. Without locks nothing is removed.
+    A process that runs holds a lock, also where its number means another one, as in a
+    container.
     """
     for path in folder.iterdir():
-        if path.name.startswith(prefix) and path.name[len(prefix) :].isdecimal():
+        number = path.name.removeprefix(prefix)
+        if path.name == number or not number.isdecimal() or not path.is_dir():
+            continue
+        try:
+            os.kill(int(number), 0)
+        except ProcessLookupError:
             # It may be locked, or removed by another process.
             with suppress(OSError), locked(path, is_directory=True):
                 shutil.rmtree(path, ignore_errors=True)
+        except OSError:  # It runs, and is another user's.
+            pass
 
 
 @contextmanager
