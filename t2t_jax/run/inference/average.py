@@ -68,10 +68,13 @@ def select_windows(workdir: Workdir, *, last: int = 0) -> list[Selection]:
     if not windows:
         held = sum(info.is_periodic for info in infos)
         asked = f"--last={last}" if last else f"checkpoint.keep={config.keep}"
+        advice = f"Set --last to a number from 1 to {held}"
+        if not held:
+            advice = "Train with periodic checkpoints"
         raise DataError(
             f"{asked} periodic checkpoints are to be averaged, and "
-            f"{workdir.checkpoints} holds {held}. Set --last to fewer, or train with "
-            "more: config.checkpoint sets how many a run saves and keeps."
+            f"{workdir.checkpoints} holds {held}. {advice}; config.checkpoint sets how "
+            "many a run saves and keeps."
         )
     return windows
 
