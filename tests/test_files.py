@@ -75,13 +75,13 @@ def test_a_file_system_without_links_keeps_the_rule(tmp_path, monkeypatch, numbe
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "Expecting value: line 1 column 1"),
+        (b"", "it is empty"),
         (b'{"a": 1,\n "b" 2}', "line 2 column 6"),
         (b'{"a":\n "\xff"}', "can't decode byte 0xff in position 8"),
         (b"[1]", "it is not a JSON object"),
         (b'{"a": NaN}', "NaN is not a number"),
         (b'{"b": {"a": 1, "a": 2}}', "a name occurs twice in one object"),
-        (b'{"a": ' + b"9" * 9_999 + b"}", "Exceeds the limit (4300 digits)"),
+        (b'{"a": ' + b"9" * 9_999 + b"}", "a number has too many digits"),
         (b'{"a":' * 100_000, "nested too deeply"),
     ],
 )

@@ -39,7 +39,7 @@ def test_every_ordered_iterable_of_strings_is_taken(lines):
     ("lines", "message"),
     [
         ("The bus", 'sequence of lines, not a str. Pass ["The bus"].'),
-        (b"The bus", "not a bytes. Pass a list of str."),
+        (b"The bus", "not bytes. Pass a list of str."),
         (None, "not None. Pass a list of str."),
         (["a", None], 'lines[1] is None (NoneType). Pass a list of str, with "" for'),
         (["a", float("nan")], 'lines[1] is nan (float). Pass a list of str, with "" '),
