@@ -79,7 +79,7 @@ def test_an_export_is_a_teacher_too(reader):
     own, other = ({row[0]: row[1] for row in some} for some in rows)
     assert len(own.keys() ^ other.keys()) < 0.1 * len(own)
     alike = [own[source] == other[source] for source in own.keys() & other.keys()]
-    assert sum(alike) > 0.9 * len(alike)
+    assert sum(alike) > 0.8 * len(alike)
 
 
 def test_the_table_has_the_teacher_beside_the_student_and_its_export(reader):

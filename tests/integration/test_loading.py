@@ -188,11 +188,11 @@ def test_training_from_python_is_interrupted_and_resumed_as_on_the_command_line(
 @pytest.mark.parametrize(
     ("config", "error", "message"),
     [
-        (7, TypeError, "takes a config that is a ConfigDict, .* not a int"),
+        (7, TypeError, "takes a config that is a ConfigDict, .* not an int"),
         ({"stpes": 3}, UserError, r"config\.stpes\. Did you mean steps\?"),
         ({}, UserError, "holds another experiment: .* leave the config out"),
         ("phrasebok", InputMissingError, r"Did you mean phrasebook\? Shipped"),
-        ("table3:A_h3", UserError, "no row 'A_h3'.*Known are base, A_h1"),
+        ("table3:A_h3", UserError, r"none is .A_h3.\..* Rows: base, A_h1"),
     ],
 )
 def test_what_cannot_be_trained_is_an_exception(workdir, config, error, message):
