@@ -13,7 +13,7 @@ test.2016), with a joint BPE of 10,000 merges whose joins are undone. `simcut` a
       --reference=data/multi30k_bpe/test_2016_flickr.lc.norm.tok.de.gz
 
 Published, of text alone: 41.02, BLEU of tokens. Score of `tokenized`: 41.03; of its
-`_ema` and `_simcut`, three seeds each: docs/results.md; of `simcut`: not run yet.
+`_ema` and `_simcut`, and of `raw`: docs/results.md; of `simcut`: not run yet.
 """
 
 import os
