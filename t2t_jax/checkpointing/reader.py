@@ -93,7 +93,8 @@ class CheckpointReader(StepDirs):
     """
 
     processes: Processes = SINGLE_PROCESS
-    _error, _most_times = CorruptCheckpointError, _MAX_FACTOR
+    _error = CorruptCheckpointError
+    _most_times = _MAX_FACTOR
 
     def resolve_step(self, which: str | int) -> int:
         """Returns the step of the checkpoint that a user has chosen.

@@ -148,7 +148,8 @@ class SafetensorsFile(CheckpointReader):
       directory: of the model; `model.json` there holds the step.
     """
 
-    _error, _most_times = DamagedFileError, 1
+    _error = DamagedFileError
+    _most_times = 1
 
     def path(self, step: int) -> Path:
         """Returns the file."""

@@ -161,7 +161,7 @@ def _has_diverged(last: Record, config: Config) -> bool:
 
 
 def _records(workdir: Workdir) -> list[Record]:
-    """Reads the records of a run; none where metrics.jsonl is no file."""
+    """Reads the records of a run; [] if metrics.jsonl is not a regular file."""
     with suppress(UserError, OSError):
         records = read_metrics(workdir.path / "metrics.jsonl")
         return [record for record in records if isinstance(record["step"], int)]

@@ -387,8 +387,11 @@ class OutputShards:
     @contextmanager
     def try_lock(self, shard: int) -> Iterator[bool]:
         """Tries to lock a shard; yields whether this process is to write it."""
-        with _lock(self._path(shard).with_suffix(".lock")) as is_free:
-            yield is_free and shard in self.pending()
+        path = self._path(shard)
+        with _lock(path.with_suffix(".lock")) as is_free:
+            written = all(one.exists() for one in (path, path.with_suffix(".sha256")))
+            # Without its directory, another job has merged it.
+            yield is_free and not written and self.directory.exists()
 
     def write(self, shard: int, lines: Iterable[str]) -> None:
         """Writes a shard atomically, syncs it to disk, and then writes its hash.

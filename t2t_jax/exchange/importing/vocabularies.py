@@ -177,8 +177,9 @@ def _dictionaries(directory: Path, languages: Sequence[str]) -> tuple[Path, Path
     if len(found := [path for path in paths if path.is_file()]) != 2:
         raise InputMissingError(
             f"{directory} must have dict.LANGUAGE.txt of both languages that the "
-            f"checkpoint names ({', '.join(languages)}), and has {len(found)}. Copy "
-            "them there, or pass --vocabularies=dict.SOURCE.txt,dict.TARGET.txt."
+            f"checkpoint names ({', '.join(languages) or 'none'}), and has "
+            f"{len(found)}. Copy them there, or pass "
+            "--vocabularies=dict.SOURCE.txt,dict.TARGET.txt."
         )
     return found[0], found[1]
 
