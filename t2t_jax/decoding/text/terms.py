@@ -36,12 +36,16 @@ def check_terms(config: DecodingConfig) -> None:
     Raises:
       UserError: it samples, or has another constraint.
     """
-    if config.sample or config.constraint != "none":
+    if config.sample:
         raise UserError(
-            "Terms are a constraint of a beam search, and a search has one: "
-            "decoding.sample must be false and decoding.constraint none, and they are "
-            f"{config.sample} and {config.constraint}. Leave the terms out, or set "
-            "these keys."
+            "Terms are a constraint of a beam search: not with decoding.sample=True. "
+            "Leave the terms out, or set decoding.sample=false."
+        )
+    if config.constraint != "none":
+        raise UserError(
+            "Terms are a constraint of a beam search, and a search has one: not with "
+            f"decoding.constraint={config.constraint}. Leave the terms out, or set "
+            "decoding.constraint=none."
         )
 
 
