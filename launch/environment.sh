@@ -35,6 +35,8 @@ fi
 # changes, or an installation was interrupted, it is done again.
 if [ "$(cat ".venv/.installed$extras" 2>/dev/null)" != "$(cksum < setup.cfg)" ]; then
   echo "Installing t2t_jax$extras into .venv (about a minute)" >&2
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$extras"
+  # Modules are compiled when they are first imported; many never are.
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+    -e ".$extras"
   cksum < setup.cfg | tee ".venv/.installed$extras" > .venv/.installed
 fi
