@@ -8,7 +8,7 @@ translated first:
     python -m t2t_jax.main --mode=translate --workdir=runs/mine < in.txt > out.txt
 
 row     pairs              subwords  layers  d_model  dropout    steps   slots
-small   5,000 to 50,000       4,000       4      128      0.3    6,000   4,096
+small   5,000 to 50,000       4,000       4      128      0.3    3,000   8,192
 quick   50,000 to 500,000     8,000       3      192      0.0    2,000   4,096
 medium  50,000 to 500,000     8,000       3      256      0.2   20,000   8,192
 large   more                 32,000       6      512      0.1  100,000  24,576
@@ -33,7 +33,7 @@ model.d_k model.d_v model.dropout steps data.tokens_per_batch optimizer.warmup_s
 optimizer.peak_learning_rate evaluation.every_steps""".split()
 
 # A peak of 0 is the paper's: (d_model * warmup_steps)^-0.5.
-SMALL = 4_000, 4, 128, 256, 4, 32, 32, 0.3, 6_000, 4_096, 800, 3e-3, 500
+SMALL = 4_000, 4, 128, 256, 4, 32, 32, 0.3, 3_000, 8_192, 2_000, 5e-3, 500
 QUICK = 8_000, 3, 192, 768, 4, 48, 48, 0.0, 2_000, 4_096, 800, 3e-3, 500
 MEDIUM = 8_000, 3, 256, 1_024, 4, 64, 64, 0.2, 20_000, 8_192, 2_000, 2e-3, 1_000
 LARGE = 32_000, 6, 512, 2_048, 8, 64, 64, 0.1, 100_000, 24_576, 4_000, 0.0, 5_000
