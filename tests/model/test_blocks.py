@@ -34,7 +34,7 @@ CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # float32 sums in another order
 
 @EACH
 def test_a_mesh_changes_no_gradient(changes):
-    sizes = {"d_model": 20, "d_ff": 26, "num_heads": 2, "dropout": 0.1}
+    sizes = {"num_layers": 1, "d_model": 20, "d_ff": 26, "num_heads": 2, "dropout": 0.1}
     module = Transformer(dataclasses.replace(TINY, **sizes | changes))
     rows = [packed(PAIRS[n:] + PAIRS[:n]) for n in (0, 1, 2, 0)]
     batch = {name: jnp.concatenate([row[name] for row in rows]) for name in rows[0]}
@@ -63,7 +63,7 @@ def test_a_mesh_changes_no_gradient(changes):
 
 @EACH
 def test_flax_nnx_computes_the_same_and_gives_the_parameters_back(changes):
-    config = dataclasses.replace(TINY, **changes)
+    config = dataclasses.replace(TINY, num_layers=1, **changes)
     net = t2t_jax.to_nnx(Transformer(config), tiny_params(config))
     found = net(SOURCE, TARGET)
     assert_allclose(found, tiny_apply(SOURCE, TARGET, config=config), **CLOSE)
