@@ -55,16 +55,11 @@ def test_with_enough_beams_the_search_finds_the_best_of_all_trees():
     assert len(trees) > 10
     for seed in range(2):
         model = recurrent(seed, len(SMALL))
-        result = search(
-            model,
-            jnp.asarray([source]),
-            beam_size=64,
-            n_best=4,
-            length_penalty=1.0,
-            max_extra_tokens=limit - 2,
-            constraint=tree_constraint(SMALL),
-            constraint_rows=jnp.asarray([num_words]),
-        )
+        sizes = {"beam_size": 64, "n_best": 4, "max_extra_tokens": limit - 2}
+        rule = {"constraint": tree_constraint(SMALL)}
+        rule["constraint_rows"] = jnp.asarray([num_words])
+        given = jnp.asarray([source])
+        result = search(model, given, length_penalty=1.0, **sizes, **rule)
         scores = {tree: score_of(model, source, tree, alpha=1.0) for tree in trees}
         best = sorted(scores, key=lambda tree: -scores[tree])
         require_best(result, {tree: scores[tree] for tree in best}, count=4)
