@@ -1,4 +1,4 @@
-import dataclasses
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -32,8 +32,7 @@ def test_probabilities_are_averaged_and_not_their_logarithms():
 
 
 def test_every_member_starts_as_its_own_toolkit_does():
-    small = dataclasses.replace(TINY, num_layers=1)
-    configs = [dataclasses.replace(small, start=start) for start in ("zero", "eos")]
+    configs = [replace(TINY, num_layers=1, start=start) for start in ("zero", "eos")]
     members = [
         step_model(make_module(config), tiny_params(config, seed=seed))
         for seed, config in enumerate(configs)
