@@ -43,7 +43,7 @@ def test_both_take_the_same_arguments_and_have_a_step_model(config, kind):
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_alignments_are_of_the_decoder_s_own_layers(layers):
-    config = dataclasses.replace(TINY, num_decoder_layers=layers)
+    config = dataclasses.replace(TINY, num_layers=1, num_decoder_layers=layers)
     module, variables = make_module(config), {"params": tiny_params(config)}
     maps = attention_maps(
         module, variables["params"], np.asarray(SOURCE)[0], np.asarray(TARGET)[0]

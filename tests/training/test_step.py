@@ -54,6 +54,7 @@ from tests.training.copy_task import (
     pair_of,
     require_same,
 )
+from tests.training.test_accumulation import soak
 
 
 @pytest.fixture(scope="module")
@@ -264,23 +265,25 @@ def test_frozen_parameters_do_not_count_in_the_gradient_norm(start, gradient):
 
 CHOICES = {
     "adam": {},
+    "schedule_free": {
+        "name": "schedule_free",
+        "weight_decay": 0.1,
+        "peak_learning_rate": 0.05,
+    },
     "adamw with ema": {
         "name": "adamw",
         "weight_decay": 0.1,
         "peak_learning_rate": 5e-3,
         "training": TrainingConfig(ema_decay=0.9),
     },
-    "schedule_free": {
-        "name": "schedule_free",
-        "weight_decay": 0.1,
-        "peak_learning_rate": 0.05,
-    },
     "muon": {"name": "muon", "weight_decay": 0.1},
     "adafactor": {"name": "adafactor", "training": TrainingConfig(frozen="*/key")},
 }
+NAMES = [*CHOICES]
 
 
-@pytest.fixture(scope="module", params=CHOICES)
+# Of the others, test_optimizer.py asserts what they do to each kind of parameter.
+@pytest.fixture(scope="module", params=[*NAMES[:3], *map(soak, NAMES[3:])])
 def learner(request):
     return Trainer(1, rows=32, model=LEARNER, **CHOICES[request.param])
 
@@ -306,7 +309,10 @@ def test_optimizer_schedule_free_steps_at_y_and_not_at_the_average(learner):
 
 @pytest.mark.parametrize(
     ("learner", "steps", "accuracy"),
-    [("adam", 400, 0.99), *((name, 300, 0.97) for name in [*CHOICES][1:])],
+    [
+        *[("adam", 400, 0.99), (NAMES[1], 300, 0.97)],
+        *(soak(n, 300, 0.97) for n in NAMES[2:]),
+    ],
     indirect=["learner"],
 )
 def test_optimizer_learns_a_copy_task(learner, steps, accuracy):
