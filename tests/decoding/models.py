@@ -176,6 +176,12 @@ def penalty(n: int, alpha: float, normalization: str = "paper") -> float:
     return (n if normalization == "power" else (5 + n) / 6) ** alpha
 
 
+@jax.jit
+def _next(model, tokens_1xP, memory, cache, position):
+    logits_1xPxV, cache = model.step(tokens_1xP, memory, cache, position)
+    return jax.nn.log_softmax(logits_1xPxV[0]), cache
+
+
 def next_log_probabilities(model, source, prefixes) -> np.ndarray:
     """[P, V] what comes after P prefixes of equal length: P beams, never reordered."""
     memory = model.encode(jnp.asarray([source]))
@@ -184,9 +190,8 @@ def next_log_probabilities(model, source, prefixes) -> np.ndarray:
     cache = model.init_cache(memory, len(prefixes), 16)
     read = np.array([(BOS, *prefix) for prefix in prefixes])
     for position in range(length + 1):
-        tokens_1xP = jnp.asarray(read[None, :, position])
-        logits, cache = model.step(tokens_1xP, memory, cache, jnp.asarray(position))
-    return np.asarray(jax.nn.log_softmax(logits[0]), np.float64)
+        logs_PxV, cache = _next(model, read[None, :, position], memory, cache, position)
+    return np.asarray(logs_PxV, np.float64)
 
 
 def exhaustive_search(model, source, *, limit: int, alpha: float, normalization):
@@ -228,19 +233,11 @@ def require_exhaustive(
 ):
     """With enough beams the three best outputs that hold are those of trying all."""
     source = (4, 5, EOS)
-    result = search(
-        model,
-        jnp.asarray([source]),
-        beam_size=beams,
-        length_penalty=alpha,
-        length_normalization=normalization,
-        max_extra_tokens=limit - 2,
-        n_best=3,
-        **constraint,
-    )
-    truth = exhaustive_search(
-        model, source, limit=limit, alpha=alpha, normalization=normalization
-    )
+    sizes = {"beam_size": beams, "max_extra_tokens": limit - 2, "n_best": 3}
+    rules = {"length_penalty": alpha, "length_normalization": normalization}
+    result = search(model, jnp.asarray([source]), **sizes, **rules, **constraint)
+    rules = {"alpha": alpha, "normalization": normalization}
+    truth = exhaustive_search(model, source, limit=limit, **rules)
     held = {tokens: score for tokens, score in truth.items() if holds(tokens)}
     require_best(result, held, count=3)
 

@@ -38,7 +38,7 @@ from tests.faults.running import refused
 from tests.integration import tiny
 from tests.model.tiny import TINY, TINY_RNN, rnn_params, tiny_params
 
-SIZE = dataclasses.replace(TINY, vocab_size=V)
+SIZE = dataclasses.replace(TINY, num_layers=1, vocab_size=V)
 UNTIED = dataclasses.replace(
     SIZE, tying="none", output_bias=True, source_vocab_size=V, start="eos"
 )
@@ -83,7 +83,7 @@ def results(translator, lines=LINES, **more):
     return [one.text for one in found], [one.log_probability for one in found]
 
 
-RNN_SIZE = dataclasses.replace(TINY_RNN, vocab_size=V)
+RNN_SIZE = dataclasses.replace(TINY_RNN, num_layers=1, vocab_size=V)
 MODELS = {
     "one matrix": lambda: transformer(),
     "three matrices": lambda: transformer(UNTIED),

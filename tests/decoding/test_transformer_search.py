@@ -25,7 +25,8 @@ SEARCH = BeamParams(beam_size=3, n_best=2, min_tokens=2)
 @pytest.fixture(scope="module")
 def params():
     token = jnp.ones((1, 1), jnp.int32)
-    params = make_module(CONFIG).init(jax.random.key(5), token, token)["params"]
+    init = jax.jit(make_module(CONFIG).init)
+    params = init(jax.random.key(5), token, token)["params"]
     # Larger weights, or all words would be about as probable.
     return jax.tree.map(lambda leaf: 3 * leaf, params)
 

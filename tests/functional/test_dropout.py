@@ -7,12 +7,13 @@ from numpy.testing import assert_array_equal
 from t2t_jax.functional.dropout import dropout, token_cutoff
 
 KEY = jax.random.key(11)
+DROP, CUT = (jax.jit(one, static_argnames="rate") for one in (dropout, token_cutoff))
 
 
 def kept(shape, *, rows=None, key=KEY, rate=0.3):
     """Tells where ones survive."""
     rows = jnp.arange(shape[0]) if rows is None else rows
-    return np.asarray(dropout(jnp.ones(shape), rate=rate, key=key, rows_B=rows)) != 0
+    return np.asarray(DROP(np.ones(shape, "f"), rate=rate, key=key, rows_B=rows)) != 0
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
@@ -113,7 +114,7 @@ def cut(shape, *, rows=None, rate=0.3, spared=None):
     rows = jnp.arange(shape[0]) if rows is None else rows
     spared = jnp.zeros(shape, bool) if spared is None else spared
     x = jnp.full((*shape, 3), 8.0)
-    y = np.asarray(token_cutoff(x, spared, rate=rate, key=KEY, rows_B=rows))
+    y = np.asarray(CUT(x, spared, rate=rate, key=KEY, rows_B=rows))
     assert set(np.unique(y)) <= {0.0, 8.0}  # not scaled up
     assert (y == y[..., :1]).all()
     return y[..., 0] != 0

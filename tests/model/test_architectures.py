@@ -1,4 +1,5 @@
 import dataclasses
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -26,12 +27,13 @@ RECURRENT = RNNConfig(**SMALL, d_hidden=22, d_attention=17)
 def test_both_take_the_same_arguments_and_have_a_step_model(config, kind):
     module = make_module(config)
     source, target = jnp.ones((2, 5), int), jnp.ones((2, 7), int)
-    params = module.init(jax.random.key(0), source, target)["params"]
     more = {"source_segments": source, "source_positions": source}
     more |= {"target_segments": target, "target_positions": target}
-    more |= {"rows": jnp.arange(2), "deterministic": True}
-    assert module.apply({"params": params}, source, target, **more).shape == (2, 7, 29)
-    assert isinstance(step_model(module, params), kind)
+    more["rows"] = jnp.arange(2)
+    run = partial(module.init_with_output, deterministic=True)
+    found, made = jax.eval_shape(run, jax.random.key(0), source, target, **more)
+    assert found.shape == (2, 7, 29)
+    assert isinstance(step_model(module, made["params"]), kind)
     one, other = (
         sum(training_flops(config, source_length=n, target_length=7).values())
         for n in (5, 6)
@@ -41,7 +43,7 @@ def test_both_take_the_same_arguments_and_have_a_step_model(config, kind):
 
 @pytest.mark.parametrize("layers", [1, 3])
 def test_alignments_are_of_the_decoder_s_own_layers(layers):
-    config = dataclasses.replace(TINY, num_decoder_layers=layers)
+    config = dataclasses.replace(TINY, num_layers=1, num_decoder_layers=layers)
     module, variables = make_module(config), {"params": tiny_params(config)}
     maps = attention_maps(
         module, variables["params"], np.asarray(SOURCE)[0], np.asarray(TARGET)[0]

@@ -104,10 +104,11 @@ def test_steps_with_a_cache_in_bfloat16_are_near_the_full_pass():
 
 
 def test_the_gradient_points_where_that_of_float32_does():
-    params = jax.jit(Transformer(TINY).init)(jax.random.key(0), SOURCE, TARGET)
+    one, other = (dataclasses.replace(config, num_layers=1) for config in (LOW, TINY))
+    params = jax.jit(Transformer(one).init)(jax.random.key(0), SOURCE, TARGET)
     low, high = (
         jax.flatten_util.ravel_pytree(jax.grad(loss)(params["params"], config))[0]
-        for config in (LOW, TINY)
+        for config in (one, other)
     )
     cosine = low @ high / jnp.linalg.norm(low) / jnp.linalg.norm(high)
     # Measured: 0.9993 to 0.99997, by the seed.

@@ -83,7 +83,7 @@ def test_it_is_equation_1_wherever_something_can_be_seen(kernel, lengths, is_cau
             context = jnp.where(attends, function(q, k, v), 0)
             return jnp.sin(context).sum(), context
 
-        return jax.grad(total, argnums=(0, 1, 2), has_aux=True)(q, k, v)
+        return jax.jit(jax.grad(total, argnums=(0, 1, 2), has_aux=True))(q, k, v)
 
     jax.tree.map(
         functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=2e-6),
@@ -178,8 +178,11 @@ def test_biases_leave_it_the_dtype_that_it_needs(fused):
 
 
 def test_decoding_token_by_token_is_plain(fused):
-    module = Transformer(CONFIG).bind(drawn())
-    memory = jnp.zeros((2, 6, 14), jnp.bfloat16)
-    cache = module.init_cache(memory, SOURCE > 0, num_beams=2, length=4)
-    module.step(jnp.ones((2, 2), int), cache, 0)
+    def decode(variables):
+        module, memory = Transformer(CONFIG).bind(variables), jnp.zeros((2, 6, 14))
+        memory = memory.astype(jnp.bfloat16)
+        cache = module.init_cache(memory, SOURCE > 0, num_beams=2, length=4)
+        return module.step(jnp.ones((2, 2), int), cache, 0)
+
+    jax.eval_shape(decode, drawn())
     assert not fused

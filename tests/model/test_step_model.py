@@ -10,7 +10,7 @@ import pytest
 from flax import linen as nn
 from numpy.testing import assert_allclose
 
-from t2t_jax.model.architectures import make_module, step_model
+from t2t_jax.model.architectures import step_model
 from t2t_jax.model.attention import MultiHeadAttention
 from t2t_jax.model.config import TransformerConfig
 from t2t_jax.model.rnn.rnn import RNN, RNNStepModel
@@ -22,6 +22,7 @@ from tests.model.tiny import (
     TARGET,
     TINY,
     TINY_RNN,
+    drawn_params,
     rnn_apply,
     rnn_params,
     tiny_apply,
@@ -36,8 +37,9 @@ BOTH = pytest.mark.parametrize(
     [(MODEL, tiny_apply), (RECURRENT, rnn_apply)],
     ids=["transformer", "rnn"],
 )
+ONE, ONE_RNN = (dataclasses.replace(one, num_layers=1) for one in (TINY, TINY_RNN))
 TODAYS = dataclasses.replace(
-    TINY, norm="rms", activation="swiglu", positions="rotary", d_k=6
+    ONE, norm="rms", activation="swiglu", positions="rotary", d_k=6
 )
 MODERN = TransformerStepModel(Transformer(TODAYS), tiny_params(TODAYS))
 modern_apply = partial(tiny_apply, config=TODAYS)
@@ -163,24 +165,25 @@ def capped(table, y):
 @pytest.mark.parametrize(
     ("module", "kind"),
     [
-        (Transformer(TINY, feed_forward=Squared), TransformerStepModel),
-        (Transformer(TINY, attention=Sharper), RecomputingStepModel),
-        (Transformer(TINY, attention=partial(Sharper)), RecomputingStepModel),
-        (Transformer(TINY, attention=lambda _: Sharper(_)), RecomputingStepModel),
-        (Transformer(TINY, attention=partial(MultiHeadAttention)), type(MODEL)),
-        (Transformer(TINY, head=capped), TransformerStepModel),
-        (RNN(TINY_RNN, head=capped), RNNStepModel),
-        (Doubled(TINY_RNN), RecomputingStepModel),
+        (Transformer(ONE, feed_forward=Squared), TransformerStepModel),
+        (Transformer(ONE, attention=Sharper), RecomputingStepModel),
+        (Transformer(ONE, attention=partial(MultiHeadAttention)), type(MODEL)),
+        (Transformer(ONE, head=capped), TransformerStepModel),
+        (RNN(ONE_RNN, head=capped), RNNStepModel),
+        (Doubled(ONE_RNN), RecomputingStepModel),
     ],
 )
 def test_a_part_of_ones_own_is_searched_as_it_is_trained(module, kind):
-    variables = jax.jit(module.init)(jax.random.key(3), SOURCE, TARGET)
-    model = step_model(module, variables["params"])
+    params = drawn_params(module)
+    model = step_model(module, params)
     assert type(model) is kind
-    logits = jax.jit(module.apply)(variables, SOURCE, TARGET)
+    logits = jax.jit(module.apply)({"params": params}, SOURCE, TARGET)
     if kind is RecomputingStepModel:
-        usual = jax.jit(make_module(module.config).apply)(variables, SOURCE, TARGET)
+        usual = tiny_apply(SOURCE, TARGET, config=module.config, params=params)
         assert not np.allclose(logits, usual, **CLOSE)
+        if isinstance(module, Transformer):
+            for other in (partial(Sharper), lambda config: Sharper(config)):
+                assert type(step_model(module.clone(attention=other), params)) is kind
     real = np.asarray(TARGET) > 0
     stepped = run(model, TARGET[:, None])[:, 0]
     assert_allclose(stepped[real], logits[real], **CLOSE)

@@ -27,10 +27,9 @@ TINY_RNN = RNNConfig(
 
 
 @functools.cache
-def _params(config, seed, scale_of_matrices, scale_of_vectors):
+def drawn_params(module, seed=0, scale_of_matrices=0.3, scale_of_vectors=0.1):
     """Draws all parameters: biases of 0 and scales of 1 would hide mistakes."""
-    init = make_module(config).init
-    shapes = jax.eval_shape(init, jax.random.key(0), SOURCE, TARGET)["params"]
+    shapes = jax.eval_shape(module.init, jax.random.key(0), SOURCE, TARGET)["params"]
     draw = np.random.default_rng(seed).normal
 
     def drawn(path, leaf):
@@ -42,11 +41,11 @@ def _params(config, seed, scale_of_matrices, scale_of_vectors):
 
 
 def tiny_params(config=TINY, seed=0):
-    return _params(config, seed, 0.3, 0.1)
+    return drawn_params(make_module(config), seed)
 
 
 def rnn_params(config=TINY_RNN, seed=0):
-    return _params(config, seed, 0.4, 0.4)
+    return drawn_params(make_module(config), seed, 0.4, 0.4)
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """The smallest task a Transformer can learn, and a tiny one to learn it."""
 
 import dataclasses
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 import jax
 import numpy as np
@@ -34,6 +34,14 @@ LEARNER = {"d_model": 32, "d_ff": 46, "d_k": 16, "d_v": 16, "dropout": 0.0}
 """Sizes with which the task is learned in some hundred steps of 32 rows."""
 
 require_same = partial(jax.tree.map, np.testing.assert_array_equal)
+made_optimizer, shapes_of = cache(make_optimizer), cache(state_shapes)
+
+
+@cache
+def first_state(module, optimizer, *, ema):
+    """Draws it once, on one device: tests/training/test_state.py draws on others."""
+    mesh = make_mesh(jax.devices()[:1])
+    return jax.device_get(init_state(module, optimizer, KEY, mesh=mesh, ema=ema))
 
 
 def pair_of(words):
@@ -111,16 +119,16 @@ class Trainer:
         self.module = module or Transformer(dataclasses.replace(CONFIG, **model or {}))
         training = training or TrainingConfig()
         optimizer = {"warmup_steps": 30, "peak_learning_rate": 0.01, **optimizer}
-        optimizer = make_optimizer(
+        optimizer = made_optimizer(
             OptimizerConfig(**optimizer),
             d_model=self.module.config.d_model,
             frozen=training.frozen,
         )
         self.mesh = make_mesh(jax.devices()[:devices], **(mesh or {}))
         model, ema = (self.module, optimizer), training.ema_decay > 0
-        shapes = state_shapes(*model, ema=ema)
+        shapes = self.shapes = shapes_of(*model, ema=ema)
         places = state_shardings(shapes, self.mesh, shard_optimizer=shard_optimizer)
-        self.init = lambda key: init_state(*model, key, ema=ema, shardings=places)
+        self.place = lambda: jax.device_put(first_state(*model, ema=ema), places)
         self.sums = jax.jit(partial(forward_loss, self.module, label_smoothing=0.1))
         step = make_train_step(
             *model, mesh=self.mesh, config=training, loss=loss, shardings=places
@@ -134,7 +142,7 @@ class Trainer:
     @cached_property
     def state(self):
         """The first state; to be copied where it is donated."""
-        return self.init(KEY)
+        return self.place()
 
     def copied(self, state):
         """Copies a state, since a step donates it."""

@@ -1,4 +1,3 @@
-import dataclasses
 from functools import partial
 
 import jax
@@ -17,15 +16,14 @@ from t2t_jax.training.state import init_state
 from tests.training.copy_task import CONFIG, require_same
 
 
-def draw(key, **changed):
+def draw(key, **mesh):
     optimizer = make_optimizer(OptimizerConfig(), d_model=16)
-    module = Transformer(dataclasses.replace(CONFIG, **changed))
-    return init_state(module, optimizer, key)
+    return init_state(Transformer(CONFIG), optimizer, key, mesh=make_mesh(**mesh))
 
 
 def test_the_same_key_draws_the_same_parameters_and_another_key_others():
-    first, again, other = (draw(seed) for seed in (7, 7, 8))
-    require_same(first, again)
+    first, again, other = draw(7), draw(7, fsdp=2, tensor=2), draw(8)
+    require_same(first, again)  # on another mesh, too
     pairs = zip(*map(jax.tree.leaves, (first.params, other.params)), strict=True)
     matrices = [(a, b) for a, b in pairs if a.ndim > 1]
     assert matrices

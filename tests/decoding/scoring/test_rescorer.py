@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,10 +21,11 @@ CONFIG = TransformerConfig(
 SOURCE = np.array([[5, 6, 7, 9, 2], [8, 2, 0, 0, 0], [11, 13, 2, 0, 0]], np.int32)
 
 
+@functools.cache
 def made(config=CONFIG, seed=0):
     module = make_module(config, devices=jax.local_devices())
     token = jnp.ones((1, 1), jnp.int32)
-    return module, {"params": module.init(jax.random.key(seed), token, token)["params"]}
+    return module, jax.jit(module.init)(jax.random.key(seed), token, token)
 
 
 def rescorer(*models, layer=None, **changes):
@@ -52,10 +55,10 @@ def test_the_tokens_scores_are_those_that_the_search_has_added_up(seeds):
 
 
 def test_lengths_share_a_few_widths():
-    outputs = np.zeros((3, 70), np.int32)
+    outputs, asked = np.zeros((3, 70), np.int32), rescorer(made())
     for length, width in ((2, 16), (17, 32), (33, 64), (50, 64), (65, 70)):
         outputs[1, :length] = 5
-        found = rescorer(made()).rescore(SOURCE, outputs)
+        found = asked.rescore(SOURCE, outputs)
         assert found.log_probabilities_BxT.shape == (3, width)
 
 

@@ -62,7 +62,7 @@ def test_improbable_tokens_are_drawn_too():
         state = sampling.SampleState(position, None, keys_BxK, *[None] * 5)
         return sampling._noise(state, (4, 2**17)).max()
 
-    assert max(highest(jnp.int32(at)) for at in range(8)) > 16
+    assert any(highest(jnp.int32(at)) > 16 for at in range(8))
 
 
 def test_temperature_sharpens_and_the_log_probabilities_are_the_models_own():

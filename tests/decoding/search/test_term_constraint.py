@@ -14,6 +14,7 @@ from tests.decoding.models import (
 )
 
 V = 23
+ADVANCE = jax.jit(lambda rule, state, rows, x: rule.advance(state, rows, tokens_BxW=x))
 
 
 def words(size, *, joins=(), goes_on=()):
@@ -37,7 +38,7 @@ def follow(rule, rows, tokens):
     """The states after each of the tokens, of one hypothesis."""
     state = rule.init(rows, limits_B=jnp.asarray([99]), num_beams=1)
     for token in tokens:
-        state = rule.advance(state, rows, tokens_BxW=jnp.asarray([[token]]))
+        state = ADVANCE(rule, state, rows, np.asarray([[token]]))
         yield state
 
 

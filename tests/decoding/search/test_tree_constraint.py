@@ -55,16 +55,11 @@ def test_with_enough_beams_the_search_finds_the_best_of_all_trees():
     assert len(trees) > 10
     for seed in range(2):
         model = recurrent(seed, len(SMALL))
-        result = search(
-            model,
-            jnp.asarray([source]),
-            beam_size=64,
-            n_best=4,
-            length_penalty=1.0,
-            max_extra_tokens=limit - 2,
-            constraint=tree_constraint(SMALL),
-            constraint_rows=jnp.asarray([num_words]),
-        )
+        sizes = {"beam_size": 64, "n_best": 4, "max_extra_tokens": limit - 2}
+        rows = jnp.asarray([num_words])
+        rule = {"constraint": tree_constraint(SMALL), "constraint_rows": rows}
+        given = model, jnp.asarray([source])
+        result = search(*given, length_penalty=1.0, **sizes, **rule)
         scores = {tree: score_of(model, source, tree, alpha=1.0) for tree in trees}
         best = sorted(scores, key=lambda tree: -scores[tree])
         require_best(result, {tree: scores[tree] for tree in best}, count=4)
@@ -82,15 +77,9 @@ def test_every_output_is_a_tree_over_exactly_the_words(beam_rule, beam_size, ext
     )
     for seed in range(3):
         model = recurrent(seed, len(PIECES), eos_bias=seed - 1.0)
-        result = search(
-            model,
-            jnp.asarray(source),
-            beam_size=beam_size,
-            beam_rule=beam_rule,
-            max_extra_tokens=extra,
-            constraint=tree_constraint(PIECES),
-            constraint_rows=jnp.asarray(num_words),
-        )
+        sizes = {"beam_size": beam_size, "beam_rule": beam_rule}
+        rule = {"constraint": tree_constraint(PIECES), "constraint_rows": num_words}
+        result = search(model, source, max_extra_tokens=extra, **sizes, **rule)
         assert np.asarray(result.finished_BxW).all()
         for (tokens, *_), number in zip(outputs(result), num_words, strict=True):
             assert tokens[-1] == EOS
