@@ -109,7 +109,7 @@ def launch(
     """Starts a run, and hurts it at a random moment; without a chance it may end."""
     newest = _newest(workdir)
     process = running.launch(
-        argv, processes=topology.processes, devices=topology.devices
+        argv, processes=topology.processes, devices=topology.devices, fresh=True
     )
     listener, number, moment = Listener(process), "", ""
     try:

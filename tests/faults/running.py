@@ -7,11 +7,11 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import jax
@@ -34,21 +34,34 @@ def launch(
     devices: int = 1,
     processes: int = 1,
     environment: dict[str, str] | None = None,
+    fresh: bool = False,
+    **streams: Any,
 ) -> Process:
-    """Starts the real command line; `devices` are those of each process."""
-    command = [sys.executable, "-m", "t2t_jax.main", *argv]
+    """Starts the real command line, as `tiny.run` does.
+
+    Args:
+      devices: of each process.
+      streams: other arguments of `subprocess.Popen`.
+    """
+    environ = {**tiny.environment(devices), fault_injection.VARIABLE: fault}
+    environ |= environment or {}
+    python = tiny.python(environ, fresh=fresh)
+    command = [python, "-m", "t2t_jax.main", *argv]
     if processes > 1:
         options = [str(processes), f"--devices={devices}"]
         command = ["bash", str(LAUNCHER), *options, "--", *argv]
-    environ = {**tiny.environment(devices), "PYTHON": sys.executable}
-    environ |= {fault_injection.VARIABLE: fault, **(environment or {})}
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    return subprocess.Popen(
-        command, stdin=nothing, stdout=pipe, stderr=pipe, env=environ, cwd=tiny.ROOT
-    )
+        environ["PYTHON"] = python
+    streams = {"stdin": subprocess.DEVNULL, "stdout": PIPE, "stderr": PIPE} | streams
+    return subprocess.Popen(command, env=environ, cwd=tiny.ROOT, **streams)
 
 
-_LAUNCH = ("fault", "devices", "processes", "environment")
+def fork_of(process: Process) -> int:
+    """Returns the number of the fork that a process stands for, or its own."""
+    name = Path(f"/proc/{process.pid}/comm").read_text().strip()
+    return int(name) if name.isdecimal() else process.pid
+
+
+_LAUNCH = ("fault", "devices", "processes", "environment", "fresh", "stdout", "stderr")
 
 
 def start(workdir: Path, *, flags: tuple[str, ...] = (), **how: Any) -> Process:
@@ -72,15 +85,8 @@ def start_one(
 ) -> Process:
     """Starts one of two processes by hand; `more` are variables of its environment."""
     met = (f"--coordinator_address={address}", "--num_processes=2")
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, "-m", "t2t_jax.main", *argv, *met, f"--process_id={index}"],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        env={**tiny.environment(devices), **more},
-        cwd=tiny.ROOT,
-    )
+    argv = (*argv, *met, f"--process_id={index}")
+    return launch([*argv], devices=devices, environment=more, stdin=PIPE)
 
 
 def end(process: Process, seconds: float = 300) -> tuple[int, str]:
@@ -121,27 +127,9 @@ def running(workdir: Path, **how: object) -> Iterator[Process]:
         process.communicate()
 
 
-def finish(
-    workdir: Path,
-    *,
-    code: int = 0,
-    seconds: float = 300,
-    fresh: bool = False,
-    **how: Any,
-) -> str:
-    """Runs as `start` does to the end, which must be `code`; returns its stderr.
-
-    Args:
-      fresh: in an interpreter of its own, with hashes and random numbers of its own.
-    """
-    if fresh or how.get("processes", 1) > 1 or how.get("environment"):
-        found, said = end(start(workdir, **how), seconds)
-    else:
-        fault, flags = how.pop("fault", ""), how.pop("flags", ())
-        devices, _ = how.pop("devices", 1), how.pop("processes", 1)
-        argv = [*tiny.arguments(workdir, **how), *flags]
-        done = tiny.run(*argv, fault=fault, devices=devices, timeout=seconds)
-        found, said = done.returncode, done.stderr.decode()
+def finish(workdir: Path, *, code: int = 0, seconds: float = 300, **how: Any) -> str:
+    """Runs as `start` does to the end, which must be `code`; returns its stderr."""
+    found, said = end(start(workdir, **how), seconds)
     assert found == code, said
     return said
 

@@ -45,7 +45,7 @@ ODD = [
     *("a\0b", "\0", "x\r", "\ud800", "\ufffd\ufffe", "e\u0301" * 40, "ß" * 300),
 ]
 # Beside what is drawn, which is shown where a test fails.
-LONG = "the " * 5_000
+LONG = "the " * 1_000
 LINES = st.lists(
     st.sampled_from(ODD)
     | st.sampled_from(PHRASES)
@@ -101,16 +101,11 @@ def require_same_but_for_ties(found, expected):
 @example(["", *ODD, LONG, *PHRASES[:9]])
 def test_a_line_is_translated_alike_alone_and_in_any_batch(translator, lines):
     alone = [translator.translations([line])[0] for line in lines]
-    require_same_but_for_ties(translator.translations(lines), alone)
+    found = translator.translations(lines)
+    require_same_but_for_ties(found, alone)
     backwards = translator.translations(lines[::-1])
     require_same_but_for_ties(backwards[::-1], alone)
-
-
-@settings(max_examples=25, deadline=None)
-@given(LINES)
-def test_every_line_becomes_one_line_and_a_blank_one_an_empty_one(translator, lines):
-    found = translator.translations(lines)
-    assert len(found) == len(lines)
+    # Every line becomes one line, and a blank one an empty one.
     for line, translation in zip(lines, found, strict=True):
         assert not LINE_ENDS.search(translation.text)
         assert translation.num_tokens <= translation.num_parts * (31 + EXTRA)

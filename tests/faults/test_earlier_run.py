@@ -38,7 +38,7 @@ def is_same_machine(written):
 
 
 def test_a_run_is_resumed_as_if_it_had_never_stopped(written):
-    done = tiny.succeed("--workdir=run", "--config.steps=12", fresh=True, cwd=written)
+    done = tiny.succeed("--workdir=run", "--config.steps=12", cwd=written)
     assert b"from step 8" in done.stderr
     expected = json.loads((written / "final_meta.json").read_text())
     resumed = CheckpointReader(written / "run" / "checkpoints").read_verified_meta(12)
@@ -60,7 +60,7 @@ def losses(path):
 
 def test_a_model_translates_as_it_did(written):
     flags = ("translate", "--workdir=model", "--input=in.txt")
-    done = tiny.succeed(*flags, fresh=True, cwd=written)
+    done = tiny.succeed(*flags, cwd=written)
     lines = done.stdout.decode().splitlines()
     assert len(lines) == 3
     if is_same_machine(written):

@@ -13,15 +13,12 @@ import os
 import resource
 import signal
 import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from t2t_jax.devices import fault_injection
 from tests.faults import running
-from tests.integration import tiny
 
 ENOUGH = resource.RLIM_INFINITY
 KEYS = {
@@ -34,7 +31,7 @@ KEYS = {
 
 
 def limit(process, size):
-    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, ENOUGH))
+    resource.prlimit(running.fork_of(process), resource.RLIMIT_FSIZE, (size, ENOUGH))
 
 
 def follow(process, seconds=300):
@@ -107,11 +104,9 @@ def test_a_full_disk_at_the_end_exits_74_and_the_next_run_saves(undisturbed, tmp
 @pytest.mark.soak
 def test_where_stderr_lies_on_the_full_disk_too_the_run_goes_on(undisturbed, tmp_path):
     workdir, log = tmp_path / "run", tmp_path / "log"
-    command = [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(workdir, **KEYS)]
-    environ = {**tiny.environment(), fault_injection.VARIABLE: "stop@60"}
     with log.open("wb") as stderr:
-        how = {"stdin": subprocess.DEVNULL, "stderr": stderr}
-        process = subprocess.Popen(command, env=environ, cwd=tiny.ROOT, **how)
+        how = {"stdout": subprocess.DEVNULL, "stderr": stderr, "fault": "stop@60"}
+        process = running.start(workdir, fresh=True, **how, **KEYS)
     try:
         # It stops itself, is hindered from there, and ends without room.
         status = Path(f"/proc/{process.pid}/stat")

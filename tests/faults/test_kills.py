@@ -47,7 +47,7 @@ def test_killed_at_every_kind_of_moment_it_ends_as_if_it_had_not_been(tmp_path):
         assert (f"Resuming from step {there} " in said) == (there > 0), said
         assert max(running.saved(run), default=0) in allowed, fault
     running.finish(run, **CHANGED)
-    running.finish(whole, fresh=True, **CHANGED)
+    running.finish(whole, **CHANGED)
     assert running.saved(run) == running.saved(whole)
     require_equal(run, whole, STEPS)
 

@@ -100,7 +100,8 @@ def test_a_rank_that_sleeps_ends_all_with_their_stacks(tmp_path):
 @again
 def test_a_rank_that_is_stopped_is_cleared_away_by_the_launcher(tmp_path):
     workdir = tmp_path / "run"
-    run = start(workdir, processes=2, fault="stop@6:1", **UNPAUSED)
+    how = {"processes": 2, "fresh": True, **UNPAUSED}
+    run = start(workdir, fault="stop@6:1", **how)
     code, said = end(run, SECONDS)
     assert code == 70, said
     assert end_codes(said) == {0: 70}

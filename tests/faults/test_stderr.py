@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from t2t_jax.devices import fault_injection
 from tests.docs.commands import run
 from tests.faults import running
 from tests.integration import tiny
@@ -32,13 +31,8 @@ def test_a_mistake_has_its_exit_code(redirection, flag, code):
 def unheard(workdir, fault, **changed):
     """Starts a run; yields it with the end of its stderr that is to be closed."""
     reader, writer = os.pipe()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "t2t_jax.main", *tiny.arguments(workdir, **changed)],
-        stdin=subprocess.DEVNULL,
-        stderr=writer,
-        env={**tiny.environment(), fault_injection.VARIABLE: fault},
-        cwd=tiny.ROOT,
-    )
+    streams = {"stdout": subprocess.DEVNULL, "stderr": writer}
+    process = running.start(workdir, fault=fault, **streams, **changed)
     os.close(writer)
     try:
         yield process, reader

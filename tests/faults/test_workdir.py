@@ -87,7 +87,7 @@ def test_a_second_trainer_is_refused_at_once_and_told_who_holds_the_workdir(tmp_
         running.wait_for(workdir / "config.json", first)
         began = time.monotonic()
         done = tiny.run(*tiny.arguments(workdir), timeout=240)
-        refused(done, 73, f"by process {first.pid} on ", "another workdir")
+        refused(done, 73, f"by process {running.fork_of(first)} on ", "another workdir")
         # A bound against waiting for the first, not a measurement.
         assert time.monotonic() - began < 120
         assert first.poll() is None

@@ -15,15 +15,17 @@ import json
 import logging
 import os
 import pkgutil
+import selectors
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NoReturn
 
 from t2t_jax.devices.huge_pages import request_huge_pages
@@ -36,107 +38,97 @@ _READ_LATER = ("XLA_FLAGS", "T2T_JAX_", "PYTEST_")
 class ForkServer:
     """Starts a server, which lives as long as this process.
 
+    Its `python` is a program that takes `-m t2t_jax.main …` as an interpreter does.
+
     Args:
       environ: of the server.
     """
 
     def __init__(self, environ: Mapping[str, str]):
         self._environ = _read_early(environ)
-        # A message is received in one piece, and nothing is an end.
-        self._connection, theirs = socket.socketpair(
-            socket.AF_UNIX, socket.SOCK_SEQPACKET
-        )
+        self._directory = TemporaryDirectory()
+        self.python = str(Path(self._directory.name, "python"))
         environ = dict(environ)
         request_huge_pages(environ)  # as the command line does, by an exec
-        with theirs:
+        # A message is received in one piece.
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind("")  # the system finds a name
+            listener.listen(64)
+            address = listener.getsockname()[1:].decode()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
+                [sys.executable, "-m", __name__, str(listener.fileno())],
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.PIPE,
                 env=environ,
                 cwd=_ROOT,
             )
-        atexit.register(self.close)
-
-    def close(self) -> None:
-        self._connection.close()
-        self._process.wait()
+        client = Path(__file__).with_name("fork_client.py")
+        command = shlex.join([sys.executable, "-IS", str(client), address])
+        Path(self.python).write_text(f'#!/bin/sh\nexec {command} "$@"\n', "utf-8")
+        os.chmod(self.python, 0o700)
+        atexit.register(self._process.communicate)  # the end of its stdin is its own
 
     def serves(self, environ: Mapping[str, str]) -> bool:
         """Whether a fork would be what a start in this environment is."""
         return _read_early(environ) == self._environ
-
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        environ: Mapping[str, str],
-        stdin: bytes,
-        seconds: float,
-        cwd: Path = _ROOT,
-    ) -> subprocess.CompletedProcess[bytes]:
-        """Runs the command line, as `subprocess.run` does.
-
-        Raises:
-          subprocess.TimeoutExpired: it was killed.
-        """
-        pipes = [os.pipe() for _ in range(3)]
-        theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
-        values = {"argv": list(argv), "environ": dict(environ), "cwd": str(cwd)}
-        request = json.dumps(values).encode()
-        socket.send_fds(self._connection, [request], theirs)
-        for file in theirs:
-            os.close(file)
-        with ThreadPoolExecutor(3) as threads:
-            threads.submit(_write, pipes[0][1], stdin)
-            output = [threads.submit(_read, pipes[k][0]) for k in (1, 2)]
-            process = int(self._receive(60))
-            try:
-                code = int(self._receive(seconds))
-            except TimeoutError:
-                os.kill(process, signal.SIGKILL)
-                self._receive(60)
-                raise subprocess.TimeoutExpired(argv, seconds) from None
-        return subprocess.CompletedProcess(
-            argv, code, *(one.result() for one in output)
-        )
-
-    def _receive(self, seconds: float) -> bytes:
-        self._connection.settimeout(seconds)
-        message = self._connection.recv(64)
-        assert message, "the server of forks has ended"
-        return message
 
 
 def _read_early(environ: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environ.items() if not k.startswith(_READ_LATER)}
 
 
-def _write(file: int, data: bytes) -> None:
-    with suppress(BrokenPipeError), os.fdopen(file, "wb") as pipe:
-        pipe.write(data)
-
-
-def _read(file: int) -> bytes:
-    with os.fdopen(file, "rb") as pipe:
-        return pipe.read()
-
-
-def _serve(connection: socket.socket) -> bool:
+def _serve(listener: socket.socket) -> bool:
     """Answers requests; returns whether this is a fork that is to run one."""
+    selector, running = selectors.DefaultSelector(), {}
+    selector.register(0, selectors.EVENT_READ)
+    selector.register(listener, selectors.EVENT_READ)
     while True:
-        request, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
-        if not request:
-            return False
-        process = os.fork()
-        if not process:
-            connection.close()
-            _become(files, **json.loads(request))
-            return True
-        for file in files:
-            os.close(file)
-        connection.send(str(process).encode())
-        _, status = os.waitpid(process, 0)
-        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+        for key, _ in selector.select():
+            if key.fileobj == 0:
+                return False
+            if key.fileobj is listener:
+                if _fork(listener, selector, running):
+                    return True
+            elif key.fileobj is running.get(key.data):  # its client was killed
+                os.kill(key.data, signal.SIGKILL)
+                selector.unregister(key.fileobj)
+            elif key.data in running:
+                _, status = os.waitpid(key.data, 0)
+                selector.unregister(key.fileobj)
+                os.close(key.fd)
+                with running.pop(key.data) as connection, suppress(KeyError):
+                    _send(connection, os.waitstatus_to_exitcode(status))
+                    selector.unregister(connection)
+
+
+def _fork(
+    listener: socket.socket,
+    selector: selectors.BaseSelector,
+    running: dict[int, socket.socket],
+) -> bool:
+    """Forks for a client; returns whether this is the fork."""
+    connection, _ = listener.accept()
+    request, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+    if not request:  # it was killed
+        return False
+    process = os.fork()
+    if not process:
+        for one in (selector, listener, connection):
+            one.close()
+        _become(files, **json.loads(request))
+        return True
+    for file in files:
+        os.close(file)
+    _send(connection, process)
+    running[process] = connection
+    for one in (connection, os.pidfd_open(process)):
+        selector.register(one, selectors.EVENT_READ, process)
+    return False
+
+
+def _send(connection: socket.socket, number: int) -> None:
+    with suppress(BrokenPipeError):
+        connection.send(str(number).encode())
 
 
 def _become(

@@ -66,6 +66,16 @@ def _server() -> ForkServer:
     return ForkServer(environment())
 
 
+def python(environ: dict[str, str], *, fresh: bool = False) -> str:
+    """Returns what starts `-m t2t_jax.main` in an environment: by a fork, if it may.
+
+    Args:
+      fresh: in an interpreter of its own, which imports for itself.
+    """
+    forks = not fresh and _server().serves(environ)
+    return _server().python if forks else sys.executable
+
+
 def run(
     *argv: str,
     stdin: bytes = b"",
@@ -75,16 +85,10 @@ def run(
     fresh: bool = False,
     cwd: Path = ROOT,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs the real command line.
-
-    Args:
-      fresh: in an interpreter of its own, which imports for itself.
-    """
+    """Runs the real command line; `fresh` is that of `python`."""
     environ = {**environment(devices), fault_injection.VARIABLE: fault}
-    if not fresh and (server := _server()).serves(environ):
-        return server.run(argv, environ=environ, stdin=stdin, seconds=timeout, cwd=cwd)
     return subprocess.run(
-        [sys.executable, "-m", "t2t_jax.main", *argv],
+        [python(environ, fresh=fresh), "-m", "t2t_jax.main", *argv],
         input=stdin,
         capture_output=True,
         env=environ,

@@ -56,6 +56,7 @@ def train(tmp_path):
 
     def train(steps, **changes):
         changes |= {"steps": steps, "data.cache_dir": str(tmp_path / "cache")}
+        changes["evaluation.every_steps"] = 0
         config, log = t2t_jax.load_config("phrasebook"), io.StringIO()
         config.update_from_flattened_dict({**TINY, **changes})
         t2t_jax.train(config, tmp_path / "run", log=log, devices=jax.devices()[:1])

@@ -3,7 +3,6 @@
 import json
 import re
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -11,7 +10,7 @@ import urllib.request
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tests.integration.tiny import ROOT, environment
+from tests.faults.running import launch
 
 
 class Server(NamedTuple):
@@ -46,16 +45,9 @@ def address_of(process, lines):
 
 @contextmanager
 def serving(*argv):
-    command = [sys.executable, "-m", "t2t_jax.main", "--mode=serve", "--port=0"]
-    process = subprocess.Popen(
-        # The first translations compile, on machines of any speed.
-        [*command, "--request_timeout=900", *argv],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-        cwd=ROOT,
-    )
+    # The first translations compile, on machines of any speed.
+    own = ["--mode=serve", "--port=0", "--request_timeout=900"]
+    process = launch([*own, *argv], stdout=subprocess.DEVNULL, text=True)
     lines = []
     reader = threading.Thread(target=lambda: lines.extend(process.stderr), daemon=True)
     reader.start()

@@ -15,7 +15,7 @@ from t2t_jax.exchange.importing.importer import find_format
 from t2t_jax.exchange.readers.archive import Archive, read_npz
 from t2t_jax.exchange.readers.torch_file import read_torch_file
 
-UNPACKED = 100_000_000
+UNPACKED = 20_000_000
 METHODS = [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
 READERS = pytest.mark.parametrize(
     ("read", "member"),

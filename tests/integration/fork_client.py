@@ -1,0 +1,40 @@
+"""Stands for a process of the command line, which a server of forks runs.
+
+It passes signals on and ends as the fork does, and what kills it kills the fork.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+
+def main(address: str, *argv: str) -> None:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection.connect(f"\0{address}")
+    request = {"argv": argv, "environ": dict(os.environ), "cwd": os.getcwd()}
+    socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
+    process = int(connection.recv(64))
+    os.closerange(0, 3)
+
+    def pass_on(number: int, _: object) -> None:
+        with suppress(ProcessLookupError):  # it has just ended
+            os.kill(process, number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+        signal.signal(number, pass_on)
+    with open("/proc/self/comm", "w") as name:  # for tests that ask for its number
+        name.write(str(process))
+    code = int(connection.recv(64))
+    if code < 0:
+        if code != -signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    # After the address, what an interpreter is given: -m t2t_jax.main ….
+    main(sys.argv[1], *sys.argv[4:])
