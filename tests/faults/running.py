@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -67,20 +67,16 @@ def free_address() -> str:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def start_one(
-    index: int, address: str, *argv: str, devices: int = 1, **more: str
-) -> Process:
-    """Starts one of two processes by hand; `more` are variables of its environment."""
-    met = (f"--coordinator_address={address}", "--num_processes=2")
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, "-m", "t2t_jax.main", *argv, *met, f"--process_id={index}"],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        env={**tiny.environment(devices), **more},
-        cwd=tiny.ROOT,
-    )
+def run_both(
+    *argv: str, each: Sequence[Sequence[str]] = ((), ()), **how: Any
+) -> list[subprocess.CompletedProcess[bytes]]:
+    """Runs two processes of one run; `each` are further flags of each."""
+    met = (f"--coordinator_address={free_address()}", "--num_processes=2")
+
+    def one(index: int) -> subprocess.CompletedProcess[bytes]:
+        return tiny.run(*argv, *each[index], *met, f"--process_id={index}", **how)
+
+    return tiny.run_together(one)
 
 
 def end(process: Process, seconds: float = 300) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""Command lines as forks of one process that has imported the package.
+"""Programs as forks of one process that has imported the package.
 
 A start of Python that imports JAX, Flax and Orbax takes 1.3 s of CPU, and the tests
 start hundreds. A fork has its own process id, signals, streams and exit code, and ends
@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
@@ -30,7 +31,7 @@ from t2t_jax.devices.huge_pages import request_huge_pages
 
 _ROOT = Path(__file__).parents[2]
 # What is read when a module is imported must be the server's own.
-_READ_LATER = ("XLA_FLAGS", "T2T_JAX_", "PYTEST_")
+_READ_LATER = ("XLA_FLAGS", "XDG_CACHE_HOME", "HOME", "T2T_JAX_", "PYTEST_")
 
 
 class ForkServer:
@@ -74,7 +75,9 @@ class ForkServer:
         seconds: float,
         cwd: Path = _ROOT,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Runs the command line, as `subprocess.run` does.
+        """Runs the command line, or `-c CODE …`, as `subprocess.run` does.
+
+        Several threads may, at the same time.
 
         Raises:
           subprocess.TimeoutExpired: it was killed.
@@ -83,28 +86,31 @@ class ForkServer:
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
         values = {"argv": list(argv), "environ": dict(environ), "cwd": str(cwd)}
         request = json.dumps(values).encode()
-        socket.send_fds(self._connection, [request], theirs)
-        for file in theirs:
+        answers, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        files = [*theirs, answering.detach()]
+        socket.send_fds(self._connection, [request], files)
+        for file in files:
             os.close(file)
-        with ThreadPoolExecutor(3) as threads:
+        with answers, ThreadPoolExecutor(3) as threads:
             threads.submit(_write, pipes[0][1], stdin)
             output = [threads.submit(_read, pipes[k][0]) for k in (1, 2)]
-            process = int(self._receive(60))
+            process = int(_receive(answers, 60))
             try:
-                code = int(self._receive(seconds))
+                code = int(_receive(answers, seconds))
             except TimeoutError:
                 os.kill(process, signal.SIGKILL)
-                self._receive(60)
+                _receive(answers, 60)
                 raise subprocess.TimeoutExpired(argv, seconds) from None
         return subprocess.CompletedProcess(
             argv, code, *(one.result() for one in output)
         )
 
-    def _receive(self, seconds: float) -> bytes:
-        self._connection.settimeout(seconds)
-        message = self._connection.recv(64)
-        assert message, "the server of forks has ended"
-        return message
+
+def _receive(answers: socket.socket, seconds: float) -> bytes:
+    answers.settimeout(seconds)
+    message = answers.recv(64)
+    assert message, "the server of forks has ended"
+    return message
 
 
 def _read_early(environ: Mapping[str, str]) -> dict[str, str]:
@@ -123,20 +129,31 @@ def _read(file: int) -> bytes:
 
 def _serve(connection: socket.socket) -> bool:
     """Answers requests; returns whether this is a fork that is to run one."""
+    forks: dict[int, tuple[int, socket.socket]] = {}  # by what is readable at the end
     while True:
-        request, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        ready = select.select([connection, *forks], [], [])[0]
+        for file in forks.keys() & ready:
+            process, answers = forks.pop(file)
+            _, status = os.waitpid(process, 0)
+            with answers:
+                answers.send(str(os.waitstatus_to_exitcode(status)).encode())
+            os.close(file)
+        if connection not in ready:
+            continue
+        request, files, _, _ = socket.recv_fds(connection, 1 << 20, 4)
         if not request:
             return False
+        answers = socket.socket(fileno=files.pop())
         process = os.fork()
         if not process:
-            connection.close()
+            for one in (connection, answers, *(other for _, other in forks.values())):
+                one.close()
             _become(files, **json.loads(request))
             return True
         for file in files:
             os.close(file)
-        connection.send(str(process).encode())
-        _, status = os.waitpid(process, 0)
-        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+        answers.send(str(process).encode())
+        forks[os.pidfd_open(process)] = process, answers
 
 
 def _become(
@@ -155,7 +172,13 @@ def _become(
     os.environ.update(environ)
     for name in set(os.environ) - set(environ) - {"GLIBC_TUNABLES"}:
         del os.environ[name]
-    sys.argv = [main.__file__, *argv]
+    sys.argv = argv if argv[:1] == ["-c"] else [main.__file__, *argv]
+
+
+def _program() -> None:
+    if sys.argv[0] != "-c":
+        return main.cli_entry_point()
+    return exec(sys.argv.pop(1), {"__name__": "__main__"})
 
 
 def _end(program: Callable[[], None]) -> NoReturn:
@@ -188,4 +211,4 @@ if __name__ == "__main__":
     gc.freeze()  # No fork looks for garbage in what it has from here.
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _end(main.cli_entry_point)
+        _end(_program)

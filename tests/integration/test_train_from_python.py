@@ -6,8 +6,6 @@ of a resumed run were not compared.
 
 import dataclasses
 import json
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -81,9 +79,9 @@ PROGRAM = """
 import json, sys
 import jax
 import t2t_jax
-from tests.integration.test_train_from_python import PAIRS
+from t2t_jax.data.corpora.open import open_corpus
 
-address, rank, workdir, values = sys.argv[1:]
+address, rank, workdir, values, text = sys.argv[1:]
 jax.distributed.initialize(address, 2, int(rank), heartbeat_timeout_seconds=10)
 
 def callback(record, state):
@@ -92,7 +90,8 @@ def callback(record, state):
 
 config = json.loads(values)
 try:
-    t2t_jax.train(config, workdir, train=iter(PAIRS), callbacks=[callback])
+    pairs = iter(open_corpus(text))
+    t2t_jax.train(config, workdir, train=pairs, callbacks=[callback])
 except (ZeroDivisionError, t2t_jax.UserError) as error:
     print(error)
 model = t2t_jax.train(None, workdir)
@@ -101,25 +100,17 @@ print(model.step, again.step, model.translate(["Two men."]))
 """
 
 
-def on_two(tmp_path, config):
-    """Runs the program in two processes of four devices; returns how they ended."""
-    address, values = running.free_address(), json.dumps(config.to_dict())
-    given = (str(tmp_path / "run"), values)
-    how = {"env": tiny.environment(4), "cwd": tiny.ROOT}
-    how |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    commands = [
-        [sys.executable, "-c", PROGRAM, address, str(rank), *given] for rank in (0, 1)
-    ]
-    started = [subprocess.Popen(command, **how) for command in commands]
-    ended = [process.communicate(timeout=300) for process in started]
-    return [(p.returncode, *e) for p, e in zip(started, ended, strict=True)]
-
-
 def test_two_processes_end_with_a_callback_of_one_and_go_on_together(tmp_path):
     how = {"evaluation__every_steps": 0, "data__tokens_per_batch": 512, "steps": 9}
     config = configured(tmp_path, checkpoint__every_steps=2, **how)
-    (one, first, said), (two, second, other) = on_two(tmp_path, config)
-    assert (one, two) == (0, 0), f"{said.decode()}\n{other.decode()}"
+    given = str(tmp_path / "run"), json.dumps(config.to_dict()), tiny.TINY["data.train"]
+    address = running.free_address()
+    (first, said), (second, _) = (
+        (done.stdout, done.stderr)
+        for done in tiny.run_together(
+            lambda k: tiny.succeed("-c", PROGRAM, address, str(k), *given, devices=2)
+        )
+    )
     assert b"Resuming from step 7 " in said
     assert b"A callback of another process has raised" in first
     assert b"mine\n9 9 " in second

@@ -4,7 +4,8 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +75,20 @@ def run(
     fault: str = "",
     fresh: bool = False,
     cwd: Path = ROOT,
+    **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs the real command line.
+    """Runs the real command line; or a program in Python, of `-c` and its code.
 
     Args:
       fresh: in an interpreter of its own, which imports for itself.
+      more: variables of its environment.
     """
-    environ = {**environment(devices), fault_injection.VARIABLE: fault}
+    environ = {**environment(devices), fault_injection.VARIABLE: fault, **more}
     if not fresh and (server := _server()).serves(environ):
         return server.run(argv, environ=environ, stdin=stdin, seconds=timeout, cwd=cwd)
+    module = () if argv[:1] == ("-c",) else ("-m", "t2t_jax.main")
     return subprocess.run(
-        [sys.executable, "-m", "t2t_jax.main", *argv],
+        [sys.executable, *module, *argv],
         input=stdin,
         capture_output=True,
         env=environ,
@@ -92,6 +96,15 @@ def run(
         timeout=timeout,
         check=False,
     )
+
+
+def run_together(
+    one: Callable[[int], subprocess.CompletedProcess[bytes]], count: int = 2
+) -> list[subprocess.CompletedProcess[bytes]]:
+    """Runs programs at the same time: one for each number, to their ends."""
+    _server()
+    with ThreadPoolExecutor(count) as threads:
+        return [*threads.map(one, range(count))]
 
 
 def succeed(*argv: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
