@@ -30,8 +30,10 @@ from typing import NoReturn
 from t2t_jax.devices.huge_pages import request_huge_pages
 
 _ROOT = Path(__file__).parents[2]
+# A message is received in one piece, and nothing is an end.
+_IN_PIECES = socket.AF_UNIX, socket.SOCK_SEQPACKET
 # What is read when a module is imported must be the server's own.
-_READ_LATER = ("XLA_FLAGS", "XDG_CACHE_HOME", "HOME", "T2T_JAX_", "PYTEST_")
+_READ_LATER = "XLA_FLAGS", "XDG_CACHE_HOME", "HOME", "T2T_JAX_", "PYTEST_", "TFDS_"
 
 
 class ForkServer:
@@ -43,10 +45,7 @@ class ForkServer:
 
     def __init__(self, environ: Mapping[str, str]):
         self._environ = _read_early(environ)
-        # A message is received in one piece, and nothing is an end.
-        self._connection, theirs = socket.socketpair(
-            socket.AF_UNIX, socket.SOCK_SEQPACKET
-        )
+        self._connection, theirs = socket.socketpair(*_IN_PIECES)
         environ = dict(environ)
         request_huge_pages(environ)  # as the command line does, by an exec
         with theirs:
@@ -75,9 +74,7 @@ class ForkServer:
         seconds: float,
         cwd: Path = _ROOT,
     ) -> subprocess.CompletedProcess[bytes]:
-        """Runs the command line, or `-c CODE …`, as `subprocess.run` does.
-
-        Several threads may, at the same time.
+        """Runs the command line, or `-c CODE …`, as `subprocess.run` does, in a thread.
 
         Raises:
           subprocess.TimeoutExpired: it was killed.
@@ -86,7 +83,7 @@ class ForkServer:
         theirs = [pipes[0][0], pipes[1][1], pipes[2][1]]
         values = {"argv": list(argv), "environ": dict(environ), "cwd": str(cwd)}
         request = json.dumps(values).encode()
-        answers, answering = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        answers, answering = socket.socketpair(*_IN_PIECES)
         files = [*theirs, answering.detach()]
         socket.send_fds(self._connection, [request], files)
         for file in files:
@@ -101,9 +98,8 @@ class ForkServer:
                 os.kill(process, signal.SIGKILL)
                 _receive(answers, 60)
                 raise subprocess.TimeoutExpired(argv, seconds) from None
-        return subprocess.CompletedProcess(
-            argv, code, *(one.result() for one in output)
-        )
+        results = [one.result() for one in output]
+        return subprocess.CompletedProcess(argv, code, *results)
 
 
 def _receive(answers: socket.socket, seconds: float) -> bytes:
@@ -146,8 +142,7 @@ def _serve(connection: socket.socket) -> bool:
         answers = socket.socket(fileno=files.pop())
         process = os.fork()
         if not process:
-            for one in (connection, answers, *(other for _, other in forks.values())):
-                one.close()
+            connection.close()
             _become(files, **json.loads(request))
             return True
         for file in files:
@@ -173,12 +168,6 @@ def _become(
     for name in set(os.environ) - set(environ) - {"GLIBC_TUNABLES"}:
         del os.environ[name]
     sys.argv = argv if argv[:1] == ["-c"] else [main.__file__, *argv]
-
-
-def _program() -> None:
-    if sys.argv[0] != "-c":
-        return main.cli_entry_point()
-    return exec(sys.argv.pop(1), {"__name__": "__main__"})
 
 
 def _end(program: Callable[[], None]) -> NoReturn:
@@ -211,4 +200,6 @@ if __name__ == "__main__":
     gc.freeze()  # No fork looks for garbage in what it has from here.
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _end(_program)
+        if sys.argv[0] == "-c":
+            _end(lambda: exec(sys.argv.pop(1), {"__name__": "__main__"}))
+        _end(main.cli_entry_point)

@@ -1,4 +1,4 @@
-"""TranslationJob and evaluating by two processes of four devices each."""
+"""TranslationJob and evaluating by two processes of two devices each."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ def run(tiny_run, tmp_path_factory):
 def together(*argv, each=((), ()), stdin=b""):
     """Runs two processes: exit code of all, stdout of each, all that was said."""
     ended = running.run_both(
-        *argv, each=each, stdin=stdin, devices=4, T2T_JAX_INITIALIZATION_TIMEOUT="60"
+        *argv, each=each, stdin=stdin, devices=2, T2T_JAX_INITIALIZATION_TIMEOUT="60"
     )
     said = "".join(one.stderr.decode() for one in ended)
     (code,) = {one.returncode for one in ended}

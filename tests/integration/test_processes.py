@@ -33,8 +33,7 @@ def test_other_text_of_another_process_is_refused(tmp_path):
     homes = [tmp_path / last for last in ("cat", "dog")]
     for home in homes:
         home.mkdir()
-        text = "".join(f"the {n} {home.name}\n" for n in range(300))
-        (home / "a").write_text(text)
+        (home / "a").write_text("".join(f"the {n} {home.name}\n" for n in range(300)))
     ended = tiny.run_together(
         lambda k: tiny.run(*argv, f"--process_id={k}", HOME=str(homes[k]))
     )

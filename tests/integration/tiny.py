@@ -98,6 +98,15 @@ def run(
     )
 
 
+def load(directory: Path, **options: Any) -> Any:
+    """Loads a model on one device, for which the command line has its programs."""
+    import jax
+
+    import t2t_jax
+
+    return t2t_jax.load(directory, devices=jax.devices()[:1], **options)
+
+
 def run_together(
     one: Callable[[int], subprocess.CompletedProcess[bytes]], count: int = 2
 ) -> list[subprocess.CompletedProcess[bytes]]:
