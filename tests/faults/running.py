@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import PIPE
@@ -80,13 +80,16 @@ def free_address() -> str:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def start_one(
-    index: int, address: str, *argv: str, devices: int = 1, **more: str
-) -> Process:
-    """Starts one of two processes by hand; `more` are variables of its environment."""
-    met = (f"--coordinator_address={address}", "--num_processes=2")
-    argv = (*argv, *met, f"--process_id={index}")
-    return launch([*argv], devices=devices, environment=more, stdin=PIPE)
+def run_both(
+    *argv: str, each: Sequence[Sequence[str]] = ((), ()), **how: Any
+) -> list[subprocess.CompletedProcess[bytes]]:
+    """Runs two processes of one run; `each` are further flags of each."""
+    met = (f"--coordinator_address={free_address()}", "--num_processes=2")
+
+    def one(index: int) -> subprocess.CompletedProcess[bytes]:
+        return tiny.run(*argv, *each[index], *met, f"--process_id={index}", **how)
+
+    return tiny.run_together(one)
 
 
 def end(process: Process, seconds: float = 300) -> tuple[int, str]:

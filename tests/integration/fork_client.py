@@ -36,5 +36,4 @@ def main(address: str, *argv: str) -> None:
 
 
 if __name__ == "__main__":
-    # After the address, what an interpreter is given: -m t2t_jax.main ….
-    main(sys.argv[1], *sys.argv[4:])
+    main(*sys.argv[1:])  # after the address, what an interpreter is given

@@ -1,4 +1,4 @@
-"""Command lines as forks of one process that has imported the package.
+"""Programs as forks of one process that has imported the package.
 
 A start of Python that imports JAX, Flax and Orbax takes 1.3 s of CPU, and the tests
 start hundreds. A fork has its own process id, signals, streams and exit code, and ends
@@ -32,13 +32,14 @@ from t2t_jax.devices.huge_pages import request_huge_pages
 
 _ROOT = Path(__file__).parents[2]
 # What is read when a module is imported must be the server's own.
-_READ_LATER = ("XLA_FLAGS", "T2T_JAX_", "PYTEST_")
+_READ_LATER = ("XLA_FLAGS", "XDG_CACHE_HOME", "HOME", "T2T_JAX_", "PYTEST_")
 
 
 class ForkServer:
     """Starts a server, which lives as long as this process.
 
-    Its `python` is a program that takes `-m t2t_jax.main …` as an interpreter does.
+    Its `python` is a program that takes `-m t2t_jax.main …` or `-c CODE …` as an
+    interpreter does.
 
     Args:
       environ: of the server.
@@ -147,7 +148,13 @@ def _become(
     os.environ.update(environ)
     for name in set(os.environ) - set(environ) - {"GLIBC_TUNABLES"}:
         del os.environ[name]
-    sys.argv = [main.__file__, *argv]
+    sys.argv = argv if argv[0] == "-c" else [main.__file__, *argv[2:]]
+
+
+def _program() -> None:
+    if sys.argv[0] != "-c":
+        return main.cli_entry_point()
+    return exec(sys.argv.pop(1), {"__name__": "__main__"})
 
 
 def _end(program: Callable[[], None]) -> NoReturn:
@@ -180,4 +187,4 @@ if __name__ == "__main__":
     gc.freeze()  # No fork looks for garbage in what it has from here.
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _end(main.cli_entry_point)
+        _end(_program)

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 pytest.importorskip("matplotlib", reason="needs the extra plots")
 
-import t2t_jax
 from tests.faults.running import refused
 from tests.integration import tiny
 
@@ -63,7 +62,7 @@ def test_plots_arrays_and_tokens_are_written_and_named_on_stdout(drawn, workdir)
     assert target[0] == "<s>"
     said = "".join(target[1:]).replace("▁", " ").strip()
     assert said == tokens["translation"]
-    assert [said] == t2t_jax.load(workdir).translate([TEXT])
+    assert [said] == tiny.load(workdir).translate([TEXT])
     del tokens["source"], tokens["target"], tokens["translation"]
     assert tokens == {
         **{"text": TEXT, "translated_by": "model", "checkpoint_step": 6},

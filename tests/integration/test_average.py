@@ -48,9 +48,8 @@ def test_an_average_is_a_model_that_translates_and_is_not_trained(workdir, tmp_p
 
 
 def test_a_sliding_average_shows_a_row_a_window_and_how_to_write_the_best(workdir):
-    done = tiny.succeed(
-        "--mode=average", f"--workdir={workdir}", "--sliding", "--last=2"
-    )
+    flags = ("--mode=average", f"--workdir={workdir}", "--sliding", "--last=2")
+    done = tiny.succeed(*flags)
     header, *rows = (line.split("\t") for line in done.stdout.decode().splitlines())
     assert header == HEADER
     assert [row[0] for row in rows] == ["11,22", "22,33", "33,44", "44,55"]
@@ -80,10 +79,8 @@ def test_a_sliding_average_shows_a_row_a_window_and_how_to_write_the_best(workdi
     model = load(next(flag for flag in flags if flag.startswith("--to="))[5:])
     assert list(model.averaged_steps) == found["best"]
     text = workdir.joinpath("config.json").resolve().parents[1]
-    sources, references = (
-        (text / name).read_text().splitlines()[:5] for name in ("en", "de")
-    )
-    scores = corpus_scores(model.translate(sources), references)
+    sides = [(text / name).read_text().splitlines()[:5] for name in ("en", "de")]
+    scores = corpus_scores(model.translate(sides[0]), sides[1])
     assert scores["bleu"] == best["average_bleu"]
 
 

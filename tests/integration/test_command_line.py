@@ -79,20 +79,17 @@ def test_evaluate_prints_one_json_object(workdir, tmp_path):
     argv = ("--mode=evaluate", f"--workdir={workdir}", *text, "--checkpoint=last")
     done = tiny.succeed(*argv, fresh=True)
     result = json.loads(done.stdout)
-    model = t2t_jax.load(workdir, checkpoint="last")
+    model = tiny.load(workdir, checkpoint="last")
     parts, how = (model.module, model.params), {"decoding": model.decoding, "step": 12}
     own = t2t_jax.TranslationModel.of(*parts, model.vocabularies.target, **how)
-    saved = t2t_jax.load(t2t_jax.save_model(tmp_path / "own", own))
+    saved = tiny.load(t2t_jax.save_model(tmp_path / "own", own))
     lines = SOURCES.splitlines(), ["a", "", "b", ""]
     scores, *of_parts = (t2t_jax.evaluate(x, *lines) for x in (model, own, saved))
     for name, value in result.items():
         if name not in ("seconds", "intervals"):
             assert scores[name] == value
-        if name not in (
-            "seconds",
-            "statuses",
-            "intervals",
-        ):  # They know no words of training.
+        # They know no words of training.
+        if name not in ("seconds", "statuses", "intervals"):
             assert [one[name] for one in of_parts] == [value, value]
     assert result["sentences"] == 4
     assert result["checkpoint_step"] == 12

@@ -1,4 +1,4 @@
-"""TranslationJob and evaluating by two processes of four devices each."""
+"""TranslationJob and evaluating by two processes of two devices each."""
 
 import gzip
 import json
@@ -29,19 +29,12 @@ def run(tiny_run, tmp_path_factory):
 
 def together(*argv, each=((), ()), stdin=b""):
     """Runs two processes: exit code of all, stdout of each, all that was said."""
-    address, wait = running.free_address(), {"T2T_JAX_INITIALIZATION_TIMEOUT": "60"}
-    started = [
-        running.start_one(index, address, *argv, *each[index], devices=4, **wait)
-        for index in range(2)
-    ]
-    try:
-        told = [process.communicate(stdin, timeout=200) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    said = "".join(errors.decode() for _, errors in told)
-    (code,) = {process.returncode for process in started}
-    return code, [out for out, _ in told], said
+    ended = running.run_both(
+        *argv, each=each, stdin=stdin, devices=2, T2T_JAX_INITIALIZATION_TIMEOUT="60"
+    )
+    said = "".join(one.stderr.decode() for one in ended)
+    (code,) = {one.returncode for one in ended}
+    return code, [one.stdout for one in ended], said
 
 
 def test_two_processes_translate_and_evaluate_as_one_does(run):

@@ -24,7 +24,7 @@ SIZES = {
     **dict(list(tiny.TINY.items())[2:]),
     "vocabulary.size": 60,
     "data.dev_pairs": 8,
-    "evaluation.every_steps": 12,
+    **{"evaluation.every_steps": 12, "checkpoint.every_steps": 12},
 }
 FLAGS = "".join(f" --config.{key}={value}" for key, value in SIZES.items())
 CHANGES = {

@@ -108,7 +108,7 @@ def test_the_installed_command_prints_its_help_and_version(python, distributions
 
 
 def test_the_installed_package_trains_and_translates(python, tmp_path):
-    few = {"steps": 4, "checkpoint__every_steps": 4, "evaluation__every_steps": 0}
+    few = {"steps": 2, "checkpoint__every_steps": 2, "evaluation__every_steps": 0}
     argv = tiny.arguments(tmp_path / "run", **few)
     python("-m", "t2t_jax", "--config=phrasebook", *argv)
     assert (tmp_path / "run/report.html").is_file()

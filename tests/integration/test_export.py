@@ -15,7 +15,6 @@ import jax
 import numpy as np
 import pytest
 
-import t2t_jax
 from t2t_jax.cli.flags.parse_argv import parse_argv
 from t2t_jax.cli.modes import export
 from t2t_jax.errors import DataError, OutputError
@@ -51,11 +50,6 @@ def one_file(workdir, tmp_path_factory):
     return exported(workdir, "safetensors", place, "--checkpoint=100")
 
 
-def load(directory, **options):
-    """Loads a model where `export` has it, so that its programs are there already."""
-    return t2t_jax.load(directory, devices=jax.devices()[:1], **options)
-
-
 def same(params, others):
     pairs = zip(*map(jax.tree.leaves, (params, others)), strict=True)
     return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in pairs)
@@ -63,9 +57,8 @@ def same(params, others):
 
 def snippet(place):
     """Runs the Python of the card, beside the directory, and returns what it prints."""
-    (script,) = re.findall(
-        r"```python\n(.*?)```", (place / "README.md").read_text(), 16
-    )
+    card = (place / "README.md").read_text()
+    (script,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
     environ = {**tiny.environment(), "PYTHONPATH": str(tiny.ROOT)}
     return run_python(script, place.parent, environ=environ).rstrip("\n")
 
@@ -93,8 +86,8 @@ def test_an_export_is_packed_into_the_same_bytes_each_time(one_file, tmp_path):
     lines = done.stdout.partition("What a stranger runs:\n")[2]
     command(["sh", "-e"], there, stdin=lines)
     assert files_are_whole(there / "my model's")
-    model = load(there / "my model's")
-    assert model.translate(["one two"]) == load(one_file).translate(["one two"])
+    model = tiny.load(there / "my model's")
+    assert model.translate(["one two"]) == tiny.load(one_file).translate(["one two"])
     (tmp_path / "a/my model's/config.json").write_text("{}")
     (tmp_path / "a/my model's.tar.gz").unlink()
     script[-1] = tmp_path / "a/my model's"
@@ -104,10 +97,10 @@ def test_an_export_is_packed_into_the_same_bytes_each_time(one_file, tmp_path):
 
 
 def test_one_file_holds_the_model_that_was_asked_for(workdir, one_file):
-    own, model = load(workdir, checkpoint=100), load(one_file)
+    own, model = tiny.load(workdir, checkpoint=100), tiny.load(one_file)
     assert model.step == own.step == 100
     assert same(model.params, own.params)
-    assert not same(model.params, load(workdir, checkpoint="last").params)
+    assert not same(model.params, tiny.load(workdir, checkpoint="last").params)
     lines = (workdir.parent / "a.en").read_text().splitlines()[:20]
     search = {"beam_size": 4, "length_penalty": 0.0}
     with jax.default_matmul_precision("highest"):
@@ -150,8 +143,8 @@ def test_a_model_directory_made_of_it_is_the_same_again(one_file, workdir, tmp_p
     # An export does not tell where the development text is.
     text = [f"--source={workdir.parent}/a.en", f"--reference={workdir.parent}/a.de"]
     place = exported(one_file, "model_dir", tmp_path / "again", *text)
-    model = load(place, checkpoint="last")
-    assert same(model.params, load(one_file).params)
+    model = tiny.load(place, checkpoint="last")
+    assert same(model.params, tiny.load(one_file).params)
     first, second = (
         json.loads((path / "model.json").read_text()) for path in (one_file, place)
     )
@@ -186,11 +179,8 @@ def test_ctranslate2_gives_the_same_and_the_card_says_how(workdir, tmp_path):
 def test_a_package_for_argos_is_a_file_or_a_directory_with_it(workdir, tmp_path):
     pytest.importorskip("ctranslate2")
     place = exported(workdir, "argos", tmp_path / "a")
-    assert {path.name for path in place.iterdir()} == {
-        "README.md",
-        "SHA256SUMS",
-        "translate-en_de.argosmodel",
-    }
+    names = {path.name for path in place.iterdir()}
+    assert names == {"README.md", "SHA256SUMS", "translate-en_de.argosmodel"}
     assert files_are_whole(place)
     # What the card translates, with Argos's own call.
     assert snippet(place)

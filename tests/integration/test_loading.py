@@ -16,6 +16,7 @@ from ml_collections import ConfigDict
 import t2t_jax
 from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.errors import DataError, InputMissingError, UserError
+from tests.integration import tiny
 
 LINES = ["The old teacher reads a book.", "", "Two men."]
 
@@ -27,7 +28,7 @@ def workdir(tiny_run):
 
 @pytest.fixture(scope="module")
 def model(workdir):
-    return t2t_jax.load(workdir)
+    return tiny.load(workdir)
 
 
 def test_a_loaded_model_translates_line_by_line(workdir, model):
@@ -59,9 +60,9 @@ def test_the_beam_s_size_is_the_number_of_samples_to_choose_among(model):
 
 def test_models_together_translate_and_do_not_score(workdir, model):
     line = LINES[:1]
-    both = t2t_jax.load(workdir, checkpoint=5, ensemble=[workdir])
+    both = tiny.load(workdir, checkpoint=5, ensemble=[workdir])
     assert both.translations(line)[0].score != model.translations(line)[0].score
-    twice = t2t_jax.load(workdir, ensemble=[workdir]).translations(line)[0]
+    twice = tiny.load(workdir, ensemble=[workdir]).translations(line)[0]
     assert twice.text == model.translate(line)[0]
     assert math.isclose(twice.score, model.translations(line)[0].score, rel_tol=1e-5)
     with pytest.raises(UserError, match="scored by one model, not by an ensemble of 2"):
@@ -74,7 +75,7 @@ def test_a_model_of_float32_searches_in_bfloat16(workdir, model):
     assert near.score != exact.score
     assert math.isclose(near.score, exact.score, rel_tol=0.05)  # 8 bits of mantissa
     decoding = dataclasses.replace(model.decoding, compute_dtype="bfloat16")
-    configured = t2t_jax.load(workdir, decoding=decoding, ensemble=[workdir])
+    configured = tiny.load(workdir, decoding=decoding, ensemble=[workdir])
     assert {x.dtype.name for x in jax.tree.leaves(configured.params)} == {"float32"}
     both = configured.translations(LINES)[0].hypotheses[0]
     assert math.isclose(both.score, near.score, rel_tol=1e-5)  # the mean of two equals
@@ -108,7 +109,7 @@ def test_an_unknown_checkpoint_names_those_that_are_there(workdir, checkpoint):
 
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_the_search_functions_take_a_model_and_text_through_arrays(workdir, ensemble):
-    model = t2t_jax.load(workdir, ensemble=[workdir] * ensemble)
+    model = tiny.load(workdir, ensemble=[workdir] * ensemble)
     lines = ["Two men.", "The old teacher reads a book."]
     source_BxS = model.encode(lines)
     assert source_BxS.dtype == np.int32
@@ -177,7 +178,7 @@ def test_training_from_python_is_interrupted_and_resumed_as_on_the_command_line(
         )
         model = resumed.result()
     assert capfd.readouterr() == ("", "")
-    whole = t2t_jax.load(workdir, devices=device)
+    whole = tiny.load(workdir)
     assert model.step == whole.step
     jax.tree.map(np.testing.assert_array_equal, model.params, whole.params)
     again = t2t_jax.train(None, other, log=log, devices=device)

@@ -4,7 +4,7 @@ import signal
 import time
 
 from tests.faults import running
-from tests.faults.running import end, end_codes, free_address, start_one
+from tests.faults.running import end, end_codes, free_address
 from tests.integration import tiny
 
 # For what is over before a step is compiled.
@@ -29,14 +29,16 @@ def test_a_failure_in_preparing_is_everybody_s(tmp_path):
 def test_other_text_of_another_process_is_refused(tmp_path):
     """Each process finds the files under its own home: those of the second differ."""
     argv = tiny.arguments(tmp_path / "run", data__train="text:~/a,~/a")
-    started, address = [], free_address()
-    for rank, last in enumerate(["cat", "dog"]):
-        home = tmp_path / last
+    argv += [f"--coordinator_address={free_address()}", "--num_processes=2"]
+    homes = [tmp_path / last for last in ("cat", "dog")]
+    for home in homes:
         home.mkdir()
-        (home / "a").write_text("".join(f"the {n} {last}\n" for n in range(300)))
-        started.append(start_one(rank, address, *argv, HOME=str(home)))
-    (first, _), (second, said) = [end(process) for process in started]
-    assert (first, second) == (65, 65)
+        (home / "a").write_text("".join(f"the {n} {home.name}\n" for n in range(300)))
+    ended = tiny.run_together(
+        lambda k: tiny.run(*argv, f"--process_id={k}", HOME=str(homes[k]))
+    )
+    assert [one.returncode for one in ended] == [65, 65]
+    said = ended[1].stderr.decode()
     assert "[rank 1] error: Process 1 has other content than process 0 in: tr" in said
 
 

@@ -31,7 +31,7 @@ HOW = {
     "steps": 6,
     "model__dropout": 0.3,
     "optimizer__warmup_steps": 3,
-    "checkpoint__every_steps": 1,
+    "checkpoint__every_steps": 100_000,  # the last step alone
     "checkpoint__keep": 20,
     "evaluation__every_steps": 0,
     "logging__every_steps": 1,
@@ -42,6 +42,7 @@ KINDS = {
         "optimizer__weight_decay": 0.1,
         "optimizer__schedule": "warmup_stable_decay",
         "optimizer__decay_fraction": 0.4,  # of 6 steps: the last 2
+        "checkpoint__every_steps": 1,
         "training__ema_decay": 0.6,
         "vocabulary__size": 140,
         "vocabulary__source_size": 110,
@@ -127,7 +128,8 @@ def test_a_stopped_run_resumes_to_the_same_bits(whole, stopped, kind, tmp_path):
 def test_eight_devices_continue_a_run_of_one(whole, stopped, tmp_path, kind, mesh):
     workdir = tmp_path / "run"
     keys = copied(stopped(kind), workdir, kind)
-    said = running.finish(workdir, devices=8, **keys, **mesh)
+    mesh = {**mesh, "checkpoint__every_steps": 100_000}
+    said = running.finish(workdir, devices=8, **keys | mesh)
     assert "Resuming from step 3" in said
     both = (workdir, whole(kind)[0])
     ours, theirs = ([r["loss"] for r in running.metrics(run)[:6]] for run in both)

@@ -5,7 +5,6 @@ import math
 
 import pytest
 
-import t2t_jax
 from tests.faults.running import metrics
 from tests.integration import tiny
 
@@ -26,7 +25,7 @@ def table(done):
 
 
 def test_a_translation_gets_the_score_that_the_beam_found_it_with(counting, tmp_path):
-    model = t2t_jax.load(counting)
+    model = tiny.load(counting)
     text = counting.with_name("a.en").read_text(encoding="utf-8")
     sources = sorted(set(text.splitlines()))[::5]
     assert len(sources) > 20

@@ -5,9 +5,8 @@ of a resumed run were not compared.
 """
 
 import dataclasses
+import functools
 import json
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -41,58 +40,63 @@ def test_pairs_train_as_files_do_and_a_callback_s_error_loses_nothing(tmp_path):
     specs = {"data__train": tiny.text_of(tmp_path, "train", PAIRS)}
     specs["data__dev"] = tiny.text_of(tmp_path, "dev", DEV)
     whole, run, seen = tmp_path / "whole", tmp_path / "run", []
-    t2t_jax.train(configured(tmp_path, **specs), whole, quiet=True)
+    few, one = (
+        {"steps": 6, "evaluation__every_steps": 4},
+        {"devices": jax.devices()[:1]},
+    )
+    t2t_jax.train(configured(tmp_path, **few, **specs), whole, quiet=True, **one)
 
     def fail(record, state):
         assert state.params["embedding"]["table"].shape[1] == 16
         assert record["loss"] > 0
         seen.append((record["kind"], record["step"], int(state.step)))
-        if record["step"] == 4:
+        if record["step"] == 2:
             raise ZeroDivisionError("mine")
 
-    config = configured(tmp_path)
+    config = configured(tmp_path, **few)
     dev = [{"translation": {"en": source, "de": target}} for source, target in DEV]
-    how = {"callbacks": [fail], "quiet": True}
+    how = {"callbacks": [fail], "quiet": True, **one}
     with pytest.raises(ZeroDivisionError, match="mine"):
         t2t_jax.train(config, run, train=iter(PAIRS), dev=dev, **how)
-    assert seen == [("train", step, step) for step in range(1, 5)]
-    assert running.saved(run) == [4]
+    assert seen == [("train", 1, 1), ("train", 2, 2)]
+    assert running.saved(run) == [2]
     others = [*PAIRS[:-1], ("a", "b")]
     with pytest.raises(DataError, match="other content of: train"):
         t2t_jax.train(config, run, train=others, dev=dev)
     seen.clear()
     callbacks = [lambda record, _: seen.append((record["kind"], record["step"]))]
-    how = {"callbacks": callbacks, "quiet": True}
+    how = {"callbacks": callbacks, "quiet": True, **one}
     model = t2t_jax.train(None, run, train=iter(PAIRS), dev=iter(dev), **how)
     # The evaluation comes after the record of its step.
-    assert seen == [
-        *[("train", step) for step in range(5, 9)], ("eval", 8),
-        *[("train", step) for step in range(9, 13)], ("eval", 12),
-    ]  # fmt: skip
-    running.require_same(run, whole, 12)
+    kinds = [kind for kind, _ in seen]
+    assert kinds == ["train", "train", "eval"] * 2
+    assert [step for _, step in seen] == [3, 4, 4, 5, 6, 6]
+    running.require_same(run, whole, 6)
     texts = [(one / "fingerprints.json").read_bytes() for one in (run, whole)]
     assert texts[0] == texts[1]
-    assert model.translate(["Two men."]) == t2t_jax.load(whole).translate(["Two men."])
-    done = tiny.succeed(f"--workdir={run}", "--config.steps=13", devices=8)
-    assert b"Resuming from step 12" in done.stderr
+    other = tiny.load(whole)
+    assert model.translate(["Two men."]) == other.translate(["Two men."])
+    done = tiny.succeed(f"--workdir={run}", "--config.steps=7")
+    assert b"Resuming from step 6" in done.stderr
 
 
 PROGRAM = """
 import json, sys
 import jax
 import t2t_jax
-from tests.integration.test_train_from_python import PAIRS
+from t2t_jax.data.corpora.open import open_corpus
 
-address, rank, workdir, values = sys.argv[1:]
+address, rank, workdir, values, text = sys.argv[1:]
 jax.distributed.initialize(address, 2, int(rank), heartbeat_timeout_seconds=10)
 
 def callback(record, state):
-    if record["step"] == 7 and rank == "1":
+    if record["step"] == 3 and rank == "1":
         raise ZeroDivisionError("mine")
 
 config = json.loads(values)
 try:
-    t2t_jax.train(config, workdir, train=iter(PAIRS), callbacks=[callback])
+    pairs = iter(open_corpus(text))
+    t2t_jax.train(config, workdir, train=pairs, callbacks=[callback])
 except (ZeroDivisionError, t2t_jax.UserError) as error:
     print(error)
 model = t2t_jax.train(None, workdir)
@@ -101,31 +105,19 @@ print(model.step, again.step, model.translate(["Two men."]))
 """
 
 
-def on_two(tmp_path, config):
-    """Runs the program in two processes of four devices; returns how they ended."""
-    address, values = running.free_address(), json.dumps(config.to_dict())
-    given = (str(tmp_path / "run"), values)
-    how = {"env": tiny.environment(4), "cwd": tiny.ROOT}
-    how |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    commands = [
-        [sys.executable, "-c", PROGRAM, address, str(rank), *given] for rank in (0, 1)
-    ]
-    started = [subprocess.Popen(command, **how) for command in commands]
-    ended = [process.communicate(timeout=300) for process in started]
-    return [(p.returncode, *e) for p, e in zip(started, ended, strict=True)]
-
-
 def test_two_processes_end_with_a_callback_of_one_and_go_on_together(tmp_path):
-    how = {"evaluation__every_steps": 0, "data__tokens_per_batch": 512, "steps": 9}
+    how = {"evaluation__every_steps": 0, "data__tokens_per_batch": 512, "steps": 4}
     config = configured(tmp_path, checkpoint__every_steps=2, **how)
-    (one, first, said), (two, second, other) = on_two(tmp_path, config)
-    assert (one, two) == (0, 0), f"{said.decode()}\n{other.decode()}"
-    assert b"Resuming from step 7 " in said
+    given = str(tmp_path / "run"), json.dumps(config.to_dict()), tiny.TINY["data.train"]
+    argv = ("-c", PROGRAM, running.free_address())
+    done = tiny.run_together(lambda k: tiny.succeed(*argv, str(k), *given, devices=2))
+    first, second = (one.stdout for one in done)
+    assert b"Resuming from step 3 " in done[0].stderr
     assert b"A callback of another process has raised" in first
-    assert b"mine\n9 9 " in second
+    assert b"mine\n4 4 " in second
     assert first.splitlines()[-1] == second.splitlines()[-1]
     ours = running.metrics(tmp_path / "run")
-    assert [one["step"] for one in ours] == [*range(1, 10), 9]
+    assert [one["step"] for one in ours] == [*range(1, 5), 4]
 
 
 class Gated(nn.Module):
@@ -163,7 +155,7 @@ class Wide(FeedForward):
 
 
 def quick(tmp_path, **changed):
-    how = {"steps": 4, "evaluation__every_steps": 4, "data__dev": tiny.TINY["data.dev"]}
+    how = {"steps": 2, "evaluation__every_steps": 2, "data__dev": tiny.TINY["data.dev"]}
     how |= {"data__train": tiny.TINY["data.train"], "checkpoint__every_steps": 2}
     return configured(tmp_path, **how | changed)
 
@@ -175,7 +167,7 @@ def sized(config, kind, **attributes):
     return kind(network, **attributes)
 
 
-def check_that_a_directory_names(module, model, *, run, to):
+def check_that_a_directory_names(module, model, *, run, to, load):
     settings = {"decoding": model.decoding, "step": model.step}
     parts = model.params, model.vocabularies.target
     own = t2t_jax.TranslationModel.of(module, *parts, **settings)
@@ -186,7 +178,7 @@ def check_that_a_directory_names(module, model, *, run, to):
     t2t_jax.save_model(to / "own", own)
     with pytest.raises(UserError, match=r"was trained with the module .*Pass"):
         t2t_jax.load(to / "own")
-    for one in (own, t2t_jax.load(to / "own", module=module)):
+    for one in (own, load(to / "own", module=module)):
         assert one.translate(["A dog."]) == model.translate(["A dog."])
     plain = t2t_jax.Transformer(module.config)
     forgotten = t2t_jax.TranslationModel.of(plain, *parts, **settings)
@@ -210,12 +202,16 @@ def check_that_a_directory_names(module, model, *, run, to):
 def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_path):
     config, run = quick(tmp_path, training__frozen="embedding"), tmp_path / "run"
     module, other = Gated(150), Gated(150, width=8)
+    devices = None
     if kind == "changed":
+        devices = jax.devices()[:1]
         module = sized(config, Doubled)
         other = sized(config, Doubled, feed_forward=Wide)
         # What is trained is what the configuration says afterwards.
         config.model.num_layers = 5
-    model = t2t_jax.train(config, run, module=module, quiet=True)
+    load = functools.partial(t2t_jax.load, devices=devices)
+    how = {"module": module, "devices": devices, "quiet": True}
+    model = t2t_jax.train(config, run, **how)
     saved = json.loads((run / "config.json").read_text())
     assert saved["python"]["module"].startswith(f"{__name__}.{type(module).__name__}(")
     assert kind == "own" or saved["model"]["num_layers"] == 1
@@ -232,11 +228,11 @@ def test_a_module_of_one_s_own_trains_is_searched_resumed_and_loaded(kind, tmp_p
     for wrong in (None, other):
         with pytest.raises(UserError, match=r"python\.module was .* Pass the o"):
             t2t_jax.train(None, run, module=wrong)
-    assert t2t_jax.load(run, module=module).translate(lines) == model.translate(lines)
-    check_that_a_directory_names(module, model, run=run, to=tmp_path)
-    config.steps = 6
-    resumed = t2t_jax.train(config, run, module=module, quiet=True)
-    whole = t2t_jax.train(config, tmp_path / "whole", module=module, quiet=True)
+    assert load(run, module=module).translate(lines) == model.translate(lines)
+    check_that_a_directory_names(module, model, run=run, to=tmp_path, load=load)
+    config.steps = 3
+    resumed = t2t_jax.train(config, run, **how)
+    whole = t2t_jax.train(config, tmp_path / "whole", **how)
     jax.tree.map(np.testing.assert_array_equal, resumed.params, whole.params)
     export = ("export", "--format=model_dir", f"--to={tmp_path / 'model'}")
     for mode, *flags in (["train"], ["translate"], export, ["describe"]):
@@ -253,17 +249,18 @@ def rates(run):
 def test_the_configured_adam_given_as_an_object_trains_the_same(tmp_path):
     schedule = make_schedule(t2t_jax.Config().optimizer, d_model=16)
     adam = optax.adam(schedule, b1=0.9, b2=0.98, eps=1e-9)
-    config = quick(tmp_path, evaluation__every_steps=0, training__ema_decay=0.9)
-    theirs = tmp_path / "theirs"
-    t2t_jax.train(config, theirs, quiet=True)
-    wanted = running.parameters(theirs, 4)
+    few = {"steps": 3, "evaluation__every_steps": 0, "checkpoint__every_steps": 3}
+    config = quick(tmp_path, training__ema_decay=0.9, **few)
+    theirs, how = tmp_path / "theirs", {"devices": jax.devices()[:1], "quiet": True}
+    t2t_jax.train(config, theirs, **how)
+    wanted = running.parameters(theirs, 3)
     for name, own, shown in (
         ("schedule", schedule, rates(theirs)),
-        ("optimizer", adam, [None] * 5),
+        ("optimizer", adam, [None] * 4),
     ):
         ours = tmp_path / name
-        t2t_jax.train(config, ours, optimizer=own, quiet=True)
-        running.require_bit_equal(running.parameters(ours, 4), wanted)
+        t2t_jax.train(config, ours, optimizer=own, **how)
+        running.require_bit_equal(running.parameters(ours, 3), wanted)
         assert rates(ours) == shown
         with pytest.raises(UserError, match=r"python\.optimizer was '.+' when"):
             t2t_jax.train(None, ours, optimizer=optax.sgd(0.1))

@@ -4,7 +4,8 @@ import functools
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +85,18 @@ def run(
     fault: str = "",
     fresh: bool = False,
     cwd: Path = ROOT,
+    **more: str,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs the real command line; `fresh` is that of `python`."""
-    environ = {**environment(devices), fault_injection.VARIABLE: fault}
+    """Runs the real command line; or a program in Python, of `-c` and its code.
+
+    Args:
+      fresh: in an interpreter of its own, as `python` says.
+      more: variables of its environment.
+    """
+    environ = {**environment(devices), fault_injection.VARIABLE: fault, **more}
+    program = () if argv[:1] == ("-c",) else ("-m", "t2t_jax.main")
     return subprocess.run(
-        [python(environ, fresh=fresh), "-m", "t2t_jax.main", *argv],
+        [python(environ, fresh=fresh), *program, *argv],
         input=stdin,
         capture_output=True,
         env=environ,
@@ -96,6 +104,24 @@ def run(
         timeout=timeout,
         check=False,
     )
+
+
+def load(directory: Path, **options: Any) -> Any:
+    """Loads a model on one device, for which the command line has its programs."""
+    import jax
+
+    import t2t_jax
+
+    return t2t_jax.load(directory, devices=jax.devices()[:1], **options)
+
+
+def run_together(
+    one: Callable[[int], subprocess.CompletedProcess[bytes]], count: int = 2
+) -> list[subprocess.CompletedProcess[bytes]]:
+    """Runs programs at the same time: one for each number, to their ends."""
+    _server()
+    with ThreadPoolExecutor(count) as threads:
+        return [*threads.map(one, range(count))]
 
 
 def succeed(*argv: str, **how: Any) -> subprocess.CompletedProcess[bytes]:
