@@ -37,7 +37,7 @@ def taught_params(seed, *, steps=200):
     most words, so that a search has something to choose from.
     """
     token = jnp.ones((1, 1), jnp.int32)
-    params = MODULE.init(jax.random.key(seed), token, token)["params"]
+    params = jax.jit(MODULE.init)(jax.random.key(seed), token, token)["params"]
     optimizer = optax.adam(3e-3)
 
     @jax.jit
