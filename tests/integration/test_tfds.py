@@ -42,7 +42,8 @@ def home(pairs, tmp_path_factory):
 @pytest.fixture
 def run(home, tmp_path):
     """Runs the command line on that directory, where TensorFlow is not to be had."""
-    code = "import sys, t2t_jax.main as it; sys.modules['tensorflow'] = None; "
+    (tmp_path / "tensorflow.py").write_text("raise ImportError('no tensorflow here')\n")
+    code = f"import sys, t2t_jax.main as it; sys.path.insert(0, {str(tmp_path)!r}); "
     program = "-c", f"{code} it.cli_entry_point()", f"--workdir={tmp_path / 'run'}"
     cache = f"--config.data.cache_dir={tmp_path / 'cache'}"
     where = {"TFDS_DATA_DIR": str(home)}
