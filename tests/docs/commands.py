@@ -12,9 +12,9 @@ with the reason; or names the test that runs it.
 """
 
 import re
-import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,6 @@ _SETTINGS = {
     "SIZES": dict(list(tiny.TINY.items())[2:]),
     "FINE_TUNED": _SHORT,
 }
-_PROGRAM = re.compile(r"(?:python -m t2t_jax(?:\.main)?|t2t-jax)\b")
 
 
 @dataclass
@@ -89,47 +88,17 @@ def blocks(text: str) -> list[Block]:
     ]
 
 
-def run_shell(code: str, directory: Path) -> str:
-    """Runs the commands of a block, and returns what they print.
+def run_shell(code: str, directory: Path, seconds: float = 600, **more: str) -> str:
+    """Runs commands in bash, to the first that fails; returns what they print.
 
-    A plain command of the program is a fork of a process that has imported it; others
-    are run by bash.
+    A command of the program is a fork of a process that has imported it.
+
+    Args:
+      more: variables of their environment.
     """
-    printed = []
-    for command in _commands(code):
-        argv = shlex.split(command, comments=True)
-        if _PROGRAM.match(command) and not {"|", ";", "&&"} & set(argv):
-            printed.append(_fork(command, directory))
-        elif argv:
-            printed.append(_bash(command, directory))
-    return "".join(printed)
-
-
-def _commands(code: str) -> list[str]:
-    """Divides a block into commands, of which a pipe or a loop is one."""
-    if re.search(r"^(for|while|export|if) ", code, re.MULTILINE):
-        return [code]
-    return re.sub(r"(\\|\|)\n\s*", lambda m: m[1].strip("\\"), code).splitlines()
-
-
-def _fork(command: str, directory: Path) -> str:
-    argv = shlex.split(_PROGRAM.sub("", command, count=1), comments=True)
-    files = {}
-    while len(argv) > 1 and argv[-2] in ("<", ">"):
-        *argv, sign, name = argv
-        files[sign] = directory / name
-    stdin = files["<"].read_bytes() if "<" in files else b""
-    done = tiny.succeed(*argv, stdin=stdin, cwd=directory)
-    if ">" in files:
-        files[">"].write_bytes(done.stdout)
-    return (done.stdout + done.stderr).decode()
-
-
-def _bash(command: str, directory: Path) -> str:
-    programs = str(Path(sys.executable).parent)
-    script = f"set -o pipefail; PATH={programs}:$PATH\n{command}"
-    done = run(["bash", "-ec", script], directory)
-    return done.stdout + done.stderr
+    script = ["bash", "-ec", f"set -o pipefail\nexec 2>&1\n{code}"]
+    how = tiny.for_shells({**tiny.environment(), **more})
+    return run(script, directory, seconds=seconds, **how).stdout
 
 
 def run_python(code: str, directory: Path = tiny.ROOT, **how: Any) -> str:
@@ -145,6 +114,7 @@ def run(
     stdin: str = "",
     seconds: float = 240,
     environ: dict[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program in a directory to its end, and returns what it prints.
 
@@ -158,6 +128,7 @@ def run(
         capture_output=True,
         text=True,
         env=environ or tiny.environment(),
+        pass_fds=pass_fds,
         timeout=seconds,
         check=False,
     )

@@ -12,16 +12,13 @@ Comments before a block change it for the test, as in `tests/docs/commands.py`; 
 says that the test cannot print the output below it.
 """
 
-import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.docs import commands
-from tests.docs.commands import BLOCK, LANGUAGES, NOTE, Block
-from tests.integration.tiny import ROOT, environment
+from tests.docs.commands import BLOCK, LANGUAGES, NOTE, Block, run_shell
+from tests.integration.tiny import ROOT
 
 _NUMBER = r"[-+]?\d+(?:[,.:\-]\d+)*(?:e[-+]?\d+)?"
 _MARK = "=== block {} ==="
@@ -62,11 +59,10 @@ def run(page: str, directory: Path) -> list[str]:
     found = steps((ROOT / page).read_text(encoding="utf-8"))
     for name in ("launch", "configs"):  # as in a clone
         (directory / name).symlink_to(ROOT / name)
-    (directory / "page.sh").write_text(_script(found, directory), encoding="utf-8")
-    script = ["bash", "-ec", "exec 2>&1; . ./page.sh"]
-    environ = _environment(directory)
-    done = commands.run(script, directory, seconds=1_200, environ=environ)
-    _, *printed = re.split(r"^=== block \d+ ===\n", done.stdout, flags=re.MULTILINE)
+    # As of a reader who has encoded no text yet.
+    more = {"COLUMNS": "100", "XDG_CACHE_HOME": str(directory / "cache")}
+    text = run_shell(_script(found, directory), directory, seconds=1_200, **more)
+    _, *printed = re.split(r"^=== block \d+ ===\n", text, flags=re.MULTILINE)
     assert len(printed) == len(found)
     for block, text in zip(found, printed, strict=True):
         for output in block.outputs:
@@ -102,7 +98,7 @@ def _pattern(line: str) -> str:
 
 def _script(found: Sequence[Step], directory: Path) -> str:
     """Returns the page as one script, which says where each block begins."""
-    lines = []
+    lines = ["set +o pipefail"]  # as in a terminal
     program: Path | None = None
     for number, block in enumerate(found):
         mark = _MARK.format(number)
@@ -116,12 +112,3 @@ def _script(found: Sequence[Step], directory: Path) -> str:
         with program.open("a", encoding="utf-8") as file:
             file.write(f"print({mark!r}, flush=True)\n{block.code}\n")
     return "\n".join(lines)
-
-
-def _environment(directory: Path) -> dict[str, str]:
-    """As of a reader with an activated environment, who has encoded no text yet."""
-    programs = str(Path(sys.executable).parent)
-    found = {**environment(), "PYTHON": sys.executable, "COLUMNS": "100"}
-    found["XDG_CACHE_HOME"] = str(directory / "cache")
-    found["PATH"] = os.pathsep.join([programs, found.get("PATH", "")])
-    return found

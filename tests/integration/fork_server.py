@@ -8,6 +8,7 @@ The server imports no device: a backend has threads, which a fork would lose.
 """
 
 import atexit
+import functools
 import gc
 import importlib
 import io
@@ -19,12 +20,13 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from t2t_jax.devices.huge_pages import request_huge_pages
 
@@ -60,6 +62,25 @@ class ForkServer:
     def close(self) -> None:
         self._connection.close()
         self._process.wait()
+
+    @functools.cached_property
+    def _programs(self) -> tempfile.TemporaryDirectory[str]:
+        folder = tempfile.TemporaryDirectory()
+        client = Path(__file__).with_name("fork_client.py").read_text(encoding="utf-8")
+        for name in ("python", "t2t-jax"):
+            program = Path(folder.name, name)
+            program.write_text(f"#!{sys.executable} -IS\n{client}", encoding="utf-8")
+            program.chmod(0o755)
+        return folder
+
+    def for_shells(self, environ: Mapping[str, str]) -> dict[str, Any]:
+        """Returns the environment of a shell whose programs are forks; its files."""
+        places = [self._programs.name, str(Path(sys.executable).parent)]
+        path = os.pathsep.join([*places, environ.get("PATH", "")])
+        file = self._connection.fileno()
+        own = {"PATH": path, "PYTHON": f"{places[0]}/python"}
+        env = {**environ, **own, "T2T_JAX_TEST_FORKS": str(file)}
+        return {"environ": env, "pass_fds": [file]}
 
     def serves(self, environ: Mapping[str, str]) -> bool:
         """Whether a fork would be what a start in this environment is."""
@@ -121,17 +142,24 @@ def _read(file: int) -> bytes:
         return pipe.read()
 
 
-def _serve(connection: socket.socket) -> bool:
-    """Answers requests; returns whether this is a fork that is to run one."""
+def _serve(connection: socket.socket) -> None:
+    """Answers requests; returns in a fork that is to run one."""
     while True:
-        request, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+        request, files, _, _ = socket.recv_fds(connection, 1 << 20, 4)
+        with suppress(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
         if not request:
-            return False
+            os._exit(0)
+        if len(files) == 4:  # of a client, who has a connection of its own
+            if os.fork():
+                for file in files:
+                    os.close(file)
+                continue
+            connection = socket.socket(fileno=files.pop())
         process = os.fork()
         if not process:
             connection.close()
-            _become(files, **json.loads(request))
-            return True
+            return _become(files, **json.loads(request))
         for file in files:
             os.close(file)
         connection.send(str(process).encode())
@@ -186,6 +214,6 @@ if __name__ == "__main__":
     # Importing Orbax adds one, which a start of the program finds only after its own.
     logging.getLogger().handlers.clear()
     gc.freeze()  # No fork looks for garbage in what it has from here.
-    if _serve(socket.socket(fileno=int(sys.argv[1]))):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        _end(main.cli_entry_point)
+    _serve(socket.socket(fileno=int(sys.argv[1])))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _end(main.cli_entry_point)

@@ -66,6 +66,11 @@ def _server() -> ForkServer:
     return ForkServer(environment())
 
 
+def for_shells(environ: dict[str, str]) -> dict[str, Any]:
+    """As `ForkServer.for_shells`."""
+    return _server().for_shells(environ)
+
+
 def run(
     *argv: str,
     stdin: bytes = b"",
