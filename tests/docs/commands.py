@@ -6,15 +6,14 @@ A comment before a block, which the site does not show, is for the tests:
     <!-- test: skip, it needs a network -->
     <!-- test: elsewhere, tests/serving/test_serve.py -->
 
-replaces text of the block (TINY stands for the smallest experiment, SIZES for it
-without its text, FINE_TUNED for a few short steps); leaves it out, which the site says
+replaces text of the block (TINY stands for the smallest experiment, SIZES for two steps
+of it without its text, FINE_TUNED for a short step); leaves it out, which the site says
 with the reason; or names the test that runs it.
 """
 
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,14 @@ BLOCK = re.compile(
 )
 GENERATED = re.compile(r"^ *<!-- generated: .*?<!-- end -->$", re.MULTILINE | re.DOTALL)
 NOTE = re.compile(r"<!-- test: (.*) -->")
+_FEW = {"steps": 2, "evaluation.every_steps": 0, "checkpoint.every_steps": 1}
 _SHORT = {
-    **{"steps": 2, "evaluation.every_steps": 1, "data.dev_pairs": 4},
+    **{"steps": 1, "evaluation.every_steps": 0, "data.dev_pairs": 2},
     **{"data.tokens_per_batch": 512, "decoding.max_extra_tokens": 3},
 }
 _SETTINGS = {
     "TINY": tiny.TINY,
-    "SIZES": dict(list(tiny.TINY.items())[2:]),
+    "SIZES": {**dict(list(tiny.TINY.items())[2:]), **_FEW},
     "FINE_TUNED": _SHORT,
 }
 
@@ -97,7 +97,7 @@ def run_shell(code: str, directory: Path, seconds: float = 600, **more: str) -> 
       more: variables of their environment.
     """
     script = ["bash", "-ec", f"set -o pipefail\nexec 2>&1\n{code}"]
-    how = tiny.for_shells({**tiny.environment(), **more})
+    how = tiny.server().for_shells({**tiny.environment(), **more})
     return run(script, directory, seconds=seconds, **how).stdout
 
 
@@ -114,12 +114,13 @@ def run(
     stdin: str = "",
     seconds: float = 240,
     environ: dict[str, str] | None = None,
-    pass_fds: Sequence[int] = (),
+    **how: Any,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program in a directory to its end, and returns what it prints.
 
     Args:
       code: with which it must end; None if it may be any.
+      how: of `subprocess.run`.
     """
     done = subprocess.run(
         argv,
@@ -128,9 +129,9 @@ def run(
         capture_output=True,
         text=True,
         env=environ or tiny.environment(),
-        pass_fds=pass_fds,
         timeout=seconds,
         check=False,
+        **how,
     )
     assert code in (None, done.returncode), f"{argv}\n{done.stdout}\n{done.stderr}"
     return done

@@ -14,7 +14,6 @@ says that the test cannot print the output below it.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.docs.commands import BLOCK, LANGUAGES, NOTE, Block, run_shell
@@ -24,25 +23,16 @@ _NUMBER = r"[-+]?\d+(?:[,.:\-]\d+)*(?:e[-+]?\d+)?"
 _MARK = "=== block {} ==="
 
 
-@dataclass
-class Step:
-    """A block of commands, and the outputs that the page shows for it."""
-
-    language: str
-    code: str
-    outputs: list[str] = field(default_factory=list)
-
-
-def steps(text: str) -> list[Step]:
-    """Returns the blocks of a page that are run, changed as its comments say."""
-    found: list[Step] = []
+def steps(text: str) -> list[tuple[Block, list[str]]]:
+    """Returns the blocks of a page that are run, with the outputs that it shows."""
+    found: list[tuple[Block, list[str]]] = []
     for comments, _, language, code in BLOCK.findall(text):
         block = Block(language, code, NOTE.findall(comments))
         is_other = any(note.startswith("other output") for note in block.notes)
         if language in LANGUAGES and not block.skipped:
-            found.append(Step(language, block.changed()))
+            found.append((block, []))
         elif language == "text" and not is_other:
-            found[-1].outputs.append(code)
+            found[-1][1].append(code)
     return found
 
 
@@ -64,8 +54,8 @@ def run(page: str, directory: Path) -> list[str]:
     text = run_shell(_script(found, directory), directory, seconds=1_200, **more)
     _, *printed = re.split(r"^=== block \d+ ===\n", text, flags=re.MULTILINE)
     assert len(printed) == len(found)
-    for block, text in zip(found, printed, strict=True):
-        for output in block.outputs:
+    for (block, outputs), text in zip(found, printed, strict=True):
+        for output in outputs:
             assert missing(output, text) == [], f"{page}, below {block.code}: {text}"
     return printed
 
@@ -96,19 +86,19 @@ def _pattern(line: str) -> str:
     return "".join(parts)
 
 
-def _script(found: Sequence[Step], directory: Path) -> str:
+def _script(found: Sequence[tuple[Block, list[str]]], directory: Path) -> str:
     """Returns the page as one script, which says where each block begins."""
     lines = ["set +o pipefail"]  # as in a terminal
     program: Path | None = None
-    for number, block in enumerate(found):
+    for number, (block, _) in enumerate(found):
         mark = _MARK.format(number)
         if block.language == "sh":
-            lines += [f"echo '{mark}'", block.code]
+            lines += [f"echo '{mark}'", block.changed()]
             program = None
             continue
         if program is None:
             program = directory / f"page_{number}.py"
             lines.append(f"python -u {program.name}")
         with program.open("a", encoding="utf-8") as file:
-            file.write(f"print({mark!r}, flush=True)\n{block.code}\n")
+            file.write(f"print({mark!r}, flush=True)\n{block.changed()}\n")
     return "\n".join(lines)

@@ -62,13 +62,9 @@ def environment(devices: int = 1) -> dict[str, str]:
 
 
 @functools.cache
-def _server() -> ForkServer:
+def server() -> ForkServer:
+    """Returns the server of this process, which begins when it is first asked for."""
     return ForkServer(environment())
-
-
-def for_shells(environ: dict[str, str]) -> dict[str, Any]:
-    """As `ForkServer.for_shells`."""
-    return _server().for_shells(environ)
 
 
 def run(
@@ -86,8 +82,8 @@ def run(
       fresh: in an interpreter of its own, which imports for itself.
     """
     environ = {**environment(devices), fault_injection.VARIABLE: fault}
-    if not fresh and (server := _server()).serves(environ):
-        return server.run(argv, environ=environ, stdin=stdin, seconds=timeout, cwd=cwd)
+    if not fresh and (forks := server()).serves(environ):
+        return forks.run(argv, environ=environ, stdin=stdin, seconds=timeout, cwd=cwd)
     return subprocess.run(
         [sys.executable, "-m", "t2t_jax.main", *argv],
         input=stdin,
