@@ -148,13 +148,13 @@ def test_parameters_of_another_model_are_compared(function, other):
     config = dataclasses.replace(SMALL, **changed)
     if other == "baseline":
         config = RNNConfig(vocab_size=11, d_model=4, d_hidden=4)
-    call = {
-        "step_model": lambda params: step_model(module, params),
-        "loss": functools.partial(
-            jax.eval_shape,
-            lambda params: forward_loss(module, params, BATCH, label_smoothing=0.0),
-        ),
-    }[function]
+
+    def call(params):
+        if function == "step_model":
+            return step_model(module, params)
+        loss = functools.partial(forward_loss, module, label_smoothing=0.0)
+        return jax.eval_shape(loss, params, BATCH)
+
     call(params_of(SMALL))
     with pytest.raises(UserError, match=f"not those of this Transformer: .*{message}"):
         call(params_of(config))

@@ -41,10 +41,8 @@ def test_a_rehearsal_goes_through_its_parts(tmp_path):
     out, flags = tmp_path / "out", ("--rehearse", f"--only={PARTS.replace(' ', ',')}")
     gpu(out, *flags, "--minutes=14")
     reports = {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
-    assert reports["repeats"]["same_bits"]["default"] == {
-        "again": True,
-        "resumed": True,
-    }
+    same = reports["repeats"]["same_bits"]["default"]
+    assert same == {"again": True, "resumed": True}
     assert set(reports) == {*PARTS.split()}
     assert len(reports["loss_float32"]["losses"]["cpu"]) == 3
     assert reports["attention_kernels"]["encoder"]["plain"]["agrees"]

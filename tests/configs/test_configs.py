@@ -194,11 +194,6 @@ def test_table_3_without_a_row_lists_the_rows(given):
         parse_argv([f"--config={given}"])
 
 
-def state_shapes_of_one_layer(config):
-    model = dataclasses.replace(config.model, num_layers=1)
-    return state_shapes(dataclasses.replace(config, model=model))
-
-
 MULTI30K = ("tokenized", "tokenized_simcut", "tokenized_ema")
 
 
@@ -213,13 +208,15 @@ MULTI30K = ("tokenized", "tokenized_simcut", "tokenized_ema")
     ids=lambda value: value if isinstance(value, str) else "".join(value),
 )
 def test_every_config_and_row_is_described(name, row, monkeypatch):
-    # All but the compiler's part, which takes 5 s each; the command line has it. To
-    # trace one layer is enough to tell of the state.
+    # All but the compiler's part, which takes 5 s each; the command line has it. The
+    # state of one layer stands for that of all.
     memory = Memory(arguments=7, outputs=5, aliased=3, temporaries=2)
     compiled = Compiled(flops=1.0, memory=memory, platform="cpu")
     monkeypatch.setattr(summary, "compile_costs", lambda *_, **__: compiled)
-    monkeypatch.setattr(summary, "state_shapes", state_shapes_of_one_layer)
     config = _config(name, *row)
+    one_layer = dataclasses.replace(config.model, num_layers=1)
+    state = state_shapes(dataclasses.replace(config, model=one_layer))
+    monkeypatch.setattr(summary, "state_shapes", lambda _: state)
     assert config.data.train
     assert config.data.dev or config.data.dev_pairs
     told = summary.describe(config, mesh=make_mesh(jax.devices()[:1]))

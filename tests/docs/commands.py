@@ -29,8 +29,9 @@ GENERATED = re.compile(r"^ *<!-- generated: .*?<!-- end -->$", re.MULTILINE | re
 NOTE = re.compile(r"<!-- test: (.*) -->")
 _FEW = {"steps": 2, "evaluation.every_steps": 0, "checkpoint.every_steps": 1}
 _SHORT = {
-    **{"steps": 1, "evaluation.every_steps": 0, "data.dev_pairs": 2},
-    **{"data.tokens_per_batch": 512, "decoding.max_extra_tokens": 3},
+    **{"steps": 1, "evaluation.every_steps": 0, "evaluation.patience": 0},
+    **{"data.dev_pairs": 2, "data.tokens_per_batch": 512},
+    "decoding.max_extra_tokens": 3,
 }
 _SETTINGS = {
     "TINY": tiny.TINY,
@@ -91,10 +92,8 @@ def blocks(text: str) -> list[Block]:
 def run_shell(code: str, directory: Path, seconds: float = 600, **more: str) -> str:
     """Runs commands in bash, to the first that fails; returns what they print.
 
-    A command of the program is a fork of a process that has imported it.
-
-    Args:
-      more: variables of their environment.
+    A command of the program is a fork of a process that has imported it. `more` are
+    variables of their environment.
     """
     script = ["bash", "-ec", f"set -o pipefail\nexec 2>&1\n{code}"]
     how = tiny.server().for_shells({**tiny.environment(), **more})

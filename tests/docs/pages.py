@@ -20,7 +20,6 @@ from tests.docs.commands import BLOCK, LANGUAGES, NOTE, Block, run_shell
 from tests.integration.tiny import ROOT
 
 _NUMBER = r"[-+]?\d+(?:[,.:\-]\d+)*(?:e[-+]?\d+)?"
-_MARK = "=== block {} ==="
 
 
 def steps(text: str) -> list[tuple[Block, list[str]]]:
@@ -36,15 +35,12 @@ def steps(text: str) -> list[tuple[Block, list[str]]]:
     return found
 
 
-def run(page: str, directory: Path) -> list[str]:
+def run(page: str, directory: Path) -> None:
     """Runs the blocks of a page and compares what they print with what it shows.
 
     Args:
       page: its path in the repository.
       directory: where its commands are run.
-
-    Returns:
-      what each block printed.
     """
     found = steps((ROOT / page).read_text(encoding="utf-8"))
     for name in ("launch", "configs"):  # as in a clone
@@ -57,7 +53,6 @@ def run(page: str, directory: Path) -> list[str]:
     for (block, outputs), text in zip(found, printed, strict=True):
         for output in outputs:
             assert missing(output, text) == [], f"{page}, below {block.code}: {text}"
-    return printed
 
 
 def missing(shown: str, printed: str) -> list[str]:
@@ -91,7 +86,7 @@ def _script(found: Sequence[tuple[Block, list[str]]], directory: Path) -> str:
     lines = ["set +o pipefail"]  # as in a terminal
     program: Path | None = None
     for number, (block, _) in enumerate(found):
-        mark = _MARK.format(number)
+        mark = f"=== block {number} ==="
         if block.language == "sh":
             lines += [f"echo '{mark}'", block.changed()]
             program = None

@@ -1,6 +1,6 @@
 """`python` and `t2t-jax` for shells: a command line of the package is a fork.
 
-`ForkServer.programs` makes both names of this file, which needs no package.
+`ForkServer.for_shells` makes both programs of this file, which needs no package.
 """
 
 import json
