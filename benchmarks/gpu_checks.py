@@ -242,7 +242,7 @@ def check_repeats(options: argparse.Namespace) -> dict[str, Any]:
 def _program(flags: list[str], **environment: str) -> str:
     """Runs the command line; returns its output."""
     return subprocess.run(
-        [os.environ.get("PYTHON", sys.executable), "-m", "t2t_jax.main", *flags],
+        [sys.executable, "-m", "t2t_jax.main", *flags],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         text=True,

@@ -9,14 +9,15 @@ import signal
 import socket
 import sys
 
-argv = sys.argv[1:]
-if os.path.basename(sys.argv[0]) == "python":
+program, *argv = sys.argv
+if os.path.basename(program) == "python":
     if argv[:2] not in (["-m", "t2t_jax"], ["-m", "t2t_jax.main"]):
         os.execv(sys.executable, [sys.executable, *argv])
-    del argv[:2]
+    program, argv = "", argv[2:]
 server = socket.socket(fileno=int(os.environ["T2T_JAX_TEST_FORKS"]))
 ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 values = {"argv": argv, "environ": dict(os.environ), "cwd": os.getcwd()}
+values["program"] = program
 socket.send_fds(server, [json.dumps(values).encode()], [0, 1, 2, theirs.fileno()])
 theirs.close()
 process = int(ours.recv(64))

@@ -168,7 +168,12 @@ def _serve(connection: socket.socket) -> None:
 
 
 def _become(
-    files: Sequence[int], *, argv: list[str], environ: dict[str, str], cwd: str
+    files: Sequence[int],
+    *,
+    argv: list[str],
+    environ: dict[str, str],
+    cwd: str,
+    program: str = "",
 ) -> None:
     os.chdir(cwd)
     for number, file in enumerate(files):
@@ -183,7 +188,7 @@ def _become(
     os.environ.update(environ)
     for name in set(os.environ) - set(environ) - {"GLIBC_TUNABLES"}:
         del os.environ[name]
-    sys.argv = [main.__file__, *argv]
+    sys.argv = [program or main.__file__, *argv]
 
 
 def _end(program: Callable[[], None]) -> NoReturn:
