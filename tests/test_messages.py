@@ -1,6 +1,7 @@
 """Messages for programmers: the rule, and what came."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -87,6 +88,12 @@ def test_what_belongs_to_the_papers_loss_is_refused_beside_another():
         )
 
 
+@functools.cache
+def untrained():
+    module, mesh = make_module(SMALL), t2t_jax.make_mesh(jax.devices()[:1])
+    return module, mesh, t2t_jax.init_state(module, optax.sgd(0.1), 0, mesh=mesh)
+
+
 @pytest.mark.parametrize(
     ("change", "came"),
     [
@@ -100,9 +107,8 @@ def test_a_loss_that_is_not_a_scalar_is_named(change, came):
     def loss(module, params, batch, dropout_key):
         return change(t2t_jax.batch_logits(module, params, batch))
 
-    module, mesh = make_module(SMALL), t2t_jax.make_mesh(jax.devices()[:1])
+    module, mesh, state = untrained()
     step = t2t_jax.make_train_step(module, optax.sgd(0.1), mesh=mesh, loss=loss)
-    state = t2t_jax.init_state(module, optax.sgd(0.1), 0, mesh=mesh)
     with pytest.raises(TypeError, match=r"loss= must .* sum over the real") as error:
         step(state, BATCH, 0)
     assert f"returned {came}. Return jnp.sum" in str(error.value)
@@ -114,7 +120,8 @@ BATCH = Batch(*[np.ones((2, 3), np.int32)] * 7, rows=np.arange(2))
 
 
 def params_of(config):
-    return make_module(config).init(jax.random.key(0), SOURCE, SOURCE)["params"]
+    made = jax.eval_shape(make_module(config).init, jax.random.key(0), SOURCE, SOURCE)
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, "f4"), made["params"])
 
 
 def renamed(params):
@@ -141,12 +148,13 @@ def test_parameters_of_another_model_are_compared(function, other):
     config = dataclasses.replace(SMALL, **changed)
     if other == "baseline":
         config = RNNConfig(vocab_size=11, d_model=4, d_hidden=4)
-    call = {
-        "step_model": lambda params: step_model(module, params),
-        "loss": jax.jit(
-            lambda params: forward_loss(module, params, BATCH, label_smoothing=0.0)
-        ),
-    }[function]
+
+    def call(params):
+        if function == "step_model":
+            return step_model(module, params)
+        loss = functools.partial(forward_loss, module, label_smoothing=0.0)
+        return jax.eval_shape(loss, params, BATCH)
+
     call(params_of(SMALL))
     with pytest.raises(UserError, match=f"not those of this Transformer: .*{message}"):
         call(params_of(config))
@@ -184,4 +192,5 @@ def test_forward_mode_is_refused_by_name():
     for call in (jax.jacfwd(loss), lambda x: jax.jvp(loss, (x,), (x,))):
         with pytest.raises(TypeError, match=r"reverse mode only\. Use jax\.grad, jax"):
             call(logits)
-    assert jax.hessian(loss)(logits).shape == (7, 7)  # of reverse mode
+    hessian = jax.eval_shape(jax.hessian(loss), logits)  # of reverse mode
+    assert hessian.shape == (7, 7)

@@ -4,19 +4,18 @@ Decoding and variants of the step are measured by `test_programs.py`.
 """
 
 import json
-import sys
 
 import decode_options
 import step_options
 
 from tests.docs.commands import run
-from tests.integration.tiny import ROOT, environment
+from tests.integration.tiny import ROOT, environment, server
 
 
-def gpu(out, *flags, python=sys.executable):
-    own = {**environment(), "PYTHON": str(python), "T2T_JAX_TEST_DATA": ""}
-    script = ["bash", ROOT / "benchmarks/gpu.sh", out, *flags]
-    return run(script, ROOT, seconds=850, environ=own)
+def gpu(out, *flags, **changed):
+    environ = server().for_shells({**environment(), "T2T_JAX_TEST_DATA": ""}) | changed
+    script = ["bash", "benchmarks/gpu.sh", out, *flags]
+    return run(script, ROOT, seconds=850, environ=environ)
 
 
 def test_every_part_for_a_gpu_has_flags_that_its_program_knows(tmp_path, monkeypatch):
@@ -28,7 +27,7 @@ def test_every_part_for_a_gpu_has_flags_that_its_program_knows(tmp_path, monkeyp
         f"gpu_report.py) ;; *) echo \"$@\" >> '{calls}'; echo '{{}}' ;; esac\n"
     )
     python.chmod(0o755)
-    gpu(tmp_path / "out", python=python)
+    gpu(tmp_path / "out", PYTHON=str(python))
     programs = {"train_step.py": step_options, "decode.py": decode_options}
     ran = [line.split() for line in calls.read_text().splitlines()]
     known = [(programs[name], flags) for name, *flags in ran if name in programs]
@@ -42,10 +41,8 @@ def test_a_rehearsal_goes_through_its_parts(tmp_path):
     out, flags = tmp_path / "out", ("--rehearse", f"--only={PARTS.replace(' ', ',')}")
     gpu(out, *flags, "--minutes=14")
     reports = {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
-    assert reports["repeats"]["same_bits"]["default"] == {
-        "again": True,
-        "resumed": True,
-    }
+    same = reports["repeats"]["same_bits"]["default"]
+    assert same == {"again": True, "resumed": True}
     assert set(reports) == {*PARTS.split()}
     assert len(reports["loss_float32"]["losses"]["cpu"]) == 3
     assert reports["attention_kernels"]["encoder"]["plain"]["agrees"]

@@ -14,7 +14,7 @@ from t2t_jax.devices.sharding.mesh import make_mesh
 from t2t_jax.errors import UserError
 from t2t_jax.model.counting import count_parameters
 from t2t_jax.run.description import summary
-from t2t_jax.run.description.costs import Compiled, Memory
+from t2t_jax.run.description.costs import Compiled, Memory, state_shapes
 from t2t_jax.run.resume_rules import differences
 from t2t_jax.training.optimizer import make_schedule
 from tests.integration.tiny import ROOT
@@ -208,11 +208,15 @@ MULTI30K = ("tokenized", "tokenized_simcut", "tokenized_ema")
     ids=lambda value: value if isinstance(value, str) else "".join(value),
 )
 def test_every_config_and_row_is_described(name, row, monkeypatch):
-    # All but the compiler's part, which takes 5 s each; the command line has it.
+    # All but the compiler's part, which takes 5 s each; the command line has it. The
+    # state of one layer stands for that of all.
     memory = Memory(arguments=7, outputs=5, aliased=3, temporaries=2)
     compiled = Compiled(flops=1.0, memory=memory, platform="cpu")
     monkeypatch.setattr(summary, "compile_costs", lambda *_, **__: compiled)
     config = _config(name, *row)
+    one_layer = dataclasses.replace(config.model, num_layers=1)
+    state = state_shapes(dataclasses.replace(config, model=one_layer))
+    monkeypatch.setattr(summary, "state_shapes", lambda _: state)
     assert config.data.train
     assert config.data.dev or config.data.dev_pairs
     told = summary.describe(config, mesh=make_mesh(jax.devices()[:1]))

@@ -6,13 +6,12 @@ A comment before a block, which the site does not show, is for the tests:
     <!-- test: skip, it needs a network -->
     <!-- test: elsewhere, tests/serving/test_serve.py -->
 
-replaces text of the block (TINY stands for the smallest experiment, SIZES for it
-without its text, FINE_TUNED for a few short steps); leaves it out, which the site says
+replaces text of the block (TINY stands for the smallest experiment, SIZES for two steps
+of it without its text, FINE_TUNED for a short step); leaves it out, which the site says
 with the reason; or names the test that runs it.
 """
 
 import re
-import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -28,16 +27,17 @@ BLOCK = re.compile(
 )
 GENERATED = re.compile(r"^ *<!-- generated: .*?<!-- end -->$", re.MULTILINE | re.DOTALL)
 NOTE = re.compile(r"<!-- test: (.*) -->")
+_FEW = {"steps": 2, "evaluation.every_steps": 0, "checkpoint.every_steps": 1}
 _SHORT = {
-    **{"steps": 2, "evaluation.every_steps": 1, "data.dev_pairs": 4},
-    **{"data.tokens_per_batch": 512, "decoding.max_extra_tokens": 3},
+    **{"steps": 1, "evaluation.every_steps": 0, "evaluation.patience": 0},
+    **{"data.dev_pairs": 2, "data.tokens_per_batch": 512},
+    "decoding.max_extra_tokens": 3,
 }
 _SETTINGS = {
     "TINY": tiny.TINY,
-    "SIZES": dict(list(tiny.TINY.items())[2:]),
+    "SIZES": {**dict(list(tiny.TINY.items())[2:]), **_FEW},
     "FINE_TUNED": _SHORT,
 }
-_PROGRAM = re.compile(r"(?:python -m t2t_jax(?:\.main)?|t2t-jax)\b")
 
 
 @dataclass
@@ -89,47 +89,15 @@ def blocks(text: str) -> list[Block]:
     ]
 
 
-def run_shell(code: str, directory: Path) -> str:
-    """Runs the commands of a block, and returns what they print.
+def run_shell(code: str, directory: Path, seconds: float = 600, **more: str) -> str:
+    """Runs commands in bash, to the first that fails; returns what they print.
 
-    A plain command of the program is a fork of a process that has imported it; others
-    are run by bash.
+    A command of the program is a fork of a process that has imported it. `more` are
+    variables of their environment.
     """
-    printed = []
-    for command in _commands(code):
-        argv = shlex.split(command, comments=True)
-        if _PROGRAM.match(command) and not {"|", ";", "&&"} & set(argv):
-            printed.append(_fork(command, directory))
-        elif argv:
-            printed.append(_bash(command, directory))
-    return "".join(printed)
-
-
-def _commands(code: str) -> list[str]:
-    """Divides a block into commands, of which a pipe or a loop is one."""
-    if re.search(r"^(for|while|export|if) ", code, re.MULTILINE):
-        return [code]
-    return re.sub(r"(\\|\|)\n\s*", lambda m: m[1].strip("\\"), code).splitlines()
-
-
-def _fork(command: str, directory: Path) -> str:
-    argv = shlex.split(_PROGRAM.sub("", command, count=1), comments=True)
-    files = {}
-    while len(argv) > 1 and argv[-2] in ("<", ">"):
-        *argv, sign, name = argv
-        files[sign] = directory / name
-    stdin = files["<"].read_bytes() if "<" in files else b""
-    done = tiny.succeed(*argv, stdin=stdin, cwd=directory)
-    if ">" in files:
-        files[">"].write_bytes(done.stdout)
-    return (done.stdout + done.stderr).decode()
-
-
-def _bash(command: str, directory: Path) -> str:
-    programs = str(Path(sys.executable).parent)
-    script = f"set -o pipefail; PATH={programs}:$PATH\n{command}"
-    done = run(["bash", "-ec", script], directory)
-    return done.stdout + done.stderr
+    script = ["bash", "-ec", f"set -o pipefail\nexec 2>&1\n{code}"]
+    environ = tiny.server().for_shells({**tiny.environment(), **more})
+    return run(script, directory, seconds=seconds, environ=environ).stdout
 
 
 def run_python(code: str, directory: Path = tiny.ROOT, **how: Any) -> str:

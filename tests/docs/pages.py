@@ -12,66 +12,47 @@ Comments before a block change it for the test, as in `tests/docs/commands.py`; 
 says that the test cannot print the output below it.
 """
 
-import os
 import re
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.docs import commands
-from tests.docs.commands import BLOCK, LANGUAGES, NOTE, Block
-from tests.integration.tiny import ROOT, environment
+from tests.docs.commands import BLOCK, LANGUAGES, NOTE, Block, run_shell
+from tests.integration.tiny import ROOT
 
 _NUMBER = r"[-+]?\d+(?:[,.:\-]\d+)*(?:e[-+]?\d+)?"
-_MARK = "=== block {} ==="
 
 
-@dataclass
-class Step:
-    """A block of commands, and the outputs that the page shows for it."""
-
-    language: str
-    code: str
-    outputs: list[str] = field(default_factory=list)
-
-
-def steps(text: str) -> list[Step]:
-    """Returns the blocks of a page that are run, changed as its comments say."""
-    found: list[Step] = []
+def steps(text: str) -> list[tuple[Block, list[str]]]:
+    """Returns the blocks of a page that are run, with the outputs that it shows."""
+    found: list[tuple[Block, list[str]]] = []
     for comments, _, language, code in BLOCK.findall(text):
         block = Block(language, code, NOTE.findall(comments))
         is_other = any(note.startswith("other output") for note in block.notes)
         if language in LANGUAGES and not block.skipped:
-            found.append(Step(language, block.changed()))
+            found.append((block, []))
         elif language == "text" and not is_other:
-            found[-1].outputs.append(code)
+            found[-1][1].append(code)
     return found
 
 
-def run(page: str, directory: Path) -> list[str]:
+def run(page: str, directory: Path) -> None:
     """Runs the blocks of a page and compares what they print with what it shows.
 
     Args:
       page: its path in the repository.
       directory: where its commands are run.
-
-    Returns:
-      what each block printed.
     """
     found = steps((ROOT / page).read_text(encoding="utf-8"))
     for name in ("launch", "configs"):  # as in a clone
         (directory / name).symlink_to(ROOT / name)
-    (directory / "page.sh").write_text(_script(found, directory), encoding="utf-8")
-    script = ["bash", "-ec", "exec 2>&1; . ./page.sh"]
-    environ = _environment(directory)
-    done = commands.run(script, directory, seconds=1_200, environ=environ)
-    _, *printed = re.split(r"^=== block \d+ ===\n", done.stdout, flags=re.MULTILINE)
+    # As of a reader who has encoded no text yet.
+    more = {"COLUMNS": "100", "XDG_CACHE_HOME": str(directory / "cache")}
+    text = run_shell(_script(found, directory), directory, seconds=1_200, **more)
+    _, *printed = re.split(r"^=== block \d+ ===\n", text, flags=re.MULTILINE)
     assert len(printed) == len(found)
-    for block, text in zip(found, printed, strict=True):
-        for output in block.outputs:
+    for (block, outputs), text in zip(found, printed, strict=True):
+        for output in outputs:
             assert missing(output, text) == [], f"{page}, below {block.code}: {text}"
-    return printed
 
 
 def missing(shown: str, printed: str) -> list[str]:
@@ -100,28 +81,19 @@ def _pattern(line: str) -> str:
     return "".join(parts)
 
 
-def _script(found: Sequence[Step], directory: Path) -> str:
+def _script(found: Sequence[tuple[Block, list[str]]], directory: Path) -> str:
     """Returns the page as one script, which says where each block begins."""
-    lines = []
+    lines = ["set +o pipefail"]  # as in a terminal
     program: Path | None = None
-    for number, block in enumerate(found):
-        mark = _MARK.format(number)
+    for number, (block, _) in enumerate(found):
+        mark = f"=== block {number} ==="
         if block.language == "sh":
-            lines += [f"echo '{mark}'", block.code]
+            lines += [f"echo '{mark}'", block.changed()]
             program = None
             continue
         if program is None:
             program = directory / f"page_{number}.py"
             lines.append(f"python -u {program.name}")
         with program.open("a", encoding="utf-8") as file:
-            file.write(f"print({mark!r}, flush=True)\n{block.code}\n")
+            file.write(f"print({mark!r}, flush=True)\n{block.changed()}\n")
     return "\n".join(lines)
-
-
-def _environment(directory: Path) -> dict[str, str]:
-    """As of a reader with an activated environment, who has encoded no text yet."""
-    programs = str(Path(sys.executable).parent)
-    found = {**environment(), "PYTHON": sys.executable, "COLUMNS": "100"}
-    found["XDG_CACHE_HOME"] = str(directory / "cache")
-    found["PATH"] = os.pathsep.join([programs, found.get("PATH", "")])
-    return found

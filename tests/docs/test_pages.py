@@ -46,9 +46,11 @@ def trained(shared_directory):
 
 def _prepare(folder):
     keys = {"checkpoint.every_steps": 2, "data.cache_dir": str(folder / "cache")}
+    keys |= {"steps": 6, "evaluation.every_steps": 6}
     tiny.succeed(*tiny.arguments(folder / "runs/phrasebook", **keys))
     shutil.copytree(folder / "runs/phrasebook", folder / "runs/mine")
-    (folder / "tiny.json").write_text(json.dumps({**TINY, **keys}), encoding="utf-8")
+    values = {**TINY, **keys, "steps": 2, "evaluation.every_steps": 0}
+    (folder / "tiny.json").write_text(json.dumps(values), encoding="utf-8")
     pairs = list(open_corpus("phrasebook:train:64"))
     # Short ones: each length of outputs is a program to compile.
     short = sorted(open_corpus("phrasebook:train:600"), key=lambda p: len("".join(p)))

@@ -1,6 +1,7 @@
-"""Stands for a process of the command line, which a server of forks runs.
+"""`python` and `t2t-jax`, whose process a server of forks runs.
 
-It passes signals on and ends as the fork does, and what kills it kills the fork.
+This process passes signals on and ends as the fork does, and what kills it kills the
+fork. What is no program of the package is run by the interpreter.
 """
 
 import json
@@ -11,7 +12,13 @@ import sys
 from contextlib import suppress
 
 
-def main(address: str, *argv: str) -> None:
+def main(address: str, program: str, *argv: str) -> None:
+    if program == "t2t-jax":
+        argv = (program, *argv)
+    elif argv[:2] in (("-m", "t2t_jax"), ("-m", "t2t_jax.main")):
+        argv = ("", *argv[2:])
+    elif argv[:1] != ("-c",):
+        os.execv(sys.executable, [sys.executable, *argv])
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.connect(f"\0{address}")
     request = {"argv": argv, "environ": dict(os.environ), "cwd": os.getcwd()}
@@ -36,4 +43,4 @@ def main(address: str, *argv: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])  # after the address, what an interpreter is given
+    main(*sys.argv[1:])

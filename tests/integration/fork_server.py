@@ -38,8 +38,8 @@ _READ_LATER = ("XLA_FLAGS", "XDG_CACHE_HOME", "HOME", "T2T_JAX_", "PYTEST_")
 class ForkServer:
     """Starts a server, which lives as long as this process.
 
-    Its `python` is a program that takes `-m t2t_jax.main …` or `-c CODE …` as an
-    interpreter does.
+    Its `python` is a program that runs `-m t2t_jax.main …` and `-c CODE …` as forks,
+    and everything else as the interpreter does.
 
     Args:
       environ: of the server.
@@ -65,9 +65,17 @@ class ForkServer:
             )
         client = Path(__file__).with_name("fork_client.py")
         command = shlex.join([sys.executable, "-IS", str(client), address])
-        Path(self.python).write_text(f'#!/bin/sh\nexec {command} "$@"\n', "utf-8")
-        os.chmod(self.python, 0o700)
+        for program in ("python", "t2t-jax"):
+            file = Path(self._directory.name, program)
+            file.write_text(f'#!/bin/sh\nexec {command} {program} "$@"\n', "utf-8")
+            file.chmod(0o700)
         atexit.register(self._process.communicate)  # the end of its stdin is its own
+
+    def for_shells(self, environ: Mapping[str, str]) -> dict[str, str]:
+        """Returns the environment of a shell whose `python` and `t2t-jax` are forks."""
+        own = [self._directory.name, str(Path(sys.executable).parent)]
+        path = os.pathsep.join([*own, environ.get("PATH", "")])
+        return {**environ, "PATH": path, "PYTHON": self.python}
 
     def serves(self, environ: Mapping[str, str]) -> bool:
         """Whether a fork would be what a start in this environment is."""
@@ -148,7 +156,7 @@ def _become(
     os.environ.update(environ)
     for name in set(os.environ) - set(environ) - {"GLIBC_TUNABLES"}:
         del os.environ[name]
-    sys.argv = argv if argv[0] == "-c" else [main.__file__, *argv[2:]]
+    sys.argv = [argv[0] or main.__file__, *argv[1:]]
 
 
 def _program() -> None:

@@ -63,7 +63,8 @@ def environment(devices: int = 1) -> dict[str, str]:
 
 
 @functools.cache
-def _server() -> ForkServer:
+def server() -> ForkServer:
+    """Returns the server of this process, which begins when it is first asked for."""
     return ForkServer(environment())
 
 
@@ -73,8 +74,8 @@ def python(environ: dict[str, str], *, fresh: bool = False) -> str:
     Args:
       fresh: in an interpreter of its own, which imports for itself.
     """
-    forks = not fresh and _server().serves(environ)
-    return _server().python if forks else sys.executable
+    forks = not fresh and server().serves(environ)
+    return server().python if forks else sys.executable
 
 
 def run(
@@ -119,7 +120,7 @@ def run_together(
     one: Callable[[int], subprocess.CompletedProcess[bytes]], count: int = 2
 ) -> list[subprocess.CompletedProcess[bytes]]:
     """Runs programs at the same time: one for each number, to their ends."""
-    _server()
+    server()
     with ThreadPoolExecutor(count) as threads:
         return [*threads.map(one, range(count))]
 
