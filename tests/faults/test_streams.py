@@ -112,7 +112,7 @@ def test_a_signal_between_two_lines_ends_a_stream(place):
     with started(place, "--stream") as process:
         process.stdin.write(SENTENCE)
         answer(process)
-        process.send_signal(signal.SIGINT)
+        os.kill(running.fork_of(process), signal.SIGINT)  # before its input ends
         assert end(process) == (75, b"", STOPPED.format("SIGINT"))
 
 
