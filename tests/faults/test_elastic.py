@@ -12,7 +12,7 @@ import pytest
 
 from tests.faults import running
 
-# 8 rows a batch, which 8 devices can share.
+# 8 rows a batch, which 8 devices share.
 CHANGED = {
     "data__tokens_per_batch": 512,
     "model__dropout": 0.3,
@@ -21,8 +21,8 @@ CHANGED = {
     "evaluation__every_steps": 0,
 }
 PLACES = [
-    {"processes": 2, "devices": 2},
-    {"processes": 1, "devices": 4},
+    {"processes": 2, "devices": 4, "fresh": True},
+    {"processes": 1, "devices": 8},
     {"processes": 1, "devices": 1},
 ]
 FOUR = {"processes": 4, "devices": 2}

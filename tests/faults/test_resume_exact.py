@@ -36,14 +36,14 @@ def samples(workdir):
     return {path.name: path.read_bytes() for path in (workdir / "samples").iterdir()}
 
 
-# Before what is compiled as for users, which lasts to the end of the file.
+# First, as `compiled_as_for_users` lasts to the end of the file.
 def test_modified_pairs_and_sampled_subwords_go_on_to_the_same_bits(tmp_path):
     """On two devices, with two passes through the model, and evaluated."""
     whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
     how = {
         **{**CHANGED, "steps": 10, "evaluation__every_steps": 7, "devices": 2},
         **{"data__source_bpe_dropout": 0.2, "data__target_bpe_dropout": 0.1},
-        "data__train": "phrasebook:train:120",  # more subwords are drawn of fewer
+        "data__train": "phrasebook:train:120",
         "data__modifiers": "title:0.2,typos:0.2,double_spaces:0.1",
         "training__r_drop": 5.0,
     }

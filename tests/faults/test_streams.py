@@ -161,7 +161,7 @@ def test_a_signal_leaves_no_part_of_a_file(place, tmp_path, mode, number):
     out.write_text("old\n")
     wait = random.uniform(0, 1.5)
     print(f"{wait:.3f} s after the file")  # shown where this fails
-    # A thread may import only what no fork has.
+    # A signal may come during an import, and a fork has nothing left to import.
     with started(place, *flags[mode], mode=mode, fresh=True) as process:
         running.wait_for(lambda: len(os.listdir(tmp_path)) == 2, process)
         time.sleep(wait)

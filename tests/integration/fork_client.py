@@ -1,6 +1,6 @@
-"""`python` and `t2t-jax`, whose process a server of forks runs.
+"""The programs `python` and `t2t-jax`, each of which asks a server for a fork.
 
-This process passes signals on and ends as the fork does, and what kills it kills the
+It passes signals on and ends as the fork does, and what kills it kills the
 fork. What is no program of the package is run by the interpreter.
 """
 
@@ -32,9 +32,9 @@ def main(address: str, program: str, *argv: str) -> None:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, pass_on)
-    with open("/proc/self/comm", "w") as name:  # for tests that ask for its number
+    with open("/proc/self/comm", "w") as name:  # which `running.fork_of` reads
         name.write(str(process))
-    code = int(connection.recv(64))
+    code = int(connection.recv(64) or -signal.SIGKILL)  # with the server
     if code < 0:
         if code != -signal.SIGKILL:
             signal.signal(-code, signal.SIG_DFL)

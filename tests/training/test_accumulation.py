@@ -86,7 +86,7 @@ def soak(*values):
         soak(SIMCUT, CONFIG, 8, {}, (1, 1)),
         (SIMCUT, CONFIG, 8, MESH_2x2x2, (2, 1)),
         soak(SIMCUT, CONFIG, 1, {}, (4, 3)),
-        (R_DROP, CONFIG, 8, {}, (1, 1)),
+        (R_DROP, CONFIG, 8, {}, (2, 2)),
         soak(R_DROP, CONFIG, 8, {"fsdp": 2}, (2, 1)),
     ],
 )

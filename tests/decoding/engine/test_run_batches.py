@@ -231,9 +231,11 @@ def test_what_did_not_fit_is_let_go_before_the_halves():
 
     given = {"compile_shape": None, "config": DecodingConfig(), "devices": 1}
     gc.freeze()  # What all tests have imported is not looked at again.
-    with pytest.raises(ConfigError):
-        list(run_batches(fill, [batch(2, 2)] * 2, cache_key="full", **given))
-    gc.unfreeze()
+    try:
+        with pytest.raises(ConfigError):
+            list(run_batches(fill, [batch(2, 2)] * 2, cache_key="full", **given))
+    finally:
+        gc.unfreeze()
     assert len(held) == 3  # beside another, by itself, and half of it
 
 
