@@ -20,6 +20,7 @@ import selectors
 import shlex
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -121,8 +122,9 @@ def _fork(
     """Forks for a client; returns whether this is the fork."""
     connection, _ = listener.accept()
     request, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
-    if not request:  # it was killed
-        return False
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    if not request or struct.unpack("3i", credentials)[1] != os.getuid():
+        return False  # It was killed, or is another user's.
     process = os.fork()
     if not process:
         for one in (selector, listener, connection):
