@@ -12,6 +12,7 @@ Each tier contains those before it. The longest prefix of a test's id decides. O
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -164,6 +165,11 @@ def tier_of(test_id: str) -> str:
       ('full', 'quick')
     """
     return TIERS[max((p for p in TIERS if test_id.startswith(p)), key=len)]
+
+
+def soak(*values: object) -> Any:
+    """Returns the parameters of a case for `soak` alone."""
+    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 def mark(tests: Iterable[pytest.Item]) -> None:

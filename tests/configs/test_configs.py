@@ -207,7 +207,7 @@ MULTI30K = ("tokenized", "tokenized_simcut", "tokenized_ema")
 )
 def test_every_config_and_row_is_described(name, row, monkeypatch):
     # All but the compiler's part, which takes 5 s each; the command line has it. The
-    # state of one layer stands for that of all.
+    # state is traced of one layer: no number of it is asserted.
     memory = Memory(arguments=7, outputs=5, aliased=3, temporaries=2)
     compiled = Compiled(flops=1.0, memory=memory, platform="cpu")
     monkeypatch.setattr(summary, "compile_costs", lambda *_, **__: compiled)

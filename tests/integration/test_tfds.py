@@ -52,7 +52,7 @@ def run(home, tmp_path):
 
 def test_the_paper_s_set_is_trained_on_resumed_and_translated(run, pairs, tmp_path):
     keys = [f"--config.{key}={value}" for key, value in SMALLER.items()]
-    run("--config=configs/wmt_en_de.py", *keys)
+    run("--config=configs/wmt_en_de.py", *keys, fresh=True)  # imports all without it
     told = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
     assert told["train"]["spec"] == "tfds:wmt14_translate/de-en:train:en-de"
     assert told["train"]["counts"]["read"] == 700

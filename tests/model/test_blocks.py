@@ -21,7 +21,7 @@ from t2t_jax.devices.sharding.rules import batch_sharding, shardings_for
 from t2t_jax.model.transformer import Transformer
 from tests.model.tiny import SOURCE, TARGET, TINY, tiny_apply, tiny_params
 from tests.reference.packed import PAIRS, packed
-from tests.training.test_accumulation import soak
+from tests.tiers import soak
 
 BLOCKS = {
     "rms": {"norm": "rms"},

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 from t2t_jax.devices.sharding.rules import path_of
 from t2t_jax.training.config import TrainingConfig
+from tests.tiers import soak
 from tests.training.copy_task import CONFIG, Trainer, batches
 
 SIZES = {"s32": 4, "f32": 4, "bf16": 2, "u32": 4}
@@ -64,10 +65,6 @@ class Step(Trainer):
 def step_of(devices=8, *, config=CONFIG, mesh=(), training=PLAIN, **changed):
     changed["training"] = training
     return Step(devices, config, tuple(dict(mesh).items()), tuple(changed.items()))
-
-
-def soak(*values):
-    return pytest.param(*values, marks=pytest.mark.soak)
 
 
 @pytest.mark.parametrize(

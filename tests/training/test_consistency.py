@@ -24,8 +24,9 @@ from t2t_jax.model.rnn.rnn import RNN
 from t2t_jax.model.transformer import Transformer
 from t2t_jax.training.config import TrainingConfig
 from t2t_jax.training.loss import forward_loss, training_loss
+from tests.tiers import soak
 from tests.training.copy_task import BOS, EOS, KEY, V, batch_of, drawn_pairs, packed
-from tests.training.test_accumulation import R_DROP, SIMCUT, soak
+from tests.training.test_accumulation import R_DROP, SIMCUT
 from tests.training.test_step import RECURRENT
 
 BATCH = batch_of(drawn_pairs(3, 5))

@@ -39,6 +39,7 @@ from t2t_jax.training.step import (
     skip_bad_updates,
 )
 from tests.jaxprs import shapes
+from tests.tiers import soak
 from tests.training.copy_task import (
     CONFIG,
     KEY,
@@ -54,7 +55,6 @@ from tests.training.copy_task import (
     pair_of,
     require_same,
 )
-from tests.training.test_accumulation import soak
 
 
 @pytest.fixture(scope="module")
@@ -244,8 +244,8 @@ def test_guard_takes_an_update_or_leaves_it_out_as_a_whole(reported, is_applied)
 
 
 def test_guard_changes_no_bit_of_a_good_run(start, monkeypatch):
-    monkeypatch.setattr(step_module, "skip_bad_updates", lambda step, **_: step)
     guarded, applied = start.steps(batches(5))
+    monkeypatch.setattr(step_module, "skip_bad_updates", lambda step, **_: step)
     require_same(guarded, Trainer(1).steps(batches(5))[0])
     assert applied == [True] * 5
     assert int(guarded.step) == 5
