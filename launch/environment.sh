@@ -35,8 +35,11 @@ fi
 # changes, or an installation was interrupted, it is done again.
 if [ "$(cat ".venv/.installed$extras" 2>/dev/null)" != "$(cksum < setup.cfg)" ]; then
   echo "Installing t2t_jax$extras into .venv (about a minute)" >&2
-  # Modules are compiled when they are first imported; many never are.
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile \
+  # Modules are compiled when they are first imported, and many never are; but now,
+  # where Python is told not to keep what it compiles, as in many images.
+  compile=--no-compile
+  [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || compile=--compile
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check "$compile" \
     -e ".$extras"
   cksum < setup.cfg | tee ".venv/.installed$extras" > .venv/.installed
 fi

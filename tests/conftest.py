@@ -7,6 +7,7 @@ cache, so that a program is compiled by the first who needs it.
 import gc
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from tests import compiling, tiers
 # As the command line does: thousands of tests and traced programs stay, and to look for
 # garbage among them after every 700 objects took a fifth of the time.
 gc.set_threshold(100_000, 10, 20)
+# Where Python keeps no bytecode, every process compiles all modules that it imports:
+# a quarter of the time.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What a shell starts in the background ignores SIGINT, and so would what tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

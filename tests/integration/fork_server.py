@@ -195,6 +195,9 @@ if __name__ == "__main__":
     for module in pkgutil.walk_packages(t2t_jax.__path__, "t2t_jax."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    # What functions import.
+    for name in ("rich.progress", "sacrebleu", "sentencepiece", "tensorboardX"):
+        importlib.import_module(name)
     # Importing Orbax adds one, which a start of the program finds only after its own.
     logging.getLogger().handlers.clear()
     gc.freeze()  # No fork looks for garbage in what it has from here.
