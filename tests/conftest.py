@@ -83,9 +83,13 @@ def shared_directory(request, tmp_path_factory):
     return own.parent if hasattr(request.config, "workerinput") else own
 
 
+_FLAGS = compiling.xla_flags(1)  # whatever the file that asks first compiles with
+
+
 def _train(workdir, **changed):
     # Fresh: runs that are compared with it are forks of another interpreter.
-    done = tiny.succeed(*tiny.arguments(workdir, **changed), fresh=True)
+    how = {"fresh": True, "XLA_FLAGS": _FLAGS}
+    done = tiny.succeed(*tiny.arguments(workdir, **changed), **how)
     assert done.stdout == b""  # stdout is for results
     workdir.with_name("stderr").write_bytes(done.stderr)
 

@@ -6,7 +6,9 @@ import io
 import json
 import math
 import signal
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -18,6 +20,7 @@ from t2t_jax.checkpointing.safetensors_io import open_parameters
 from t2t_jax.errors import DataError, InputMissingError, UserError
 from tests.integration import tiny
 
+PACKAGE = str(Path(t2t_jax.__file__).parent)
 LINES = ["The old teacher reads a book.", "", "Two men."]
 
 
@@ -36,6 +39,25 @@ def test_a_loaded_model_translates_line_by_line(workdir, model):
     assert len(lines) == 3
     assert lines[1] == ""
     assert t2t_jax.translate(workdir, LINES) == lines
+
+
+def test_a_line_passes_at_most_12_files_and_settings_are_checked_once(model):
+    before = model.translate(LINES[:1], beam_size=2)
+    files = set()
+
+    def note(frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            files.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        assert model.translate(LINES[:1], beam_size=2) == before
+    finally:
+        sys.setprofile(None)
+    assert 5 < len(files) <= 12, files
+    beams = [model.translator(beam_size=n).config.beam_size for n in (2, 1, 2)]
+    assert beams == [2, 1, 2]
+    assert model.translator() is model.translator()
 
 
 def test_all_that_is_known_of_a_translation_is_told(model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -275,8 +276,7 @@ class TranslationModel:
           `model.translate(["A dog barks."])`, `model.translate(lines, beam_size=8)`,
           `model.translate(lines, sample=True, temperature=0.7, seed=1)`.
         """
-        # Texts have no status: nobody asks for unseen words.
-        translations = dataclasses.replace(self, known_words=None).translations(
+        translations = self._without_status.translations(
             lines, n_best=n_best, attention=return_attention, **search
         )
         texts: list[str] | list[list[str]] = [one.text for one in translations]
@@ -286,6 +286,11 @@ class TranslationModel:
             return texts
         attention = [one.hypotheses[0].attention_TxS for one in translations]
         return TextsWithAttention(texts, attention)
+
+    @functools.cached_property
+    def _without_status(self) -> TranslationModel:
+        """This model for texts, of which nobody asks for unseen words."""
+        return dataclasses.replace(self, known_words=None)
 
     def translations(
         self,
@@ -321,6 +326,8 @@ class TranslationModel:
     ) -> Translator:
         """Returns a `Translator`, which also reports progress.
 
+        It is that of the call before, if the arguments are and name no file.
+
         Args:
           token_scores: whether to compute the log-probability of every token.
           attention: whether to compute the attention weights.
@@ -329,6 +336,22 @@ class TranslationModel:
         Raises:
           UserError: a value is not valid, or a key or a layer does not exist.
         """
+        arguments = repr((token_scores, attention, changes))
+        found = self._last_translator.get(arguments)
+        if found is None:
+            found = self._make_translator(token_scores, attention, changes)
+            self._last_translator.clear()
+            if not found.config.shortlist:  # a file, which may change
+                self._last_translator[arguments] = found
+        return found
+
+    @functools.cached_property
+    def _last_translator(self) -> dict[str, Translator]:
+        return {}
+
+    def _make_translator(
+        self, token_scores: bool, attention: bool, changes: Mapping[str, Any]
+    ) -> Translator:
         config = _apply_changes(self.decoding, changes, attention=attention)
         models = (self, *self.others)
         for one in models:
