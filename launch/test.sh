@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks the code: lint, format, types, tests and doctests. tests/tiers.py says which
 # tests are in which tier.
-#   bash launch/test.sh --quick   3 minutes: toy models and fakes, one run from end to end
+#   bash launch/test.sh --quick   2 minutes: toy models and fakes, one run from end to end
 #   bash launch/test.sh           6 minutes: models, steps, searches, 8 simulated devices,
 #                                 and one fault of each kind
 #   bash launch/test.sh --full    all, with processes, launchers, benchmarks and every
