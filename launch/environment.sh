@@ -35,8 +35,8 @@ fi
 # changes, or an installation was interrupted, it is done again.
 if [ "$(cat ".venv/.installed$extras" 2>/dev/null)" != "$(cksum < setup.cfg)" ]; then
   echo "Installing t2t_jax$extras into .venv (about a minute)" >&2
-  # Modules are compiled when they are first imported, and many never are; but now,
-  # where Python is told not to keep what it compiles, as in many images.
+  # Modules are compiled when they are first imported, and many never are. Where
+  # PYTHONDONTWRITEBYTECODE is set, nothing would be kept, so they are compiled now.
   compile=--no-compile
   [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || compile=--compile
   .venv/bin/python -m pip install --quiet --disable-pip-version-check "$compile" \

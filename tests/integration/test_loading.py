@@ -41,7 +41,7 @@ def test_a_loaded_model_translates_line_by_line(workdir, model):
     assert t2t_jax.translate(workdir, LINES) == lines
 
 
-def test_a_line_passes_at_most_12_files_and_settings_are_checked_once(model):
+def test_a_line_passes_at_most_12_files_and_the_last_translator_is_kept(model):
     before = model.translate(LINES[:1], beam_size=2)
     files = set()
 

@@ -326,7 +326,8 @@ class TranslationModel:
     ) -> Translator:
         """Returns a `Translator`, which also reports progress.
 
-        It is that of the call before, if the arguments are and name no file.
+        The same object as in the call before, if the arguments are the same; with a
+        shortlist a new one, as its file may have changed.
 
         Args:
           token_scores: whether to compute the log-probability of every token.
@@ -336,7 +337,7 @@ class TranslationModel:
         Raises:
           UserError: a value is not valid, or a key or a layer does not exist.
         """
-        arguments = repr((token_scores, attention, changes))
+        arguments = repr((token_scores, attention, sorted(changes.items())))
         found = self._last_translator.get(arguments)
         if found is None:
             found = self._make_translator(token_scores, attention, changes)
