@@ -18,8 +18,8 @@ from tests import compiling, tiers
 # As the command line does: thousands of tests and traced programs stay, and to look for
 # garbage among them after every 700 objects took a fifth of the time.
 gc.set_threshold(100_000, 10, 20)
-# Where Python keeps no bytecode, every process compiles all modules that it imports:
-# a quarter of the time. So tests keep it, also with `python -B`.
+# Where Python keeps no bytecode, every process compiles all modules that it imports,
+# for up to 3 s. So tests keep it, also with `python -B`.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What a shell starts in the background ignores SIGINT, and so would what tests start.

@@ -289,3 +289,6 @@ def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path):
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
     words = Workdir(tiny_run).read_vocabularies(VocabularyConfig(size=150))
     assert load_shortlist(tmp_path / "s.npz", words).best_VxK.shape == (150, 7)
+    # A model keeps its translator, but for one of a file, which may change.
+    model, options = tiny.load(tiny_run), {"shortlist": str(tmp_path / "s.npz")}
+    assert model.translator(**options) is not model.translator(**options)
