@@ -19,8 +19,8 @@ place of one token, padding included. The first 1,000 pairs are held out for sco
 with development files of your own, --config.data.dev=text:SOURCE,TARGET, all pairs are
 used for training. Fewer pairs want fewer subwords and more dropout (Sennrich and Zhang
 2019, arXiv 1905.11901; Araabi and Monz 2020, arXiv 2011.02266). small is the model of
-configs/multi30k_en_de.py. quick is an hour of two CPU cores, or two epochs of
-252,000 pairs. large is the paper's base. student is for pairs of --mode=distill.
+configs/multi30k_en_de.py, medium that of configs/tatoeba_en_de.py; quick is an hour of
+two CPU cores, large the paper's base, and student for pairs of --mode=distill.
 Score: small 37.3 on Multi30k, quick 27.2 on Debian (docs/results.md); others not run.
 """
 
