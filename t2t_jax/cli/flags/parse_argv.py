@@ -204,13 +204,19 @@ def _configure(command: _Command, workdir: Workdir) -> tuple[Config, dict[str, A
     """
     if not OPTIONS[command.mode].reads_config:
         return parse(command.values), command.overrides
-    with explaining_foreign(workdir):
+    flags = {"workdir": workdir}
+    if first := str(command.values.get("init_from", "")):
+        flags["config.init_from"] = Workdir(Path(first))
+    with explaining_foreign(flags):
         return _combine(command, workdir)
 
 
 @contextmanager
-def explaining_foreign(workdir: Workdir) -> Iterator[None]:
-    """Refuses, where something fails, a workdir that is a model of another toolkit.
+def explaining_foreign(flags: Mapping[str, Workdir]) -> Iterator[None]:
+    """Refuses, where something fails, a directory that is a model of another toolkit.
+
+    Args:
+      flags: name of a flag or key -> the directory that it names.
 
     Raises:
       InputMissingError: it is one, and reading it has failed.
@@ -220,11 +226,14 @@ def explaining_foreign(workdir: Workdir) -> Iterator[None]:
     except ConfigError:
         raise
     except UserError as error:
-        _require_own(workdir, error)
+        for flag, workdir in flags.items():
+            _require_own(workdir, error, flag=flag)
         raise
 
 
-def _require_own(workdir: Workdir, cause: UserError | None = None) -> None:
+def _require_own(
+    workdir: Workdir, cause: UserError | None = None, *, flag: str = "workdir"
+) -> None:
     """Raises an InputMissingError if a workdir is a model of another toolkit."""
     if not workdir.path.exists():
         return
@@ -232,7 +241,7 @@ def _require_own(workdir: Workdir, cause: UserError | None = None) -> None:
 
     if advice := explain_foreign(workdir.path):
         raise InputMissingError(
-            f"--workdir={workdir.path} is not a run or a model of t2t_jax. {advice}"
+            f"--{flag}={workdir.path} is not a run or a model of t2t_jax. {advice}"
         ) from cause
 
 

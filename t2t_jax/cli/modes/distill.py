@@ -26,6 +26,7 @@ import numpy.typing as npt
 from t2t_jax.cli.console.stderr import log
 from t2t_jax.cli.console.text_io import make_directory, open_output, write_lines
 from t2t_jax.cli.flags.options import DistillOptions
+from t2t_jax.cli.flags.parse_argv import explaining_foreign
 from t2t_jax.cli.processes import start_processes
 from t2t_jax.cli.translation.sharded_job import translate_shards
 from t2t_jax.data.corpora.corpus import (
@@ -60,8 +61,10 @@ REASONS = {
 
 _KEPT = len(REASONS)
 _GOOD = ("ok", "chunked", "unfamiliar")  # statuses of lines
-_REPETITION = re.compile(  # within words, as of Chinese; or of words
-    r"([^\W\d_].{1,40}?)\1{2,}|(?<!\w)(\w.{0,80}?)(?:\W+\2){2,}(?!\w)"
+_REPETITION = re.compile(  # within words, as of Chinese; or of words, but not thousands
+    r"([^\W\d_].{1,40}?)\1{2,}"
+    r"|(?<!\w)(\w.{0,80}?)(?:(?![.,'\u2019\s]\d{3}(?!\d))\W+\2){2,}(?!\w)",
+    re.IGNORECASE,
 )
 Floats = npt.NDArray[np.float64]
 _WINDOW, _EXAMPLES = 10_000, 3
@@ -159,7 +162,13 @@ def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
     """Translates a file by shards, or continues to."""
     lines = count_lines(source)
     shards = -(-lines // min(max(_LEAST_LINES, lines // _SHARDS), _MOST_LINES))
+    records = [to.with_name(f"{to.name}.shards{end}") for end in ("", ".json")]
     if options.processes.is_first:
+        if to.exists() and not any(path.exists() for path in records):
+            raise DataError(
+                f"{to} is complete, but {records[1].name}, which says what it was made "
+                f"of, is missing. Remove {to.name}, or choose another --to."
+            )
         log(f"Translating {source} with {options.export or options.workdir.path} …")
     advice = "With --mode=distill, which resumes: remove the file, or change --to."
     job = dataclasses.replace(options, input=str(source), output=str(to))
@@ -175,9 +184,11 @@ def _reversed(options: DistillOptions) -> DistillOptions:
       UserError: the model does not exist, or a language that it needs is missing.
     """
     workdir = Workdir(Path(options.reverse))
-    with rewording(lambda problem: f"--reverse={problem}"):
-        workdir.require()
-    config = workdir.read_config()
+    with (
+        explaining_foreign({"reverse": workdir}),
+        rewording(lambda problem: f"--reverse={problem}"),
+    ):
+        config = workdir.read_config()
     own = dataclasses.replace(config.decoding, sample=False, n_best=1, mbr="none")
     changes: dict[str, Any] = {
         "workdir": workdir,

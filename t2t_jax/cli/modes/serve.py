@@ -168,7 +168,7 @@ def _named_workdirs(part: str) -> list[tuple[Pair, Workdir]]:
     """Returns languages and directory of SOURCE-TARGET=DIR, or of all pairs of DIR."""
     named = _PAIR.fullmatch(part)
     workdir = Workdir(Path(named[3]).expanduser() if named else Path(part))
-    with explaining_foreign(workdir):
+    with explaining_foreign({"workdir": workdir}):
         config = workdir.read_config()
     if named:
         return [((named[1], named[2]), workdir)]

@@ -18,7 +18,7 @@ def run(options: StatusOptions) -> None:
     Raises:
       UserError: the workdir is not a run or a model, or its config.json is damaged.
     """
-    with explaining_foreign(options.workdir):
+    with explaining_foreign({"workdir": options.workdir}):
         status = read_status(options.workdir)
     if options.format == "json":
         print(json.dumps(status, ensure_ascii=False))

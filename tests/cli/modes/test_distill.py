@@ -114,13 +114,17 @@ def test_each_line_is_translated_once_and_stays_with_its_translation(distilled):
 def test_what_is_left_out_has_a_reason(distilled, capsys):
     lines = [f"the house number {n}" for n in range(40)]
     odd = ["cut", "the same four words", "again", "long one here"]
-    short = {"New York": "New York", "ja": "yes, he is", "§ 2014": "§ 2014"}
+    short = {
+        "New York": "New York",
+        "ja": "yes, he is",
+        "§ 2000000000": "§ 2.000.000.000",
+    }
     Path("in").write_text("\n".join([*lines, *odd, *short]))
     said = {
         **short,
         "cut": "",
         odd[1]: odd[1],
-        "again": "ein Haus Haus Haus.",
+        "again": "ein Haus haus HAUS.",
         "long one here": " ".join("abcdefghijklmnopqrstuvwxyzäöü"),
         lines[3]: "das Haus hat keine Nummer",
     }
@@ -297,6 +301,9 @@ def test_other_settings_are_refused_and_change_nothing(distilled):
         with pytest.raises(UserError, match=message):
             distilled(*JOB, *argv)
     assert contents("to") == whole
+    Path("to/back.tsv.shards.json").unlink()
+    with pytest.raises(DataError, match=r"is complete, but .*json, which"):
+        distilled(*JOB)
     Path("in").write_text("\n\n")
     with pytest.raises(DataError, match="no line to translate"):
         distilled("--sources=in")

@@ -11,7 +11,9 @@ from t2t_jax.errors import InputMissingError
 from tests.exchange import marian_save
 
 
-@pytest.mark.parametrize("mode", ["translate", "describe", "train", "export"])
+@pytest.mark.parametrize(
+    "mode", ["translate", "describe", "train", "export", "init_from"]
+)
 def test_another_toolkits_model_is_answered_with_the_import(tmp_path, mode):
     marian_save.save(tmp_path / "model.npz")
     (tmp_path / "my.spm").write_bytes(marian_save.sentencepiece_model())
@@ -20,5 +22,7 @@ def test_another_toolkits_model_is_answered_with_the_import(tmp_path, mode):
     argv = [f"--mode={mode}", f"--workdir={tmp_path}"]
     if mode == "export":
         argv += ["--format=model_dir", "--to=x"]
+    if mode == "init_from":
+        argv = ["--config=fine_tune", f"--config.init_from={tmp_path}"]
     with pytest.raises(InputMissingError, match=r"--mode=import --from="):
         parse_argv(argv)
