@@ -60,7 +60,8 @@ def robustness_scores(
         scores = corpus_scores(lines, references, **scoring)
         items = changed_pairs(nothing, change)
         copied = [
-            re.search(rf"(?<!\w){re.escape(item)}(?!\w)", line) is not None
+            # Of ASCII alone, as Chinese has no spaces around an item.
+            re.search(rf"(?a)(?<!\w){re.escape(item)}(?!\w)", line) is not None
             for line, (_, some) in zip(lines, items, strict=True)
             for item in some.split()
         ]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from t2t_jax.data.config import VocabularyConfig
+from t2t_jax.data.config import DataConfig, VocabularyConfig
 from t2t_jax.data.vocabulary.pair import VocabularyPair
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.ensemble import EnsembleStepModel
@@ -29,6 +29,7 @@ from t2t_jax.decoding.shortlist import (
 )
 from t2t_jax.decoding.text.translator import Translator
 from t2t_jax.errors import ConfigError, DataError, InputMissingError, UserError
+from t2t_jax.main import main
 from t2t_jax.model.architectures import make_module, step_model
 from t2t_jax.run.workdir import Workdir
 from tests.decoding.models import Biased, outputs
@@ -264,9 +265,10 @@ def test_ctranslate2_finds_the_same_with_the_map_of_an_export(tmp_path):
     assert differ > 5
 
 
-def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path):
+def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path, monkeypatch):
     to = f"--to={tmp_path / 's.npz'}"
-    done = tiny.succeed("--mode=shortlist", f"--workdir={tiny_run}", to, "--best=5")
+    make = "--mode=shortlist", f"--workdir={tiny_run}"
+    done = tiny.succeed(*make, to, "--best=5")
     assert b"up to 5 target pieces for each of" in done.stderr
     (tmp_path / "in").write_text("The dog barks.\n")
     flags = f"--workdir={tiny_run}", f"--input={tmp_path / 'in'}"
@@ -277,7 +279,7 @@ def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path):
     out = f"--output={tmp_path / 'out'}"
     job = ("--mode=translate", *flags, short, out, "--shards=1")
     tiny.succeed(*job)
-    tiny.succeed("--mode=shortlist", f"--workdir={tiny_run}", to, "--best=6")
+    tiny.succeed(*make, to, "--best=6")
     refused(tiny.run(*job, "--resume"), 78, "the content of --shortlist was")
     # Training and a server without theirs do not start.
     starts = (
@@ -288,7 +290,13 @@ def test_the_command_makes_one_of_the_text_of_a_run(tiny_run, tmp_path):
         refused(tiny.run(*start), 66, "none.npz: no such file")
     assert not (tmp_path / "run" / "metrics.jsonl").exists()
     words = Workdir(tiny_run).read_vocabularies(VocabularyConfig(size=150))
-    assert load_shortlist(tmp_path / "s.npz", words).best_VxK.shape == (150, 7)
+    found = load_shortlist(tmp_path / "s.npz", words)
+    assert found.best_VxK.shape == (150, 7)
+    # Pairs that training modifies are counted modified, too.
+    monkeypatch.setattr(DataConfig, "modifier_rates", {"words": 1.0, "upper": 1.0})
+    assert main([*make, to, "--best=5"]) == 0
+    more = load_shortlist(tmp_path / "s.npz", words).best_VxK
+    assert (more[:, 0] > 0).sum() > (found.best_VxK[:, 0] > 0).sum()
     # A model keeps its translator, but for one of a file, which may change.
     model, options = tiny.load(tiny_run), {"shortlist": str(tmp_path / "s.npz")}
     assert model.translator(**options) is not model.translator(**options)

@@ -12,8 +12,8 @@ from t2t_jax.evaluation.robustness import (
 COUNT = 29
 PAIRS = [
     (f"A dog of {n} barks at us.", f"Ein Hund von {n} bellt uns an.")
-    for n in range(COUNT)
-]
+    for n in range(COUNT - 1)
+] + [("A cat.", "一只猫。")]
 SETS = {change: changed_pairs(PAIRS, change) for change in CHANGES}
 REFERENCES = [reference for pairs in SETS.values() for _, reference in pairs]
 
@@ -28,6 +28,8 @@ def test_the_references_themselves_have_the_best_scores():
         items = {"numbers_and_links": 2 * COUNT, "emoji": COUNT}.get(change, 0)
         assert one["items"] == items
         assert one["copied"] == (1.0 if items else None)
+    glued = [reference.replace(" 一", "一") for reference in REFERENCES]
+    assert robustness_scores(PAIRS, glued)["emoji"]["copied"] == 1.0
 
 
 def test_an_item_that_is_not_in_its_own_line_is_lost():

@@ -16,20 +16,30 @@ from functools import partial
 from random import Random
 from typing import TypeAlias
 
-from t2t_jax.data.token_cache.filters import FULL_STOP, PLACEHOLDER, QUESTION, TAG, URL
+from t2t_jax.data.token_cache.filters import (
+    CLOSING,
+    FULL_STOP,
+    PLACEHOLDER,
+    QUESTION,
+    TAG,
+    URL,
+)
 
 Pair: TypeAlias = tuple[str, str]
 _Make: TypeAlias = Callable[[Random], str]
 
-VERSION = "2"
+VERSION = "3"
 """Version of the modifiers: others make other text of the same numbers."""
 
 _TAGS = re.compile(rf"\A\s*(?:(?:{TAG})\s*)*")
 _ITEM = f"(?:{URL}|{PLACEHOLDER})"
 _COPIED = re.compile(f"({_ITEM})")
 _GAP = re.compile(rf"{_ITEM}\s?|(?<=\w) (?=\w)(?!{_ITEM})")
-_FINAL = re.compile(rf"\s*[{FULL_STOP}{QUESTION}]+\s*$")
-_INITIAL = re.compile(r"(?<![\w'\u2019])[^\W\d_]")
+_MARKS = f"{FULL_STOP}{QUESTION}"
+_FINAL = re.compile(
+    rf"(?<!\s)\s*(?<![{_MARKS}])[{_MARKS}]++(?=[{re.escape(CLOSING)}]*\s*$)"
+)
+_INITIAL = re.compile(r"(?<![\w'\u2019\u0300-\u036f])[^\W\d_]")
 _KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 _NEIGHBOURS = {
     key: row[max(at - 1, 0) : at] + row[at + 1 : at + 2]
@@ -76,12 +86,13 @@ def _put_in(make: _Make, source: str, target: str, rng: Random) -> Pair:
     if rng.random() < 0.5:
         return f"{item} {source}", f"{item} {target}"
 
-    def append(text: str) -> str:
-        end = _FINAL.search(text)
-        at = end.start() if end else len(text)
+    ends = [_FINAL.search(side) for side in (source, target)]
+
+    def append(text: str, end: re.Match[str] | None) -> str:
+        at = end.start() if end and all(ends) else len(text)
         return f"{text[:at]} {item}{text[at:]}"
 
-    return append(source), append(target)
+    return append(source, ends[0]), append(target, ends[1])
 
 
 def _change(text: str, change: Callable[[str], str]) -> str:
@@ -95,11 +106,14 @@ def _both(change: Callable[[str], str], source: str, target: str, rng: Random) -
 
 
 def _capitalize(text: str) -> str:
-    return _INITIAL.sub(lambda found: found[0].upper(), text)
+    return _INITIAL.sub(lambda found: found[0].title(), text)
 
 
 def _no_punctuation(source: str, target: str, rng: Random) -> Pair:
-    return _FINAL.sub("", source) or source, _FINAL.sub("", target) or target
+    """Removes the final punctuation of both sides, or of none."""
+    bare = _FINAL.sub("", source), _FINAL.sub("", target)
+    changed = bare[0] != source and bare[1] != target
+    return bare if changed and all(bare) else (source, target)
 
 
 def _faulty(
@@ -122,9 +136,11 @@ def _faulty(
 def _typo(two: str, rng: Random) -> str:
     """Of two letters hits a key beside the first, or swaps, doubles or drops it."""
     one, other = two[0], two[1]
-    near = _choose(_NEIGHBOURS.get(one.lower(), one), rng)
-    near = near.upper() if one.isupper() else near
-    return _choose((near + other, other + one, one + two, other), rng)
+    ways: tuple[str, ...] = (other + one, one + two, other)
+    if keys := _NEIGHBOURS.get(one.lower()):
+        near = _choose(keys, rng)
+        ways = ((near.upper() if one.isupper() else near) + other, *ways)
+    return _choose(ways, rng)
 
 
 def _spaces(source: str, target: str, rng: Random) -> Pair:
@@ -161,6 +177,12 @@ def modify(names: Iterable[str], source: str, target: str, rng: Random) -> Pair:
       ('>>de<< A DOG BARKS.', 'EIN HUND BELLT.')
       >>> modify(["typos"], "A dog barks.", "Ein Hund bellt.", Random(0))
       ('A dog barsk.', 'Ein Hund bellt.')
+      >>> modify(["no_punctuation"], '"A dog?"', "»Ein Hund?«", Random(0))
+      ('"A dog"', '»Ein Hund«')
+      >>> modify(["no_punctuation"], "Who?", "Ποιος;", Random(0))
+      ('Who?', 'Ποιος;')
+      >>> modify(["title"], "ßa in", "ეს არის", Random(0))
+      ('Ssa In', 'ეს არის')
     """
     sides = source, target
     source, target = (_TAGS.sub("", side, count=1) for side in sides)

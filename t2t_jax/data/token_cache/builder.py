@@ -120,7 +120,7 @@ def _check_not_empty(
         f"{config.max_length}, {counts['ratio'] + counts['copies']} are dropped by "
         "data.max_length_ratio and data.drop_copies, "
         f"{sum(counts.get(name, 0) for name in FILTERS)} by data.filters. Change the "
-        "corpus or config.data.max_length."
+        "corpus or these keys."
         for part, counts in zip(parts_of(corpus), every, strict=True)
         if not any(counts.get(name) for name in left)
     ]

@@ -31,15 +31,25 @@ REASONS = (*ALWAYS_COUNTED, *FILTERS)
 
 KEPT = len(REASONS)
 
-VERSION = "4"
+VERSION = "5"
 """Version of the filters by name: others keep other pairs of the same text."""
 
 LENGTHS_VERSION = "2"
 """Version of the lengths whose ratio text with tags is filtered by; without tags 1."""
 
+SPACELESS = (
+    r"\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    r"\u4e00-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
+)
+"""Characters of scripts without spaces: Thai to Myanmar, Khmer, kana, Han, Yi."""
+
+# Scripts without spaces, their punctuation, and Korean, which adds particles to links.
+_BESIDE = rf"{SPACELESS}\u3000-\u303f\uac00-\ud7a3\uff00-\uffef"
+_LETTER = rf"[^\W{_BESIDE}]"  # or a digit, or _
 URL = (
-    r"(?:https?://|www\.)[^\s<>\"]*[\w/]"
-    r"|(?<![\w.+-])[\w.+-]+@[\w.-]+\w"  # an e-mail address
+    rf"(?:(?i:https?|ftp|git)://|www\.)[^\s<>\"{_BESIDE}]*(?:{_LETTER}|/)"
+    # An e-mail address.
+    rf"|(?<!{_LETTER})(?<![.+-])(?:{_LETTER}|[.+-])+@(?:{_LETTER}|[.-])+{_LETTER}"
 )
 """What the filter `urls` compares; a regular expression without groups."""
 
@@ -47,21 +57,34 @@ TAG = r">>[^\s<>]+<<|<[^\s<>]+>|</?\w[^<>]*>"
 """A tag of a language, of a corpus, or of markup."""
 
 PLACEHOLDER = (
-    r"%(?:\d+\$|\(\w+\))?[-+#0]*(?:[1-9]\d*)?(?:\.\d+)?l?[sdifuxXceg@](?!\w)|(?<![\d%])%\d\b"
+    # 50%-i is a word of Hungarian.
+    r"%(?!(?<=\d%)-)(?:\d+\$|\(\w+\))?[-+#0]*(?:[1-9]\d*)?(?:\.\d+)?"
+    r"l?[sdifuxXceg@](?!\w)|(?<![\d%])%\d\b"
     rf"|\$?\{{\{{?[\w.:]*\}}?\}}|&(?:#\w+|[^\W\d_]\w+);|{TAG}"
 )
 """What the filter `placeholders` compares."""
 
-QUESTION = "?\uff1f\u061f\u037e\u055e"
+QUESTION = "?\uff1f\u061f\u037e\u055e\u1367"
 """Characters that end a question; in Greek, `;` does too."""
 
-FULL_STOP = ".!\u2026\u3002\uff01\u0964\u06d4\u0589"
+FULL_STOP = (
+    ".!\u2026\u3002\uff01\uff0e\uff61\u0964\u0965\u06d4\u0589\u1362\u104b\u17d4\u17d5"
+)
 """Characters that end other sentences."""
 
-_AFTER_THE_END = "\"'\u201d\u201c\u2019\u00bb\u00ab)] \t"
+CLOSING = (
+    "\"')]}\u00ab\u00bb\u2018\u2019\u201c\u201d\u2039\u203a\u300b\u300d\u300f\u3011"
+    "\uff09"
+)
+"""Quotes and brackets that may follow the end of a sentence."""
+
+_BLANKS = " \t\u00a0\u3000\u200b\u200e\u200f"  # and marks of direction
 _GREEK = re.compile("[\u0370-\u03ff]")
 _WORD = re.compile(r"[^\W\d_]+")
-_NUMBER = re.compile(r"\d{1,3}(?:[.,'\u2019\s]\d{3})+(?!\d)|\d+")
+_NUMBER = re.compile(
+    r"(?<![\d,])\d{1,2}(?:,\d\d)+,\d{3}(?!\d)"  # as in India
+    r"|\d{1,3}(?:[.,'\u2019\u066c\s]\d{3})+(?!\d)|\d+"
+)
 # Wide ones, too.
 _BRACKET = re.compile(r"[()\[\]{}\uff08\uff09\uff3b\uff3d\uff5b\uff5d]")
 _UNSEEN, _CLEAR, _SHORTEST = -13.0, 0.5, 20
@@ -190,15 +213,21 @@ def first_differences(name: str, source: str, target: str) -> tuple[int, int]:
 
 
 def _final(text: str) -> str:
-    end = text.rstrip(_AFTER_THE_END)[-1:]
-    if end == ";" and _GREEK.search(text):
-        return "?"
-    return "?" if end and end in QUESTION else "." * bool(end and end in FULL_STOP)
+    """Returns the kind of the final punctuation: `?`, `.` or none."""
+    bare = text.rstrip(CLOSING + _BLANKS)
+    words = bare.rstrip(QUESTION + FULL_STOP)
+    marks = bare[len(words) :]
+    is_greek = bare.endswith(";") and _GREEK.search(bare)
+    # Armenian marks a question within the sentence.
+    is_armenian = marks == "\u0589" and "\u055e" in words.rpartition("\u0589")[2]
+    is_question = is_greek or is_armenian or any(mark in QUESTION for mark in marks)
+    return "?" if is_question else marks and "."
 
 
 def _has_other_capitals(source: str, target: str, _: Any) -> bool:
     firsts = [next(filter(str.isalnum, side), "") for side in (source, target)]
-    if any(first.lower() == first.upper() for first in firsts):  # as 9, or in Chinese
+    # As 9, or in Chinese, or in Georgian, which begins no sentence with a capital.
+    if any(first.lower() == first.title() for first in firsts):
         return False
     loud = [" " in side.strip() and side.isupper() for side in (source, target)]
     return firsts[0].isupper() != firsts[1].isupper() or loud[0] != loud[1]

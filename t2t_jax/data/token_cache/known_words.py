@@ -19,7 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from t2t_jax.data.arrays import Hashes
-from t2t_jax.data.token_cache.filters import DuplicateFilter, hash_strings, lacks
+from t2t_jax.data.token_cache.filters import (
+    SPACELESS,
+    DuplicateFilter,
+    hash_strings,
+    lacks,
+)
 
 FILE = "known_words.npy"
 """The file of these hashes in a run or a model."""
@@ -34,12 +39,6 @@ _SIGN = (
     r"(?:[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
     r"|(?!\d)[\u0900-\u0963\u0970-\u0dff])"
 )
-SPACELESS = (
-    r"\u0e00-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
-    r"\u4e00-\u9fff\ua000-\ua4cf\uf900-\ufaff\U00020000-\U0003ffff"
-)
-"""Characters of scripts without spaces: Thai to Myanmar, Khmer, kana, Han, Yi."""
-
 _RUN = re.compile(rf"[^\W\d_]+(?:{_SIGN}[^\W\d_]*)*")
 _ASCII_RUN = re.compile("[a-z]+")
 _HAS_SPACELESS = re.compile(f"[{SPACELESS}]")

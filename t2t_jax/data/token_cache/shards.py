@@ -158,7 +158,7 @@ def repeated_targets(shards: Sequence[Shard]) -> list[Flags]:
         return np.concatenate([shard.array(name, dtype) for shard in shards])
 
     unusual = np.log(np.divide(*(joined(f"{s}.lengths", np.int32) for s in SIDES)))
-    unusual -= np.median(unusual)
+    unusual -= np.median(unusual) if len(unusual) else 0.0
     unusual = np.abs(unusual).round(3)  # the same on any machine
     hashes = joined("target.hashes", np.uint64)
     order = np.lexsort((unusual, hashes))

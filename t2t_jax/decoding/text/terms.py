@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from t2t_jax.data.files.lines import LineProblems
-from t2t_jax.data.token_cache.known_words import SPACELESS
+from t2t_jax.data.token_cache.filters import SPACELESS
 from t2t_jax.decoding.config import DecodingConfig
 from t2t_jax.decoding.search.term_constraint import TermConstraint, term_rows
 from t2t_jax.decoding.text.segments import Segment, Term

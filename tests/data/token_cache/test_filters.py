@@ -63,10 +63,21 @@ def test_a_filter_drops_its_own_pairs_alone_and_among_all(name):
     assert mark_filtered(reasons + KEPT, *sides, config=DataConfig()).min() == KEPT
 
 
-def test_a_side_that_begins_with_a_number_begins_with_no_small_letter():
-    pair = ["In 1945 it ended."], ["1945 endete es."]
-    config = DataConfig(filters="capitals")
-    assert mark_filtered(np.full(1, KEPT, np.int8), *pair, config=config) == KEPT
+FINE = {  # sources and targets, separated by |
+    "capitals": ("In 1945 it ended.|A.", "1945 endete es.|სახლი."),
+    "digits": ("1,00,000 or 1,000", "100,000 ١٬٠٠٠"),
+    "placeholders": ("50% more", "50%-i"),
+    "punctuation": ('"A?"|A.|A.|A?!|A?', "「行？」|لا.\u200f|ነው።|Ինչո՞ւ։|Ποιος;"),
+    "urls": ("See http://a.org/b.|to a@b.org", "看http://a.org/b。|はa@b.orgまで"),
+}
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_another_language_writes_otherwise_is_kept(name):
+    sides = [side.split("|") for side in FINE[name]]
+    reasons = np.full(len(sides[0]), KEPT, np.int8)
+    found = mark_filtered(reasons, *sides, config=DataConfig(filters=name))
+    assert found.tolist() == reasons.tolist()
 
 
 @pytest.mark.parametrize("turn", [1, -1])
