@@ -28,7 +28,7 @@ from t2t_jax.cli.console.text_io import make_directory, open_output, write_lines
 from t2t_jax.cli.flags.options import DistillOptions
 from t2t_jax.cli.flags.parse_argv import explaining_foreign
 from t2t_jax.cli.processes import start_processes
-from t2t_jax.cli.translation.sharded_job import translate_shards
+from t2t_jax.cli.translation.sharded_job import OutputShards, translate_shards
 from t2t_jax.data.corpora.corpus import (
     direction_of,
     directions_of,
@@ -162,12 +162,12 @@ def _translate(options: DistillOptions, source: Path, to: Path) -> Path:
     """Translates a file by shards, or continues to."""
     lines = count_lines(source)
     shards = -(-lines // min(max(_LEAST_LINES, lines // _SHARDS), _MOST_LINES))
-    records = [to.with_name(f"{to.name}.shards{end}") for end in ("", ".json")]
+    known = OutputShards(to, count=1, lines=lines)
     if options.processes.is_first:
-        if to.exists() and not any(path.exists() for path in records):
+        if to.exists() and not (known.directory.exists() or known.record.exists()):
             raise DataError(
-                f"{to} is complete, but {records[1].name}, which says what it was made "
-                f"of, is missing. Remove {to.name}, or choose another --to."
+                f"{to} is complete, but {known.record.name}, which says what it was "
+                f"made of, is missing. Remove {to.name}, or choose another --to."
             )
         log(f"Translating {source} with {options.export or options.workdir.path} …")
     advice = "With --mode=distill, which resumes: remove the file, or change --to."

@@ -278,6 +278,8 @@ class OutputShards:
     beside them, and with the hash of the output when that is complete.
 
     Attributes:
+      directory: holds the shards until the output is complete.
+      record: says what the complete output is made of.
       ranges: the line numbers of each shard, from 0.
 
     Example:
@@ -287,7 +289,7 @@ class OutputShards:
 
     def __init__(self, output: Path, *, count: int, lines: int):
         self.directory = output.with_name(f"{output.name}.shards")
-        self._record = output.with_name(f"{output.name}.shards.json")
+        self.record = output.with_name(f"{output.name}.shards.json")
         self._output, self._manifest = output, self.directory / _MANIFEST
         bounds = [lines * shard // count for shard in range(count + 1)]
         self.ranges = [range(*pair) for pair in pairwise(bounds)]
@@ -330,7 +332,7 @@ class OutputShards:
     def _is_complete(self, made_of: Mapping[str, Any]) -> bool:
         replace = "choose another --output, or rerun without --resume to replace it."
         try:
-            record = read_json_object(self._record, advice="Remove it.")
+            record = read_json_object(self.record, advice="Remove it.")
             sha256 = sha256_of(self._output)
         except OSError:  # The record or the file does not exist.
             return False
@@ -436,7 +438,7 @@ class OutputShards:
                 out.flush()
                 os.fsync(out.fileno())
             record = {"made_of": made_of, "sha256": sha256_of(self._output)}
-            atomic_write(self._record, json.dumps(record, indent=1))
+            atomic_write(self.record, json.dumps(record, indent=1))
             removed = self._temporary()
             os.rename(self.directory, removed)
             shutil.rmtree(removed, ignore_errors=True)
